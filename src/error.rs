@@ -1,7 +1,7 @@
-//! The failure, its place, and the remedy: one error type, and warnings for damage that is survived.
+//! One error type that states what failed, where, and what to do, and warnings for problems that don't stop the job.
 //!
-//! An [`Error`] stops the job. A [`Warning`] shows what was skipped while everything good was kept; it is counted and
-//! shown once, and `--strict` turns any of them into exit status 1.
+//! An [`Error`] stops the job. A [`Warning`] reports what was skipped while everything else was kept. Equal warnings
+//! are reported once, and with `--strict` any warning results in exit status 1.
 
 use rustc_hash::FxHashSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The result of anything that can stop a job.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failure: the file and the byte where it was seen (as far as known), what was wrong, and its cause.
+/// A failure: what went wrong, in which file and at which byte (if known), the cause, and a remedy.
 #[derive(Debug)]
 pub struct Error {
     file: Option<PathBuf>,
@@ -22,31 +22,31 @@ pub struct Error {
 }
 
 impl Error {
-    /// A failure that names the field, both values and the remedy, as far as there are any.
+    /// An error with only a message.
     pub fn new(message: impl Into<String>) -> Self {
         Self { file: None, offset: None, message: message.into(), source: None, remedy: None, usage: false }
     }
 
-    /// A failure of the caller's wording: reported with exit status 2.
+    /// An error in what the user typed, which results in exit status 2.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { usage: true, ..Self::new(message) }
     }
 
-    /// The byte offset in the file where the failing thing starts. The first one given stays.
+    /// Sets the byte offset in the file where the broken part starts. The first offset set is kept.
     #[must_use]
     pub fn at(mut self, offset: u64) -> Self {
         self.offset.get_or_insert(offset);
         self
     }
 
-    /// The file that was being read or written. The first one given stays.
+    /// Sets the file that was being read or written. The first file set is kept.
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Self {
         self.file.get_or_insert_with(|| file.to_owned());
         self
     }
 
-    /// The error that caused this one. Values that JSON has in the wrong place are not quoted.
+    /// Sets the error that caused this one. Messages of serde_json lose the values that they quote.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(match source.into().downcast::<serde_json::Error>() {
@@ -56,39 +56,39 @@ impl Error {
         self
     }
 
-    /// The remedy, if there is one: it is reported behind the cause. The first one given stays.
+    /// Sets what to do about it, which is printed after the cause. The first remedy set is kept.
     #[must_use]
     pub fn with_remedy(mut self, remedy: Option<String>) -> Self {
         self.remedy = self.remedy.or(remedy);
         self
     }
 
-    /// The same with exit status 2, where status 1 is an answer: `doctor --exit-code`.
+    /// Changes the exit status to 2, for commands where status 1 has another meaning (`doctor --exit-code`).
     #[must_use]
     pub fn into_usage(mut self) -> Self {
         self.usage = true;
         self
     }
 
-    /// True if the user's words, not the input, are at fault (exit status 2).
+    /// True if the error is in what the user typed, not in the input (exit status 2).
     pub fn is_usage(&self) -> bool {
         self.usage
     }
 
-    /// True if the reader of our output has gone: a quiet success for a filter.
+    /// True if the output's reader has closed the pipe. That counts as success.
     pub fn is_closed_pipe(&self) -> bool {
         let io = self.source.as_deref().and_then(|source| source.downcast_ref::<std::io::Error>());
         io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
     }
 
-    /// The same finding as something survived.
+    /// Turns the error into a warning, for problems that don't stop the job.
     pub fn into_warning(self) -> Warning {
         Warning { file: self.file.clone(), offset: self.offset, message: CauseChain(&self).to_string() }
     }
 }
 
-/// What is wrong with some JSON, and where, without the value that is there: the file may be a private one that somebody
-/// else has named, such as a list of passwords.
+/// The message of a JSON error without the values that it quotes. The file may be private and named by somebody else,
+/// such as a list of passwords.
 pub fn without_values(error: &serde_json::Error) -> String {
     const QUOTING: [&str; 4] = ["invalid type: ", "invalid value: ", "unknown variant ", "unknown field "];
     let text = error.to_string();
@@ -103,7 +103,7 @@ pub fn without_values(error: &serde_json::Error) -> String {
     }
 }
 
-/// Only the message, its causes and the remedy, without the place.
+/// Displays the message, its causes and the remedy, but not the file and offset.
 struct CauseChain<'a>(&'a Error);
 
 impl fmt::Display for CauseChain<'_> {
@@ -132,7 +132,7 @@ impl std::error::Error for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// An error of ours that came through a [`std::io::Write`] stays what it was.
+    /// Returns an [`Error`] unchanged that was passed through a [`std::io::Write`].
     fn from(error: std::io::Error) -> Self {
         let error = match error.downcast::<Self>() {
             Ok(own) => return own,
@@ -143,24 +143,24 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// Something skipped, estimated or found odd, after which the job went on.
+/// Something that was skipped, estimated or suspicious, but didn't stop the job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Warning {
-    /// The file it was seen in.
+    /// The file in which it happened, if known.
     pub file: Option<PathBuf>,
-    /// The byte offset of the first occurrence.
+    /// The byte offset of the first occurrence, if known.
     pub offset: Option<u64>,
-    /// The message, its count, and the remedy.
+    /// What happened and, where it applies, how often and what to do.
     pub message: String,
 }
 
 impl Warning {
-    /// A warning without a place.
+    /// A warning without file and offset.
     pub fn new(message: impl Into<String>) -> Self {
         Self { file: None, offset: None, message: message.into() }
     }
 
-    /// The place where it was seen first.
+    /// Sets the file and, if known, the offset of the first occurrence.
     #[must_use]
     pub fn in_file(mut self, file: &Path, offset: Option<u64>) -> Self {
         self.file = Some(file.to_owned());
@@ -170,7 +170,7 @@ impl Warning {
 }
 
 impl Warning {
-    /// The same as what stops the job.
+    /// Turns the warning into an error, for problems that must stop the job after all.
     pub fn into_error(self) -> Error {
         Error { file: self.file, offset: self.offset, ..Error::new(self.message) }
     }
@@ -193,41 +193,41 @@ fn write_place(f: &mut fmt::Formatter<'_>, file: Option<&Path>, offset: Option<u
     Ok(())
 }
 
-/// The warnings of a job, in the order in which they were found. Parts that run in parallel fill their own and
-/// are appended in input order.
+/// The distinct warnings of a job, in the order in which they occurred. Parallel parts collect their own warnings,
+/// which are appended in the order of the input.
 #[derive(Debug, Default)]
 pub struct Warnings {
     list: Vec<Warning>,
-    /// The same, to be found: thousands of inputs may each have some.
+    /// The same warnings, for fast lookup: thousands of inputs may each have some.
     said: FxHashSet<Warning>,
 }
 
 impl Warnings {
-    /// None yet.
+    /// An empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one, unless the very same was reported before.
+    /// Adds a warning unless an equal one is already in the list.
     pub fn push(&mut self, warning: Warning) {
         if self.said.insert(warning.clone()) {
             self.list.push(warning);
         }
     }
 
-    /// Adds some more.
+    /// Adds several warnings.
     pub fn extend(&mut self, more: impl IntoIterator<Item = Warning>) {
         more.into_iter().for_each(|warning| self.push(warning));
     }
 
-    /// Appends those of a part.
+    /// Adds the warnings of a part.
     pub fn append(&mut self, other: Self) {
         for warning in other.list {
             self.push(warning);
         }
     }
 
-    /// The same ones, of this file where they name none: a reader of bytes has no file.
+    /// Sets the file in all warnings that have none. Readers of bytes don't know their file.
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Self {
         for warning in &mut self.list {
@@ -236,12 +236,12 @@ impl Warnings {
         self.list.into_iter().collect()
     }
 
-    /// True if it is empty.
+    /// True if there are no warnings.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// All of them.
+    /// The warnings in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Warning> {
         self.list.iter()
     }
@@ -255,7 +255,7 @@ impl FromIterator<Warning> for Warnings {
     }
 }
 
-/// Records that could not be used: how many, and the first one's place and reason.
+/// Counts records that couldn't be used, and remembers where and why for the first one.
 ///
 /// ```
 /// # use jitgraft::error::{Error, Skipped, Warnings};
@@ -274,30 +274,30 @@ pub struct Skipped {
 }
 
 impl Default for Skipped {
-    /// Records.
+    /// Counts records, whatever kind they are.
     fn default() -> Self {
         Self::new("record")
     }
 }
 
 impl Skipped {
-    /// Nothing skipped yet; `what` is the singular noun of the thing.
+    /// Nothing skipped yet. `what` is a singular noun for one of the things counted.
     pub fn new(what: &'static str) -> Self {
         Self { what, count: 0, first: None }
     }
 
-    /// Counts one; the first one's reason is kept.
+    /// Counts one. The reason is kept if it is the first.
     pub fn add(&mut self, error: Error) {
         self.count += 1;
         self.first.get_or_insert(error);
     }
 
-    /// The number so far.
+    /// The number skipped so far.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Adds those of a later part of the same file.
+    /// Adds the count of a later part of the same file.
     pub fn append(&mut self, other: Self) {
         self.count += other.count;
         if self.first.is_none() {
@@ -305,7 +305,7 @@ impl Skipped {
         }
     }
 
-    /// The same, of a part that begins this many bytes into its file.
+    /// Shifts the offset by `by` bytes, for a part that starts there in its file.
     #[must_use]
     pub fn moved(mut self, by: u64) -> Self {
         if let Some(offset) = self.first.as_mut().and_then(|first| first.offset.as_mut()) {
@@ -314,7 +314,7 @@ impl Skipped {
         self
     }
 
-    /// Adds one warning for all that were skipped, if any was.
+    /// Adds a single warning for everything that was skipped, if anything was.
     pub fn report(self, file: &Path, warnings: &mut Warnings) {
         if let Some(warning) = self.into_warning() {
             let offset = warning.offset;
@@ -322,7 +322,7 @@ impl Skipped {
         }
     }
 
-    /// The one warning for all of them, without a file; `None` if nothing was skipped.
+    /// A single warning for everything that was skipped, without a file. `None` if nothing was.
     pub fn into_warning(self) -> Option<Warning> {
         let first = self.first?;
         let (offset, reason) = (first.offset, CauseChain(&first).to_string());

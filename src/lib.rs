@@ -1,45 +1,47 @@
 //! jitgraft repairs profiles of programs with just-in-time compiled code, offline.
 //!
-//! # The map of the house
+//! # The map
 //!
 //! ```text
 //! main → cli → commands → { annotation | diagnosis } → pipeline → sources → { formats | records | resolve }
 //!      → { render | contract } → analysis → runtimes → { model | bytes | parallel | io } → error
 //! ```
 //!
-//! Imports point from left to right (`tests/architecture/main.rs` keeps it so, and shows which room may use which).
+//! The modules at the top level are called rooms. Imports only point from left to right. `tests/architecture/main.rs`
+//! checks this, and lists which room may use which.
 //!
 //! | room | what it is for |
 //! |---|---|
-//! | [`cli`] | flags as typed become the checked options of a command |
-//! | [`commands`] | one file or folder a job, the whole run of it on one screen; commands don't use each other |
-//! | [`annotation`] | hot code as listings: instructions, source lines, costs; `annotate` and `view` show it |
-//! | [`diagnosis`] | what is wrong with a recording and what to do; `doctor` and `view` show it |
-//! | [`pipeline`] | the path of a profile, the same for every job: open, detect, survey, read or resolve, filter, merge |
-//! | [`sources`] | finds, trusts, dates and loads what names JIT code: jitdumps, perf maps, logs, core dumps, ELF objects → one code map |
-//! | [`formats`] | exchange formats, each known to the table [`formats::FORMATS`] only |
-//! | [`records`] | layouts that we read and rewrite by name: perf.data, jitdump, perf map, perf script, callgrind, ELF images, engines' logs |
-//! | [`render`] | pictures and pages: flame graph, the page of `view` |
+//! | [`cli`] | parses flags and checks them: from the command line to the options of a command |
+//! | [`commands`] | runs the commands, one file or folder each; commands don't use each other |
+//! | [`annotation`] | listings of hot code with costs, by instruction and source line, for `annotate` and `view` |
+//! | [`diagnosis`] | what is wrong with a recording and how to fix it, for `doctor` and `view` |
+//! | [`pipeline`] | the way of a profile in every command: open, detect, survey, read or resolve, filter, merge |
+//! | [`sources`] | finds, checks, dates and loads what names JIT code (jitdumps, perf maps, logs, core dumps, ELF objects) → one code map |
+//! | [`formats`] | exchange formats; only the table [`formats::FORMATS`] knows all of them |
+//! | [`records`] | formats that we read and mostly rewrite by name: perf.data, jitdump, perf map, perf script, callgrind, ELF images, engine logs |
+//! | [`render`] | draws flame graphs and the page of `view` |
 //! | [`resolve`] | address → frames: code map, address spaces, symbols, unwinding, authored names; bytes → instructions |
-//! | [`contract`] | what a format promises and what it is given: entries of the table, options, rows, spans |
+//! | [`contract`] | what each format has to provide, and what it gets: entries of the table, options, rows, spans |
 //! | [`analysis`] | what is computed from a profile: call graphs and trees, groups, categories, timelines, sorted stacks |
-//! | [`runtimes`] | what is known of each runtime: switches, names, tiers, where it leaves its files |
-//! | [`model`] | plain data that readers fill and writers get: stacks, code, processes, units |
-//! | [`bytes`] | cursors, numbers, lines, escapes and protocol buffers, below the level of any format |
-//! | [`parallel`] | the only threads |
-//! | [`io`] | inputs, outputs, the only memory maps; the limit of memory |
-//! | [`error`] | errors, warnings, what was skipped |
+//! | [`runtimes`] | what we know about each runtime: switches, names, tiers, where it leaves its files |
+//! | [`model`] | plain data between readers and writers: stacks, code, processes, units |
+//! | [`bytes`] | cursors, numbers, lines, escapes and protocol buffers, for all formats |
+//! | [`parallel`] | all threads |
+//! | [`io`] | inputs and outputs, all memory maps, the memory limit |
+//! | [`error`] | errors, warnings, reports of what was skipped |
 //!
-//! Two kinds of job share the house. *Rewriters* (inject, script, callgrind) stream a file through and change only
-//! what they name: everything else passes byte for byte, in bounded memory ([`commands::inject`] lists the few
+//! There are two kinds of commands. *Rewriters* (inject, script, callgrind) stream a file, and only change or add
+//! what names code. All other bytes stay the same, and memory is bounded ([`commands::inject`] lists the few
 //! exceptions). *Converters* (collapse, flamegraph, view, report, export, merge, stats) turn any input into stacks
-//! ([`model::stacks::Profile`]) and stacks into any output. `doctor` loads a recording as they do, or examines a
-//! running process or a callgrind file, and reports what is wrong with it and why names are missing; `annotate` lists
-//! the machine code of hot functions. All get their code map from `sources` and ask `resolve` the same question.
+//! ([`model::stacks::Profile`]), and stacks into any output. `doctor` loads a recording in the same way, or examines
+//! a running process or a callgrind file; it reports problems, and why names are missing. `annotate` lists the
+//! machine code of hot functions. All of them get their code map from `sources`, and ask `resolve` what was at an
+//! address.
 //!
-//! # The front door
+//! # How to use it
 //!
-//! Read any profile into stacks, with names for the addresses of JIT code:
+//! Read any profile into stacks, with names for addresses in JIT code:
 //!
 //! ```
 //! use jitgraft::{FrameKind, InPath, Job, Keep, LoadOptions, Outcome, Row, load};
@@ -56,7 +58,7 @@
 //! # Ok::<(), jitgraft::Error>(())
 //! ```
 //!
-//! Stream samples with resolved frames, one by one, in memory that doesn't grow with their number ([`stream`]):
+//! Stream samples with resolved frames one by one. Memory doesn't grow with the number of samples ([`stream`]):
 //!
 //! ```
 //! use jitgraft::{Batches, InPath, Job, LoadOptions, Outcome, stream};
@@ -78,7 +80,7 @@
 //! # Ok::<(), jitgraft::Error>(())
 //! ```
 //!
-//! List the hottest functions: self cost by name, in the unit of the event ([`Series::unit`]):
+//! List the hottest functions: self cost by name, in the event's unit ([`Series::unit`]):
 //!
 //! ```
 //! # use jitgraft::{InPath, Job, Keep, LoadOptions, Outcome, load};
@@ -96,7 +98,7 @@
 //! # Ok::<(), jitgraft::Error>(())
 //! ```
 //!
-//! Export a profile to any format of [`FORMATS`], such as pprof or the Firefox Profiler's:
+//! Export a profile to any of the [`FORMATS`], such as pprof or the Firefox Profiler's format:
 //!
 //! ```
 //! # use jitgraft::{InPath, Job, Keep, LoadOptions, Outcome, load};
@@ -114,7 +116,7 @@
 //! # Ok::<(), jitgraft::Error>(())
 //! ```
 //!
-//! Look an address up in the [`CodeMap`] of a jitdump:
+//! Look up an address in the [`CodeMap`] of a jitdump:
 //!
 //! ```
 //! use jitgraft::{Addr, Job, Pid, Processes, SourceOptions, Warnings, find_sources};
@@ -131,7 +133,7 @@
 //! # Ok::<(), jitgraft::Error>(())
 //! ```
 //!
-//! Add a source of names of one's own: a list of events, each with process, time and code, becomes a [`CodeMap`]:
+//! Add your own source of names. A list of events, each with process, time and code, becomes a [`CodeMap`]:
 //!
 //! ```
 //! use jitgraft::{Addr, Code, CodeEvent, CodeEventKind, CodeList, CodeMap, Job, Nanos, OriginId, Pid, Processes, Tid};
@@ -148,7 +150,7 @@
 //! # Ok::<(), jitgraft::Error>(())
 //! ```
 //!
-//! Write an ELF image of code that was made at run time, for tools that read ELF:
+//! Write JIT code as an ELF image, for tools that read ELF:
 //!
 //! ```
 //! use jitgraft::{Addr, Addressing, Code, ElfTarget, Endian, ImageBuilder, OriginId};
@@ -162,11 +164,11 @@
 //! # Ok::<(), jitgraft::Error>(())
 //! ```
 //!
-//! Only what is shown here is meant to last. The rooms are public for the program, its tests, benches and fuzz
-//! targets; they are hidden from these pages and change from version to version.
+//! Only the API shown here is meant to be stable. The rooms are public for the program, its tests, benchmarks and fuzz
+//! targets. They are hidden from these pages, and may change in any version.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
-// Much of the rooms below is there for the commands alone.
+// Without the commands, much of the code in the rooms is unused.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
 #[doc(hidden)]
@@ -211,19 +213,19 @@ pub mod runtimes;
 #[doc(hidden)]
 pub mod sources;
 
-/// Writers of recordings that share no code with the readers, for unit tests and fuzz targets.
+/// Writers of recordings for unit tests and fuzz targets. They share no code with the readers.
 #[cfg(any(test, fuzzing))]
 #[allow(dead_code, reason = "the writers can do more than the unit tests need")]
 #[path = "../tests/support/writers/mod.rs"]
 mod test_writers;
 
-/// Second readers of fixtures, to compare ours with.
+/// Second readers of fixtures, to check ours.
 #[cfg(test)]
 #[allow(dead_code, reason = "tests of the program need more of them")]
 #[path = "../tests/support/second_readers/mod.rs"]
 mod second_readers;
 
-/// The fuzz targets: each calls a reader or a whole command with any bytes.
+/// The fuzz targets. Each calls a reader or a whole command with arbitrary bytes.
 #[cfg(all(any(test, fuzzing), feature = "cli"))]
 #[doc(hidden)]
 #[path = "../tests/fuzz/harness/mod.rs"]

@@ -1,26 +1,26 @@
-//! The only threads: an ordered map over things in memory, and one over a stream.
-//!
-//! Results come back in input order, so that output bytes do not depend on the number of threads.
+//! The only place that starts threads. It offers an ordered parallel map over items in memory and over a stream.
+//! Results come back in the order of the items, so outputs don't depend on the number of threads.
 
 use crate::error::Result;
 use rayon::prelude::*;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError, mpsc};
 
-/// The threads of one job.
+/// The worker threads of a job.
 #[derive(Debug)]
 pub struct Pool {
-    /// `None` if the calling thread does all the work itself.
+    /// `None` if the calling thread does all the work.
     rayon: Option<rayon::ThreadPool>,
 }
 
 impl Pool {
-    /// `threads` workers; `None` means one for each processor that this process may use. There are fewer if the system
-    /// does not let this many start (`ulimit -u`, `ulimit -v`, a control group's `pids.max`).
+    /// Starts `threads` workers; `None` means one for each CPU that this process may use. If the system doesn't allow
+    /// that many threads (`ulimit -u`, `ulimit -v`, `pids.max` of a control group), there are fewer.
     pub fn new(threads: Option<NonZeroUsize>) -> Result<Self> {
-        /// More threads per processor only wait for each other, and for their own start.
+        /// More threads per CPU would only wait for each other and for their own start.
         const PER_PROCESSOR: usize = 8;
-        /// So many are always started if they are requested: results don't depend on them, and tests show it.
+        /// Up to this many threads are always allowed, so that tests can show that results don't depend on their
+        /// number.
         const FEW: usize = 64;
         let here = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let most = here.saturating_mul(PER_PROCESSOR).max(FEW);
@@ -36,7 +36,7 @@ impl Pool {
         self.rayon.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
     }
 
-    /// `f` of every item, in the items' order.
+    /// Applies `f` to all items in parallel. The results are in the order of the items.
     pub fn map<T: Send, O: Send>(&self, items: Vec<T>, f: impl Fn(T) -> O + Sync + Send) -> Vec<O> {
         match &self.rayon {
             Some(rayon) if items.len() > 1 => rayon.install(|| items.into_par_iter().map(f).collect()),
@@ -44,7 +44,7 @@ impl Pool {
         }
     }
 
-    /// Runs `f` inside the pool, so that [`join`] and the sorts beside it use these threads.
+    /// Runs `f` inside the pool, so that [`join`] and the sort functions below use its threads.
     pub fn install<O: Send>(&self, f: impl FnOnce() -> O + Send) -> O {
         match &self.rayon {
             Some(rayon) => rayon.install(f),
@@ -52,8 +52,8 @@ impl Pool {
         }
     }
 
-    /// What the workers find, each in a state of its own that it keeps from item to item. Which items a worker gets is not
-    /// determined: the states must add up to the same, however the items are spread.
+    /// Folds the items in parallel, with a separate state for each worker, and returns all states. It is not determined
+    /// how the items are distributed, so the combined states must not depend on it.
     pub fn fold<T: Send, S: Send>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -66,9 +66,9 @@ impl Pool {
         }
     }
 
-    /// Streams: takes items one by one, runs `f` on the workers, and gives each result to `sink` in the items'
-    /// order as soon as it and all before it are there. At most twice the number of workers are under way.
-    /// The first error of `sink` ends it: no further item is taken.
+    /// Applies `f` to a stream of items in parallel, and passes each result to `sink`, in the order of the items, as
+    /// soon as it and all previous ones are ready. At most twice as many items as workers are in progress. If `sink`
+    /// returns an error, no further item is taken.
     pub fn stream<T: Send, O: Send>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -78,7 +78,7 @@ impl Pool {
         self.stream_with(items, || (), |(), item| f(item), sink)
     }
 
-    /// The same with a state for each worker, which it keeps from item to item.
+    /// Like [`Self::stream`], with a state for each worker that it keeps from item to item.
     pub fn stream_with<T: Send, O: Send, S>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -94,7 +94,7 @@ impl Pool {
         })
     }
 
-    /// Streams to a sink that never fails.
+    /// Like [`Self::stream`], with a sink that can't fail.
     pub fn each<T: Send, O: Send>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -104,7 +104,8 @@ impl Pool {
         self.ordered(items, f, |results| results.for_each(sink));
     }
 
-    /// The same for a caller that takes the results when it wants them: those that `take` leaves are not waited for.
+    /// Like [`Self::stream`], but passes an iterator over the results to `take`. Once `take` returns, remaining results
+    /// are dropped.
     pub fn ordered<T: Send, O: Send, R>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -114,6 +115,7 @@ impl Pool {
         self.ordered_with(items, || (), |(), item| f(item), take)
     }
 
+    /// Like [`Self::ordered`], with a state for each worker.
     fn ordered_with<T: Send, O: Send, S, R>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -130,13 +132,13 @@ impl Pool {
         let work = || {
             let mut state = state();
             while let Some((item, reply)) = source.next() {
-                // The receiver is gone only when the sink failed.
+                // Sending fails only if `take` has stopped receiving. Then the result is dropped.
                 let _ = reply.send(f(&mut state, item));
             }
         };
         std::thread::scope(|scope| {
             let start = |_: &usize| std::thread::Builder::new().spawn_scoped(scope, work).is_ok();
-            // The system may not let all of them start.
+            // The system may not allow all threads to start.
             if (0..self.threads()).take_while(start).count() > 0 {
                 return take(&mut ordered.into_iter().filter_map(|result| result.recv().ok()));
             }
@@ -146,21 +148,22 @@ impl Pool {
     }
 }
 
-/// The items of a stream, and where the places of their results are handed over in the items' order. Each worker
-/// takes its next item itself: what was just read is still in its processor's cache.
+/// The items of a stream. With each item a worker takes, it sends a receiver for the result, so receivers arrive in the
+/// order of the items. Workers take items themselves, because the data that was just read is then in their CPU's cache.
 struct WorkSource<I, O>(Mutex<Option<(I, mpsc::SyncSender<mpsc::Receiver<O>>)>>);
 
 impl<I: Iterator, O> WorkSource<I, O> {
-    /// The items that nobody has taken. No worker gets any after that.
+    /// Returns the remaining items. Workers get none after this.
     fn end(&self) -> Option<I> {
         let mut source = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         source.take().map(|(items, _)| items)
     }
 
+    /// Takes the next item, and the channel for its result. Results are read in the order in which items are taken.
     fn next(&self) -> Option<(I::Item, mpsc::SyncSender<O>)> {
         let mut source = match self.0.lock() {
             Ok(source) => source,
-            // Another worker panicked in taking an item, which the scope will state: there are no more.
+            // Another worker panicked while taking an item. The scope will propagate the panic, so stop here.
             Err(poisoned) => {
                 *poisoned.into_inner() = None;
                 return None;
@@ -179,10 +182,11 @@ impl<I: Iterator, O> WorkSource<I, O> {
     }
 }
 
-/// The stack that the work on the first thread may take: no input needs more.
+/// The stack size that is enough for any input.
 const STACK: usize = 8 << 20;
 
-/// Runs `f` on this thread if it may have as much stack as any work takes, else (`ulimit -s`) on one that has.
+/// Runs `f` on this thread or, if its stack is smaller than any input may need (`ulimit -s`), on a new thread with a
+/// larger one.
 pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
     let granted = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
     if granted.is_none_or(|granted| granted >= STACK as u64) {
@@ -192,20 +196,20 @@ pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
         let thread = std::thread::Builder::new().name("main".to_owned()).stack_size(STACK).spawn_scoped(scope, &f);
         thread.ok().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    // If no thread can start, the stack must suffice.
+    // If no thread can be started, hope that the stack is large enough.
     done.unwrap_or_else(f)
 }
 
-/// Runs both, side by side if a worker of the pool that this runs in is free.
+/// Runs both closures, in parallel if this is called inside a pool with a free worker.
 pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     match rayon::current_thread_index() {
         Some(_) => rayon::join(a, b),
-        // Outside of a pool rayon would start threads that nobody asked for.
+        // Outside of a pool, rayon would start a global pool that nobody asked for.
         None => (a(), b()),
     }
 }
 
-/// Sorts by a key, side by side if this runs in a pool. Equal ones stay as they are.
+/// Sorts by a key, in parallel if this is called inside a pool. Equal elements keep their order.
 pub fn sort_by_key<T: Send, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K + Sync) {
     match rayon::current_thread_index() {
         Some(_) => list.par_sort_by_key(key),
@@ -213,7 +217,7 @@ pub fn sort_by_key<T: Send, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K + Sync
     }
 }
 
-/// The same for lists in which equal ones cannot be distinguished.
+/// Like [`sort_by_key`], but equal elements may change their order.
 pub fn sort_unstable_by_key<T: Send, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K + Sync) {
     match rayon::current_thread_index() {
         Some(_) => list.par_sort_unstable_by_key(key),

@@ -1,38 +1,38 @@
-//! The kind of code of a frame, as users select it: by owner, and for JIT code by the tier that made it. Pictures color
-//! by it, tables group by it, and viewers that know categories are reported it.
+//! Categories of code, as users see them: who owns the code and, for JIT code, which tier produced it. They determine
+//! colors in pictures, groups in tables, and the categories of formats that have some.
 
 use crate::model::stacks::{Frame, FrameKind, Profile};
 use crate::model::tier::Tier;
 
-/// The sort of a frame's code.
+/// The category of a frame's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
     /// The kernel or a module of it.
     Kernel,
     /// Compiled code of a program or library.
     Native,
-    /// The same without a name.
+    /// Unnamed code of a program or library.
     NativeUnnamed,
-    /// A call that the compiler expanded into its caller.
+    /// A call that the compiler inlined.
     Inlined,
-    /// JIT code, or code that a runtime interpreted; without a tier where that is not known.
+    /// JIT code, or code that a runtime interpreted, with its tier if known.
     Jit(Option<Tier>),
-    /// Code without a name in memory that no file backs, where a JIT compiler runs.
+    /// Unnamed code in memory that no file backs, in a process that runs a JIT compiler.
     JitUnnamed,
-    /// Code without a name in memory that no file backs.
+    /// Unnamed code in memory that no file backs, in other processes.
     Anonymous,
-    /// Neither a name nor a module is known.
+    /// Neither name nor module is known.
     Unknown,
 }
 
-/// A sort of code as frames have it, and its words: all outputs take them from here.
+/// The names of a kind of code. All outputs take them from here.
 struct Sort {
     kind: FrameKind,
-    /// Without a tier.
+    /// The category; for JIT code, without a tier.
     category: Category,
-    /// In our JSON.
+    /// The name in jitgraft's JSON.
     key: &'static str,
-    /// In legends, tables and everything else that people read.
+    /// The name in legends, tables and everything else for people.
     name: &'static str,
 }
 
@@ -54,27 +54,27 @@ const SORTS: [Sort; 8] = [
 
 impl Sort {
     fn of(kind: FrameKind) -> &'static Self {
-        // Each kind has a row, as a test makes sure.
+        // A test makes sure that every kind is in the table.
         SORTS.iter().find(|sort| sort.kind == kind).unwrap_or(&SORTS[SORTS.len() - 1])
     }
 }
 
 impl FrameKind {
-    /// The word for it in our JSON.
+    /// The name of the kind in jitgraft's JSON.
     pub fn key(self) -> &'static str {
         Sort::of(self).key
     }
 }
 
 impl Tier {
-    /// That of a word in files.
+    /// The tier with this name in files.
     pub fn named(name: &str) -> Option<Self> {
         if let Some(Category::Jit(tier)) = Category::named(name) { tier } else { None }
     }
 }
 
 impl Category {
-    /// All of them, in the order of legends.
+    /// All categories in the order of legends.
     pub const ALL: [Self; 16] = [
         Self::Kernel,
         Self::Native,
@@ -94,7 +94,7 @@ impl Category {
         Self::Unknown,
     ];
 
-    /// That of a frame.
+    /// The category of a frame.
     pub fn of(frame: &Frame) -> Self {
         match frame.kind {
             FrameKind::Jit => Self::Jit(frame.tier),
@@ -102,23 +102,23 @@ impl Category {
         }
     }
 
-    /// That of a kind; of JIT code without a tier.
+    /// The category of a kind of code; for JIT code, without a tier.
     pub fn of_kind(kind: FrameKind) -> Self {
         Sort::of(kind).category
     }
 
-    /// The one that a word means; words of tiers mean JIT code of that tier.
+    /// The category with this name. Names of tiers stand for JIT code of that tier.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|category| category.name() == name)
     }
 
-    /// The kind of its frames.
+    /// The kind of code that the category belongs to.
     pub fn kind(self) -> FrameKind {
         let category = self.of_any_tier();
         SORTS.iter().find(|sort| sort.category == category).map_or(FrameKind::Unknown, |sort| sort.kind)
     }
 
-    /// The same, whatever the tier of JIT code.
+    /// The category without the tier of JIT code.
     pub fn of_any_tier(self) -> Self {
         match self {
             Self::Jit(_) => Self::Jit(None),
@@ -126,23 +126,23 @@ impl Category {
         }
     }
 
-    /// True if it is code from a JIT compiler, with or without a name.
+    /// True for JIT code, with or without a name.
     pub fn is_jit(self) -> bool {
         self.kind().is_jit()
     }
 
-    /// True if its functions are not known: pictures hatch it.
+    /// True if functions of this category have no names. Pictures hatch them.
     pub fn is_unnamed(self) -> bool {
         matches!(self, Self::NativeUnnamed | Self::JitUnnamed | Self::Anonymous | Self::Unknown)
     }
 
-    /// True if it is known of a profile what sort of code its frames are.
+    /// True if the profile says which kinds of code its frames are.
     pub fn are_known(profile: &Profile) -> bool {
         let told = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
         profile.perf_names || profile.frames().any(|(_, frame)| told(frame.kind) || frame.tier.is_some())
     }
 
-    /// The word for it.
+    /// The name of the category, for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jit(Some(tier)) => tier.name(),

@@ -1,32 +1,32 @@
-//! The shares of an event that end in functions with a name, and in JIT code: everything that prints such a share takes
-//! it from here.
+//! How much of an event's weight is in named functions and in JIT code. All outputs take these shares from here.
 //!
-//! A sample counts by its innermost frame and with its weight, as it does in tables and legends. JIT code counts as such
-//! with and without a name; memory that no file backs does not, where no JIT compiler is known to run.
+//! A sample counts by its innermost frame and with its weight, as in tables and legends. JIT code counts with or
+//! without a name. Unnamed code in memory without a file counts as JIT code only if a JIT compiler is known to run in
+//! the process.
 
 use crate::analysis::category::Category;
 use crate::model::stacks::{Frame, FrameKind, Profile, Series, UNKNOWN, Weight};
 use std::fmt;
 
-/// The weight of one event's samples, by their innermost frames.
+/// An event's weight by innermost frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CodeShares {
     /// The event's name.
     pub event: String,
-    /// The weight of all samples, also of those without a frame.
+    /// All samples, including those without a frame.
     pub whole: u64,
-    /// The weight of samples in functions with a name.
+    /// Samples in named functions.
     pub named: u64,
-    /// The weight of samples in JIT code.
+    /// Samples in JIT code.
     pub jit: u64,
-    /// The weight of samples in JIT code with a name.
+    /// Samples in named JIT code.
     pub jit_named: u64,
-    /// The weight of samples in code without a name and without a file ([`FrameKind::Anonymous`]).
+    /// Samples in unnamed code without a file ([`FrameKind::Anonymous`]).
     pub no_file: u64,
 }
 
 impl CodeShares {
-    /// The shares of an event, without samples.
+    /// Shares without any samples yet.
     pub fn new(event: &str) -> Self {
         Self { event: event.to_owned(), ..Self::default() }
     }
@@ -41,7 +41,8 @@ impl CodeShares {
         shares
     }
 
-    /// Adds samples: the kind of their innermost frame, and whether it has a name.
+    /// Adds samples with this innermost frame, given by its kind and whether it has a name; `None` if there is no
+    /// frame.
     pub fn add(&mut self, innermost: Option<(FrameKind, bool)>, weight: u64) {
         add(&mut self.whole, weight);
         let Some((kind, has_name)) = innermost else { return };
@@ -60,7 +61,7 @@ impl CodeShares {
         }
     }
 
-    /// Adds those of the same event elsewhere.
+    /// Adds the shares of another part of the same event.
     pub fn merge(&mut self, other: &Self) {
         add(&mut self.whole, other.whole);
         add(&mut self.named, other.named);
@@ -74,7 +75,7 @@ fn add(sum: &mut u64, weight: u64) {
     *sum = sum.saturating_add(weight);
 }
 
-/// Inputs that come with their names call a function after its module where they have no name for it: `[libc.so.6]`.
+/// False also for names like `[libc.so.6]` in inputs from other tools, which call unnamed functions after their module.
 fn has_name(profile: &Profile, frame: &Frame) -> bool {
     let name = profile.name_of(frame.name);
     let is_bracketed = || !profile.perf_names && name.starts_with(b"[") && name.ends_with(b"]");

@@ -1,68 +1,69 @@
-//! What a change between two profiles of a program means.
+//! Judges changes between two profiles of a program.
 //!
-//! Samples are judged by chance ([`significance`](crate::analysis::significance)), by their shares of the whole. What
-//! was measured call by call has no chance in it: each change is real, and amounts are compared, not shares. Of sums
-//! whose number of samples nobody knows, nothing is said, unless the user states what one sample weighs.
+//! Sampled profiles are compared by shares of the whole, with a test for chance
+//! ([`significance`](crate::analysis::significance)). If every call was measured, each change is real, and amounts are
+//! compared instead of shares. Sums of an unknown number of samples aren't judged, unless the user says how much a
+//! sample weighs.
 
 use crate::analysis::groups::Sum;
 use crate::analysis::significance::{Share, is_significant};
 use crate::model::stacks::{Counting, Series, Weight};
 use std::num::NonZeroU64;
 
-/// How two profiles are compared.
+/// Options for comparing two profiles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompareOptions {
-    /// True if only functions of exactly the same name are the same.
+    /// True if only functions with exactly the same name correspond to each other.
     pub exact_names: bool,
-    /// What one sample weighs, where the input doesn't say.
+    /// The weight of a sample, for inputs that don't say it.
     pub sample_weight: Option<NonZeroU64>,
 }
 
-/// By what changes are judged.
+/// On what basis changes are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
-    /// By the numbers of samples.
+    /// Numbers of samples, with a test for chance.
     Samples,
-    /// By amounts: everything was measured.
+    /// Amounts: everything was measured.
     Exact,
-    /// Not at all.
+    /// None: changes aren't judged.
     Nothing,
 }
 
-/// The kind of a change.
+/// What happened to a function or group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// There was nothing before.
+    /// It only occurs in the later profile.
     New,
-    /// There is nothing now.
+    /// It only occurs in the earlier profile.
     Gone,
-    /// More than chance, or more at all where everything was measured.
+    /// Its share grew by more than chance, or its measured amount grew.
     More,
-    /// Less, likewise.
+    /// Its share shrank by more than chance, or its measured amount shrank.
     Less,
-    /// What sampling alone would make of the same program.
+    /// Sampling alone could explain the difference.
     Noise,
-    /// The same amount, of what was measured.
+    /// The measured amount is the same.
     Same,
-    /// Nobody knows.
+    /// Unknown.
     Unjudged,
 }
 
-/// Two profiles' events of one name.
+/// Two profiles of the same event.
 #[derive(Debug, Clone, Copy)]
 pub struct Comparison {
-    /// By what changes are judged.
+    /// On what basis changes are judged.
     pub evidence: Evidence,
-    /// All of the earlier one.
+    /// The sum of the earlier profile.
     pub before: Sum,
-    /// All of the later one.
+    /// The sum of the later profile.
     pub after: Sum,
-    /// What one sample of each side weighs, where the user states it.
+    /// The weight of a sample in each profile, if the user stated it.
     pub one: [Option<NonZeroU64>; 2],
 }
 
 impl Evidence {
-    /// The word for it in the page.
+    /// The name in the page.
     pub fn word(self) -> &'static str {
         match self {
             Self::Samples => "samples",
@@ -73,7 +74,7 @@ impl Evidence {
 }
 
 impl Change {
-    /// The word for it in tables; empty if nothing is known.
+    /// The word in tables; empty if unknown.
     pub fn word(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -86,14 +87,14 @@ impl Change {
         }
     }
 
-    /// True if something changed, as far as is known.
+    /// True if something is known to have changed.
     pub fn is_real(self) -> bool {
         matches!(self, Self::New | Self::Gone | Self::More | Self::Less)
     }
 }
 
 impl Comparison {
-    /// Of the sums of `weight` of two events.
+    /// Prepares to compare two events.
     pub fn new(before: &Series, after: &Series, weight: Weight, options: CompareOptions) -> Self {
         let stated = |series: &Series| options.sample_weight.filter(|_| series.counting == Counting::Unknown);
         let one = [stated(before), stated(after)];
@@ -109,7 +110,7 @@ impl Comparison {
         Self { evidence, before: whole(before, weight), after: whole(after, weight), one }
     }
 
-    /// The change of a part of them.
+    /// Judges a function or group with these sums.
     pub fn change(&self, before: Sum, after: Sum) -> Change {
         let presence = match (before.is_zero(), after.is_zero()) {
             (true, false) => Some(Change::New),
@@ -140,7 +141,7 @@ impl Comparison {
         }
     }
 
-    /// The change of the whole in per cent; `None` without anything before.
+    /// By how many percent the total grew; `None` if it was zero.
     pub fn growth(&self) -> Option<f64> {
         let (before, after) = (self.before.weight as f64, self.after.weight as f64);
         (before > 0.0).then(|| 100.0 * (after - before) / before)
@@ -178,7 +179,7 @@ mod tests {
     fn what_was_measured_is_judged_by_amount() {
         let exact = compare([Counting::Exact; 2], CompareOptions::default());
         assert_eq!(exact.evidence, Evidence::Exact);
-        // Its share fell by half.
+        // Its share of the total fell by half.
         assert_eq!(exact.change(sum(100, 1), sum(100, 1)), Change::Same);
         assert_eq!(exact.change(sum(100, 1), sum(101, 1)), Change::More);
         assert_eq!(exact.change(sum(100, 1), sum(99, 1)), Change::Less);
@@ -199,7 +200,7 @@ mod tests {
             let unknown = compare(counting, CompareOptions::default());
             assert_eq!(unknown.change(sum(0, 0), sum(1_000_000, 1_000_000)), Change::Unjudged, "{counting:?}");
         }
-        // One sample weighs 1,000, whatever is counted.
+        // The user says that a sample weighs 1,000.
         let stated = CompareOptions { sample_weight: NonZeroU64::new(1000), ..CompareOptions::default() };
         let known = compare([Counting::Unknown; 2], stated);
         assert_eq!(known.change(sum(100_000, 100_000), sum(200_000, 200_000)), Change::Noise);

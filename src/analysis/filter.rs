@@ -1,42 +1,43 @@
-//! The samples that count: by process, thread, name, processor, time.
+//! Selects samples by process, thread, name, CPU and time.
 
 use crate::model::stacks::{Profile, Row, Track};
 use crate::model::{Nanos, Pid, Tid};
 
-/// The condition that must hold for a sample. Empty lists hold for all.
+/// A condition for samples. An empty list allows everything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
     /// Names of processes or threads.
     pub comm: Vec<Vec<u8>>,
-    /// Processes.
+    /// Process IDs.
     pub pid: Vec<Pid>,
-    /// Threads.
+    /// Thread IDs.
     pub tid: Vec<Tid>,
-    /// Processors.
+    /// CPUs.
     pub cpu: Vec<u32>,
-    /// Stretches of time; a sample in any of them counts.
+    /// Time ranges; a sample must be in one of them.
     pub time: Vec<TimeRange>,
 }
 
-/// A stretch of a recording. Both ends belong to it, as in perf, except that shares don't overlap.
+/// A time range within a recording. As in perf, both ends belong to it, except that ranges given in percent don't
+/// overlap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeRange {
-    /// From here; `None`: from the first sample.
+    /// `None`: from the first sample.
     pub from: Option<Bound>,
-    /// To here; `None`: to the last sample.
+    /// `None`: to the last sample.
     pub to: Option<Bound>,
 }
 
-/// One end of a stretch of time.
+/// One end of a time range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
-    /// On the recording's clock.
+    /// A time on the recording's clock.
     At(Nanos),
-    /// Per cent of the way from the first to the last sample.
+    /// A percentage of the time from the first to the last sample.
     Percent(f64),
 }
 
-/// A [`Filter`] whose times are those of a certain recording.
+/// A [`Filter`] with its times resolved for a certain recording.
 #[derive(Debug, Clone)]
 pub struct PlacedFilter<'a> {
     filter: &'a Filter,
@@ -44,17 +45,17 @@ pub struct PlacedFilter<'a> {
 }
 
 impl Filter {
-    /// The filter for a recording whose samples are between these times.
+    /// Resolves the filter for a recording whose samples are between these times.
     pub fn placed(&self, first: Nanos, last: Nanos) -> PlacedFilter<'_> {
         PlacedFilter { filter: self, times: self.time.iter().map(|range| range.of_samples(first, last)).collect() }
     }
 
-    /// True if it needs to know when samples were taken.
+    /// True if samples need times to be judged.
     pub fn asks_time(&self) -> bool {
         !self.time.is_empty()
     }
 
-    /// Drops the rows of a profile that do not count.
+    /// Removes rows that the filter rejects.
     pub fn apply(&self, profile: &mut Profile) {
         if *self == Self::default() {
             return;
@@ -74,7 +75,7 @@ impl Filter {
 }
 
 impl TimeRange {
-    /// The times of a recording that is between `first` and `last`.
+    /// The times of the range in a recording from `first` to `last`.
     pub fn placed(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
         let place = |bound: Bound| match bound {
             Bound::At(time) => time,
@@ -86,8 +87,8 @@ impl TimeRange {
         (self.from.map_or(Nanos(0), place), self.to.map_or(Nanos(u64::MAX), place))
     }
 
-    /// The same for samples: as in perf, the end of a share belongs to the next share, so that no sample counts in
-    /// both.
+    /// Like [`placed`](Self::placed), for samples. As in perf, the end of a range given in percent belongs to the next
+    /// range, so that no sample counts twice.
     fn of_samples(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
         let (from, to) = self.placed(first, last);
         let is_shared = matches!(self.to, Some(Bound::Percent(_))) && from < to && to != last;
@@ -96,32 +97,32 @@ impl TimeRange {
 }
 
 impl PlacedFilter<'_> {
-    /// True if the thread's samples can count.
+    /// True if the filter allows this thread.
     pub fn track(&self, track: &Track) -> bool {
         self.comm(&track.comm) && self.pid(track.pid) && self.tid(track.tid) && self.cpu(track.cpu)
     }
 
-    /// True if samples of threads of this name can count.
+    /// True if the filter allows this name.
     pub fn comm(&self, comm: &[u8]) -> bool {
         self.filter.comm.is_empty() || self.filter.comm.iter().any(|wanted| wanted == comm)
     }
 
-    /// True if samples of this process can count.
+    /// True if the filter allows this process.
     pub fn pid(&self, pid: Option<Pid>) -> bool {
         one_of(&self.filter.pid, pid)
     }
 
-    /// True if samples of this thread can count.
+    /// True if the filter allows this thread ID.
     pub fn tid(&self, tid: Option<Tid>) -> bool {
         one_of(&self.filter.tid, tid)
     }
 
-    /// True if samples of this processor can count.
+    /// True if the filter allows this CPU.
     pub fn cpu(&self, cpu: Option<u32>) -> bool {
         one_of(&self.filter.cpu, cpu)
     }
 
-    /// True if samples of this time can count.
+    /// True if the filter allows this time.
     pub fn time(&self, time: Option<Nanos>) -> bool {
         self.times.is_empty() || time.is_some_and(|time| self.times.iter().any(|&(a, b)| a <= time && time <= b))
     }

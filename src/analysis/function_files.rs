@@ -1,21 +1,21 @@
-//! The source file of functions of which only lines state one.
+//! Finds source files for functions of which only the executed lines have a file.
 //!
-//! Recordings of addresses know the file of a line, not that of a function, and not for every line. Formats that have a
-//! file for each function would make two functions of one whose lines are partly unknown.
+//! In recordings of addresses, the file belongs to a line rather than to a function, and isn't known for all lines.
+//! Formats with one file per function would otherwise split a function whose lines are partly unknown.
 
 use crate::model::stacks::{Frame, Function, NameId, Profile};
 use rustc_hash::FxHashMap;
 
-/// By function, the first file that one of its frames states.
+/// For each function, the first file that one of its frames has.
 #[derive(Debug, Default)]
 pub struct FunctionFiles {
     files: FxHashMap<Function, NameId>,
-    /// The number of frames that were looked at.
+    /// The number of frames examined so far.
     seen: usize,
 }
 
 impl FunctionFiles {
-    /// Looks at the frames that are new in a profile.
+    /// Examines frames that are new in the profile.
     pub fn update(&mut self, profile: &Profile) {
         if profile.frame_count() < self.seen {
             *self = Self::default();
@@ -28,7 +28,7 @@ impl FunctionFiles {
         self.seen = profile.frame_count();
     }
 
-    /// The file of a frame, or else of its function.
+    /// The file of a frame, or of another frame of the same function.
     pub fn file_of(&self, profile: &Profile, frame: &Frame) -> Option<NameId> {
         frame.file.or_else(|| self.files.get(&profile.function_of(frame)).copied())
     }

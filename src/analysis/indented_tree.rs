@@ -1,9 +1,9 @@
-//! Call trees that a text gives line by line, each function with its depth: what was at that depth before has ended.
+//! Reads call trees that a text lists line by line, each function with its depth.
 
 use super::named_frames::{NamedFrames, StatedFrame};
 use crate::model::stacks::{Profile, Row, StackId, TrackId};
 
-/// The stack of each line.
+/// Turns lines into stacks.
 #[derive(Debug, Default)]
 pub struct IndentedTree {
     named: NamedFrames,
@@ -11,7 +11,8 @@ pub struct IndentedTree {
 }
 
 impl IndentedTree {
-    /// The stack of a function of a module at that depth, from 0; `None` if the line before leaves no caller for it.
+    /// The stack for a line: a function in a module, at a depth that starts at 0. `None` if the previous line is too
+    /// far up in the tree to be its caller.
     pub fn at(&mut self, depth: usize, function: &[u8], module: &[u8], profile: &mut Profile) -> Option<StackId> {
         let frame = self.named.frame(profile, StatedFrame { function, module, ..StatedFrame::default() });
         if depth > self.open.len() {
@@ -24,7 +25,7 @@ impl IndentedTree {
     }
 }
 
-/// Weights that are reported with what was called: a function has for its own what its callees leave.
+/// Computes self weights from inclusive weights by subtracting those of the callees.
 #[derive(Debug, Default)]
 pub struct OwnWeights {
     open: Vec<OpenNode>,
@@ -39,7 +40,7 @@ struct OpenNode {
 }
 
 impl OwnWeights {
-    /// The next function, with its weight and that of all it called.
+    /// Takes the next function, with its inclusive weight.
     pub fn next(&mut self, depth: usize, row: Row, profile: &mut Profile, series: usize) {
         self.end(depth, profile, series);
         if let Some(caller) = self.open.last_mut() {
@@ -48,7 +49,7 @@ impl OwnWeights {
         self.open.push(OpenNode { depth, stack: row.stack, track: row.track, own: row.weight });
     }
 
-    /// Ends all functions of that depth and deeper.
+    /// Ends all functions at this depth or deeper, and adds their self weights to the profile.
     pub fn end(&mut self, depth: usize, profile: &mut Profile, series: usize) {
         while let Some(OpenNode { stack, track, own, .. }) = self.open.pop_if(|open| open.depth >= depth) {
             if own > 0 {

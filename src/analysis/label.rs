@@ -1,51 +1,52 @@
-//! The way a frame is spelled where a writer has one string for it: folded stacks, flame graphs.
+//! Spells a frame as a single string, for folded stacks and flame graphs.
 //!
-//! For names from perf the spelling is that of inferno-collapse-perf, so that either's output can be compared and
-//! merged with the other's:
+//! Names from perf are spelled as in inferno-collapse-perf, so that the outputs of both tools can be compared and
+//! merged:
 //!
-//! * a function that is not known is called after its module, `[libc.so.6]`, or `[unknown]` without one;
-//! * of native functions, argument lists are dropped (`f(int)` is `f`), but not Go's receivers or C++'s anonymous
-//!   namespaces;
-//! * of native functions in processes whose name begins with `java`, the `L` of a class name is dropped;
-//! * the functions that a Java agent joined ([`java_calls`](crate::runtimes::java_calls)) are frames of their own, all but the first `_[i]`;
-//! * `;` separates frames, so in a name it becomes `:`; line breaks become blanks.
+//! * An unknown function is named after its module (`[libc.so.6]`), or `[unknown]` without one.
+//! * Argument lists of native functions are dropped (`f(int)` becomes `f`), except for Go's receivers and C++'s
+//!   anonymous namespaces.
+//! * For native functions in processes whose name starts with `java`, the `L` of a class name is dropped.
+//! * Functions that a Java agent joined in one name ([`java_calls`](crate::runtimes::java_calls)) become separate
+//!   frames, all but the first marked with `_[i]`.
+//! * `;` separates frames, so that in a name it becomes `:`. Line breaks become spaces.
 //!
-//! It differs where inferno loses names: names of JIT code are kept whole, because a parenthesis in a regular
-//! expression, a path or a signature is not an argument list ([`Tidied`]); a name that begins with `(` is kept
-//! (MoarVM's blocks, C++'s anonymous namespaces), and `->` splits nothing but names of Java methods: inferno takes any
-//! name apart at it, C++'s `operator->` and return types with it. `g in f`, another spelling of that agent, is one
-//! frame to inferno.
+//! It differs where inferno mangles names. Names of JIT code are kept whole, because a parenthesis in a regular
+//! expression, a path or a signature doesn't start an argument list ([`Tidied`]). A name that starts with `(` is kept
+//! (blocks in MoarVM, anonymous namespaces in C++). `->` only splits names of Java methods, while inferno splits all
+//! names, even C++'s `operator->` and return types. `g in f`, the agent's other notation, is split here but not by
+//! inferno.
 
 use crate::analysis::named_frames::kind_of_unnamed;
 use crate::model::stacks::{Frame, FrameKind, Profile, TRUNCATED, Track, UNKNOWN};
 use std::borrow::Cow;
 
-/// The mark that is appended to names.
+/// What to append to names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Annotate {
-    /// The process's number at the root: `comm-pid`.
+    /// The process ID on the outermost frame: `comm-pid`.
     pub pid: bool,
-    /// The process's and thread's numbers at the root: `comm-pid/tid`.
+    /// Process and thread ID on the outermost frame: `comm-pid/tid`.
     pub tid: bool,
-    /// `_[k]` on kernel functions.
+    /// `_[k]` for kernel functions.
     pub kernel: bool,
-    /// `_[j]` on JIT code.
+    /// `_[j]` for JIT code.
     pub jit: bool,
-    /// `_[i]` on inlined calls.
+    /// `_[i]` for inlined calls.
     pub inline: bool,
-    /// The address of functions that are not known.
+    /// Addresses for unknown functions.
     pub addrs: bool,
 }
 
-/// The names that are cut as inferno-collapse-perf cuts them.
+/// Which names are shortened like in inferno-collapse-perf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tidied {
-    /// Those of native functions: in folded stacks.
+    /// Names of native functions, for folded stacks.
     #[default]
     Native,
-    /// All: what inferno itself would draw.
+    /// All names, as inferno itself would draw them.
     All,
-    /// None.
+    /// No names.
     Nothing,
 }
 
@@ -59,30 +60,30 @@ impl Tidied {
     }
 }
 
-/// The key that gets a root of its own.
+/// Which property of a thread becomes the outermost frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum By {
-    /// The process's name.
+    /// The name of the process or thread.
     #[default]
     Comm,
-    /// The process.
+    /// The process ID.
     Pid,
-    /// The thread.
+    /// The thread ID.
     Tid,
-    /// The processor, then the process's name.
+    /// The CPU, followed by the name.
     Cpu,
-    /// Nothing: stacks of all processes begin with their own frames.
+    /// None: stacks start with their own frames.
     Nothing,
 }
 
-/// The frames above all others that show whose stack it is, root first; none for a track without a name or number.
+/// The extra outermost frames that identify the thread, outermost first; empty if it has no name and ID.
 pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
     let mut roots = Vec::new();
     if let (By::Cpu, Some(cpu)) = (by, track.cpu) {
         roots.push(format!("cpu {cpu}"));
     }
     let comm = String::from_utf8_lossy(&track.comm);
-    // async-profiler's spelling of a thread is kept, so that it is known again.
+    // Keep the names that async-profiler gives threads, so that they are recognized again.
     let mut root = if tid_of_thread(&track.comm).is_some() { comm.into_owned() } else { comm.replace(' ', "_") };
     let number = |id: Option<i32>| id.map_or_else(|| "?".to_owned(), |id| id.to_string());
     let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
@@ -101,12 +102,12 @@ pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
     roots
 }
 
-/// True if Java's spelling rules hold for a process of this name.
+/// True if Java's spelling rules apply to a process with this name.
 pub fn is_java(comm: &[u8]) -> bool {
     comm.starts_with(b"java")
 }
 
-/// The way a frame is spelled.
+/// The label of a frame.
 pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate, tidied: Tidied) -> String {
     let name = profile.name_of(frame.name);
     if name == UNKNOWN {
@@ -128,7 +129,7 @@ fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
         FrameKind::Inlined if annotate.inline => INLINED,
         _ => return label,
     };
-    // A name that already states it is not reported twice.
+    // Names from other tools may have the mark already.
     if label.ends_with(suffix) { label } else { label + suffix }
 }
 
@@ -153,26 +154,26 @@ fn tidy(name: &str, java: bool) -> String {
     printable(class.unwrap_or(name).to_owned())
 }
 
-/// Characters that separate frames, or lines, must not be in a label.
+/// Replaces characters that separate frames or lines.
 fn printable(label: String) -> String {
     if label.contains([';', '\n', '\r']) { label.replace(';', ":").replace(['\n', '\r'], " ") } else { label }
 }
 
-/// A frame's label without the mark that shows what sort of code it is, and that; `None` without a mark.
+/// Splits a mark such as `_[k]` off a label, and returns the kind of code that it means; `None` without a mark.
 pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     let (name, mark) = label.split_last_chunk()?;
     match mark {
         b"_[k]" => Some((name, FrameKind::Kernel)),
         b"_[j]" if module_in(name).is_some() => Some((name, FrameKind::JitUnnamed)),
-        // async-profiler: `_[0]` was interpreted, `_[1]` made by HotSpot's first compiler.
+        // async-profiler's marks: `_[0]` for interpreted code, `_[1]` for HotSpot's first compiler.
         b"_[j]" | b"_[0]" | b"_[1]" => Some((name, FrameKind::Jit)),
         b"_[i]" => Some((name, FrameKind::Inlined)),
         _ => None,
     }
 }
 
-/// The kind of code that a label without a mark gives: of functions that are called after their module, what the module
-/// gives, but for the kernel's, which has a mark.
+/// The kind of code for a label without a mark. An unnamed function has its module's kind, except for the kernel, whose
+/// functions would have a mark.
 pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILERS_OWN.iter().find(|(own, _)| own.as_bytes() == label) {
         return *kind;
@@ -187,7 +188,7 @@ pub fn unmarked(label: &[u8]) -> FrameKind {
     }
 }
 
-/// Frames that async-profiler puts where a stack could not be walked.
+/// Frames that async-profiler inserts where it couldn't walk the stack.
 const ASYNC_PROFILERS_OWN: [(&str, FrameKind); 14] = [
     ("[unknown_Java]", FrameKind::JitUnnamed),
     ("[not_walkable_Java]", FrameKind::JitUnnamed),
@@ -205,21 +206,21 @@ const ASYNC_PROFILERS_OWN: [(&str, FrameKind); 14] = [
     ("[break_interpreted]", FrameKind::Unknown),
 ];
 
-/// The number of the thread that async-profiler's `-t` puts below all frames: `[main tid=1234]`.
+/// The thread ID in the outermost frame of async-profiler's option `-t`: `[main tid=1234]`.
 pub fn tid_of_thread(label: &[u8]) -> Option<i32> {
     let thread = label.strip_prefix(b"[")?.strip_suffix(b"]")?;
     let at = memchr::memmem::rfind(thread, b" tid=")?;
     std::str::from_utf8(&thread[at + 5..]).ok()?.parse().ok().filter(|tid| *tid >= 0)
 }
 
-/// The module in the label of a function without a name: `libc.so.6` of `[libc.so.6]` or `[libc.so.6 <1f>]`.
+/// The module in the label of an unnamed function: `libc.so.6` in `[libc.so.6]` or `[libc.so.6 <1f>]`.
 fn module_in(label: &[u8]) -> Option<&[u8]> {
     let module = label.strip_prefix(b"[")?.strip_suffix(b"]")?;
     let addr = module.strip_suffix(b">").and_then(|_| memchr::memmem::rfind(module, b" <"));
     Some(addr.map_or(module, |addr| &module[..addr])).filter(|_| label != TRUNCATED)
 }
 
-/// The name up to its argument list, which begins at the first parenthesis outside all brackets.
+/// The name without its argument list, which starts at the first parenthesis outside of all brackets.
 fn without_arguments(name: &str) -> &str {
     let mut depth = 0i32;
     let bytes = name.as_bytes();
@@ -241,23 +242,23 @@ fn without_arguments(name: &str) -> &str {
     name
 }
 
-/// The label of an unknown function, after its module: `[libc.so.6]`, or `[unknown]` without one.
+/// The label of an unknown function: `[libc.so.6]`, or `[unknown]` without a module.
 pub fn unnamed(profile: &Profile, frame: &Frame) -> String {
     unknown(profile, frame, false)
 }
 
-/// The same with its address, if that is requested.
+/// Like [`unnamed`], with the address if `annotate` asks for it.
 pub fn unnamed_at(profile: &Profile, frame: &Frame, annotate: Annotate) -> String {
     unknown(profile, frame, annotate.addrs)
 }
 
-/// The function's name, in full, for writers that have room for it. Unknown functions are spelled as in [`label`]: an
-/// address would be taken for a function, and all that is unknown of a module for it.
+/// The function's whole name, for writers that have room for it. An unknown function is spelled as in [`label`], but
+/// without its address: with it, each address would look like a function of its own.
 pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
     called(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))
 }
 
-/// The same of a name and its module.
+/// Like [`function`], for a name and its module.
 pub fn called<'n>(name: &'n [u8], module: Option<&[u8]>) -> Cow<'n, str> {
     match name {
         UNKNOWN => Cow::Owned(unknown_in(module, None)),

@@ -1,8 +1,8 @@
-//! The addresses of code of the modules in memory, for formats whose mappings have addresses (pprof, OTLP): the
-//! program's own file first, as readers want it.
+//! Gives addresses in memory to frames, for formats whose mappings have addresses (pprof, OTLP). The program's own file
+//! comes first, as readers of these formats expect.
 //!
-//! Frames of all processes share their places, so each piece of a file has one address here: where the first process
-//! that mapped it had it.
+//! Processes share frames, so that each piece of a file can only have one address here: that of the first process that
+//! mapped it.
 
 use crate::model::about::{MappedRange, Module};
 use crate::model::stacks::{Frame, NameId, Profile};
@@ -11,44 +11,44 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A place as a location names it.
+/// A location as such formats describe it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The number of the mapping, counted from 1; 0 for none.
+    /// The mapping's ID, from 1; 0 for none.
     pub mapping: u64,
-    /// In the memory of the process that the mapping is of.
+    /// The address in the process that the mapping belongs to.
     pub address: u64,
 }
 
-/// A mapping as a profile lists it.
+/// A mapping as such formats list it.
 #[derive(Debug, Clone)]
 pub struct Piece<'p> {
-    /// The file, or what stands for one.
+    /// The file's path, or the name of what was mapped instead of a file.
     pub name: &'p [u8],
-    /// Its module.
+    /// The module, if known.
     pub module: Option<&'p Module>,
-    /// The build ID of the file, in hexadecimal digits, if it is known.
+    /// The file's build ID in hexadecimal digits, if known.
     pub build: Option<Cow<'p, [u8]>>,
-    /// Its address range, if that is known.
+    /// Its address range, if known.
     pub range: Option<MappedRange>,
 }
 
-/// A module, the build that its frames state, and the part of it; `None` where its mappings are unknown.
+/// A module, the build ID in its frames, and the index of its mapping (`None` if unknown).
 type PieceKey = (Option<NameId>, Option<NameId>, Option<usize>);
 
-/// The mappings of a profile, numbered as they are requested.
+/// The mappings of a profile. They get IDs when they are first used.
 #[derive(Debug, Default)]
 pub struct MappedPieces {
     numbers: FxHashMap<PieceKey, u64>,
-    /// Of modules that were asked for, which range shows a place.
+    /// For modules that have been used: which mapping contains each file offset.
     shown: FxHashMap<NameId, RangeIndex>,
 }
 
-/// From each offset in a file on, the first range that shows it.
+/// File offsets from which on the first mapping that contains them is the given one.
 type RangeIndex = Vec<(u64, Option<usize>)>;
 
 impl MappedPieces {
-    /// With the program's own file; `add` takes each mapping that gets a number, in their order.
+    /// Starts with the program's own file, so that it gets ID 1. `add` is called with each mapping that gets an ID.
     pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(Piece<'p>)) -> Self {
         let mut pieces = Self::default();
         let program = profile.about.program_module();
@@ -61,7 +61,7 @@ impl MappedPieces {
         pieces
     }
 
-    /// The place of a frame.
+    /// The location of a frame.
     pub fn place<'p>(&mut self, profile: &'p Profile, frame: &Frame, add: &mut dyn FnMut(Piece<'p>)) -> Place {
         let addr = frame.addr.unwrap_or(0);
         let Some(module) = frame.module else { return Place { mapping: 0, address: addr } };
@@ -74,13 +74,13 @@ impl MappedPieces {
         }
     }
 
-    /// Removes all numbers.
+    /// Forgets all IDs.
     pub fn clear(&mut self) {
         self.numbers.clear();
         self.shown.clear();
     }
 
-    /// The first range of a module that shows this place of its file.
+    /// The first mapping of a module that contains this file offset.
     fn piece(&mut self, profile: &Profile, module: NameId, offset: u64) -> Option<(usize, MappedRange)> {
         let ranges = &module_of(profile, module)?.mapped;
         let index = self.shown.entry(module).or_insert_with(|| index_of(ranges));
@@ -108,7 +108,7 @@ impl MappedPieces {
     }
 }
 
-/// The place in its file of an address in memory; of one that is outside of the mapping, itself.
+/// Converts an address to a file offset. Addresses outside of the mapping stay as they are.
 pub fn place_in_file(address: u64, mapped: Range<u64>, file_offset: u64) -> u64 {
     if mapped.contains(&address) { file_offset.saturating_add(address - mapped.start) } else { address }
 }

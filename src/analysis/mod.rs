@@ -1,5 +1,5 @@
-//! Everything computed from a profile: call graphs and trees, groups, categories, significance, timelines, sorted
-//! stacks.
+//! Computes everything that is derived from a profile: call graphs and trees, groups, categories, significance,
+//! timelines, sorted stacks.
 
 pub mod call_graph;
 pub mod call_tree;

@@ -1,7 +1,8 @@
-//! Frames of profiles in which another tool has named the functions: the facts that name and module contain.
+//! Creates frames for profiles whose functions were named by another tool, and derives further facts from names and
+//! modules.
 //!
-//! A function without a name is spelled in many ways: empty, `[unknown]`, after its module (`[libc.so.6]`) or its
-//! address (`0x1f3a`). All become [`UNKNOWN`] with what is known besides.
+//! Tools have many ways to spell an unnamed function: an empty name, `[unknown]`, its module (`[libc.so.6]`) or its
+//! address (`0x1f3a`). All become [`UNKNOWN`], together with whatever else is known.
 
 use crate::error::{Error, Result};
 use crate::model::backing::Backing;
@@ -12,45 +13,45 @@ use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The data that a file states about a frame.
+/// What a file says about a frame. Empty strings and zeros mean that it doesn't say.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StatedFrame<'a> {
-    /// The function, as the file spells it.
+    /// The function's name as the file spells it.
     pub function: &'a [u8],
-    /// The module; empty: not reported.
+    /// The module that contains the function.
     pub module: &'a [u8],
-    /// The build ID of the module, as [`Frame::build`] has it; empty: not reported.
+    /// The module's build ID, like [`Frame::build`].
     pub build: &'a [u8],
-    /// The source file of the function; empty: not reported.
+    /// The function's source file.
     pub file: &'a [u8],
-    /// The source line that ran, 0 if not reported.
+    /// The executed line.
     pub line: u32,
-    /// As [`Frame::column`] has it.
+    /// Like [`Frame::column`].
     pub column: u32,
-    /// Line and column at which the function starts, from 1; 0 if not reported.
+    /// Line and column where the function starts, from 1.
     pub start: (u32, u32),
-    /// The address, as [`Frame::addr`] has it.
+    /// The address, like [`Frame::addr`].
     pub addr: Option<u64>,
-    /// Its kind, if the file gives it; else its module does.
+    /// The kind of code; if `None`, the module determines it.
     pub kind: Option<FrameKind>,
-    /// The tier of JIT code, if the file gives it; else its name does.
+    /// The tier of JIT code; if `None`, the name determines it.
     pub tier: Option<Tier>,
 }
 
-/// Makes frames from the text of files.
+/// Creates frames from what files say.
 #[derive(Debug, Default)]
 pub struct NamedFrames {
     tiers: Tiers,
 }
 
 impl NamedFrames {
-    /// The frame's number in that profile.
+    /// Interns the frame in the profile.
     pub fn frame(&mut self, profile: &mut Profile, told: StatedFrame<'_>) -> FrameId {
         let StatedFrame { function, module, file, line, .. } = told;
         let named = is_name(function, module);
         let addr = told.addr.or_else(|| address(function));
         let name = profile.name(if named { function } else { UNKNOWN });
-        // Older files of ours have no kinds of code without a name.
+        // Files from older versions of jitgraft don't have kinds for unnamed code.
         let said = told.kind.filter(|kind| named || !matches!(kind, FrameKind::User | FrameKind::Unknown));
         let kind = match said {
             Some(kind) if named => kind,
@@ -72,33 +73,32 @@ impl NamedFrames {
     }
 }
 
-/// The frames of the locations that samples refer to, by their numbers: a location is a function and the calls that were
-/// expanded in it.
+/// The frames of locations, by location ID. A location is a function together with the calls inlined in it.
 ///
-/// Samples name locations by number and a location names any number of lines, so a small file can ask for much: there is
-/// an end to it.
+/// Samples refer to locations, and a location may have any number of lines. A small file could therefore produce an
+/// enormous number of frames, so that number is limited.
 #[derive(Debug)]
 pub struct LocationFrames {
-    /// Of all locations, in one list.
+    /// The frames of all locations.
     frames: Vec<FrameId>,
     of: FxHashMap<u64, Range<usize>>,
-    /// The name of the input in messages.
+    /// What messages call the input.
     owner: &'static str,
-    /// The number of frames that may still be read.
+    /// How many more frames samples may have.
     left: u64,
 }
 
-/// The number of frames that may come of each byte. A sample names a location by at least one byte, and more than a
-/// hundred calls expanded in one place nobody has seen.
+/// The maximum number of frames per byte of input. A reference to a location takes at least one byte, and nobody has
+/// seen more than a hundred calls inlined at one place.
 pub(crate) const FRAMES_PER_BYTE: u64 = 100;
 
 impl LocationFrames {
-    /// None yet, of this many bytes.
+    /// Starts without locations, for an input of this size.
     pub fn of(owner: &'static str, bytes: usize) -> Self {
         Self { frames: Vec::new(), of: FxHashMap::default(), owner, left: FRAMES_PER_BYTE * bytes as u64 }
     }
 
-    /// Adds a location: its frame where no function is known, and its functions, the innermost first.
+    /// Adds a location: its functions, innermost first, or the frame `whole` if no function is known.
     pub fn add<'a>(
         &mut self,
         number: u64,
@@ -118,7 +118,8 @@ impl LocationFrames {
         self.of.insert(number, from..self.frames.len());
     }
 
-    /// The stack of these locations, the leaf's first.
+    /// Builds the stack of these locations, innermost first. Fails if a location doesn't exist or the limit is
+    /// exceeded.
     pub fn stack(&mut self, locations: &[u64], profile: &mut Profile) -> Result<Option<StackId>> {
         let mut stack = None;
         for number in locations.iter().rev() {
@@ -141,13 +142,13 @@ fn is_name(function: &[u8], module: &[u8]) -> bool {
     !function.is_empty() && function != UNKNOWN && !is_module && address(function).is_none()
 }
 
-/// The address that stands for a name.
+/// The address that a file uses as a name.
 fn address(function: &[u8]) -> Option<u64> {
     let digits = function.strip_prefix(b"0x").filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The kind of a function with a name.
+/// The kind of code of a named function.
 fn kind_of_function(module: &[u8]) -> FrameKind {
     match Backing::of(module) {
         Backing::Unnamed => FrameKind::User,
@@ -157,8 +158,8 @@ fn kind_of_function(module: &[u8]) -> FrameKind {
     }
 }
 
-/// The kind of code without a name, by its module. Memory that no file backs does not show what runs there,
-/// and neither does a map's name: perf calls all such memory after the map that would cover it.
+/// The kind of code of an unnamed function. Memory without a file doesn't reveal what runs there. Neither does the name
+/// of a perf map, because perf shows all such memory under the name of the perf map that would cover it.
 pub fn kind_of_unnamed(module: &[u8]) -> FrameKind {
     match Backing::of(module) {
         Backing::Unnamed => FrameKind::Unknown,

@@ -1,4 +1,4 @@
-//! Functions that are called alike but start elsewhere: what to show behind their names.
+//! Tells apart functions that have the same name but start elsewhere.
 
 use crate::model::backing::base_name;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -6,15 +6,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Where a function starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StartPlace<'a> {
-    /// Its file.
+    /// The source file.
     pub file: &'a [u8],
-    /// Its line, 0 if unknown.
+    /// The line; 0 if unknown.
     pub line: u32,
-    /// Its column, 0 if unknown.
+    /// The column; 0 if unknown.
     pub column: u32,
 }
 
-/// How much of a place is shown.
+/// How much of a location to show.
 #[derive(Clone, Copy)]
 enum Shown {
     Line,
@@ -36,8 +36,8 @@ impl StartPlace<'_> {
     }
 }
 
-/// For each function, given by name and start, the place that tells it from those called alike (`db.py:10`, with the
-/// column or the whole path if it takes these); `None` if no other is called so, or its start is unknown.
+/// For each function, given by name and start, the location that distinguishes it from others of the same name:
+/// `db.py:10`, with the column or the whole path only if needed. `None` if its name is unique or its start is unknown.
 pub fn places_of_namesakes<'a>(
     functions: impl Iterator<Item = (&'a str, Option<StartPlace<'a>>)> + Clone,
 ) -> Vec<Option<String>> {
@@ -58,18 +58,19 @@ pub fn places_of_namesakes<'a>(
     functions.map(|(name, start)| Some(start?.text(*shown.get(name)?))).collect()
 }
 
-/// True for the name of a function without one, as JavaScript's profilers spell it.
+/// True for the names that JavaScript profilers give functions without a name.
 pub fn is_anonymous(name: &str) -> bool {
     name.is_empty() || name.starts_with("(anonymous") || name.starts_with("<anonymous")
 }
 
-/// The system name of a function without a name, for formats that have a line for the start of a function but no column:
-/// several may start in one line. [`column_in_system_name`] reads it back.
+/// The system name for a function without a name, for formats that have the line where a function starts but not the
+/// column: several may start on the same line. `None` for functions with a name or an unknown start.
+/// [`column_in_system_name`] reverses it.
 pub fn system_name(name: &str, line: u32, column: u32) -> Option<String> {
     (line > 0 && column > 0 && is_anonymous(name)).then(|| format!("{name}:{line}:{column}"))
 }
 
-/// The column that a system name states besides the name and the line; 0 if it states none.
+/// The column in such a system name; 0 if it has none.
 pub fn column_in_system_name(system_name: &[u8], name: &[u8], line: u32) -> u32 {
     let rest = system_name.strip_prefix(name).and_then(|rest| rest.strip_prefix(format!(":{line}:").as_bytes()));
     rest.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).unwrap_or(0)

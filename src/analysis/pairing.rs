@@ -1,11 +1,11 @@
-//! The same function in two profiles, though the runs call it otherwise.
+//! Pairs the functions of two profiles, even if their names differ from run to run.
 //!
-//! Functions are paired in three steps: by their exact names, then with addresses removed, then with the numbers
-//! removed that belong to one run ([`run_names`](crate::runtimes::run_names)). In each step, directories and lines only
-//! choose between functions that are otherwise equal: an edited line above a function, or another build directory,
-//! makes no new function of it. Where several are left on both sides, those of one file are paired in the order of their
-//! lines; others by what they call and what calls them, then in the order of their numbers. Each function has at most one
-//! partner, so two lambdas of one class stay two.
+//! Functions are paired in three steps: by exact name, then ignoring addresses, then ignoring numbers that are specific
+//! to a run ([`run_names`](crate::runtimes::run_names)). In each step, directories and lines only decide between
+//! functions that are otherwise equal: editing code above a function or building in another directory doesn't make it a
+//! new function. If several functions are left on both sides, those in the same file are paired in the order of their
+//! lines; others by their callers and callees, then in the order of numbers in their names. A function has at most one
+//! partner, so that two lambdas of a class stay two.
 
 use crate::model::backing::base_name;
 use crate::model::stacks::{Frame, FunctionStart, NameId, Profile};
@@ -15,10 +15,11 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// More functions than this of one name on a side are paired in order: each would be compared with each.
+/// If a side has more functions of the same name than this, they are paired in order, because comparing each with each
+/// would take too long.
 const MOST_COMPARED: usize = 64;
 
-/// How names are made equal.
+/// What to ignore in names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Exact,
@@ -26,7 +27,7 @@ enum Step {
     WithoutRunNumbers,
 }
 
-/// What identifies a function within its profile.
+/// Identifies a function within its profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct FunctionKey {
     name: NameId,
@@ -35,19 +36,19 @@ struct FunctionKey {
     is_jit: bool,
 }
 
-/// A function, as it is compared.
+/// A function, prepared for comparison.
 #[derive(Debug)]
 struct Function<'p> {
     key: FunctionKey,
     name: &'p [u8],
-    /// The file of the module; of JIT code, which is in files called after the process, `[JIT]`.
+    /// The module's file name; `[JIT]` for JIT code, whose module is named after the process.
     module: &'p [u8],
-    /// The path of the file that it was written in; empty if it isn't known.
+    /// The path of its source file; empty if unknown.
     path: Cow<'p, [u8]>,
-    /// Where it starts in the file; 0 if that isn't known.
+    /// The line and column where it starts; 0 if unknown.
     line: u32,
     column: u32,
-    /// The name without a path and lines in it.
+    /// The name without a source location in it.
     stem: Cow<'p, str>,
 }
 
@@ -55,11 +56,11 @@ struct Function<'p> {
 struct Functions<'p> {
     profile: &'p Profile,
     list: Vec<Function<'p>>,
-    /// By frame, its function.
+    /// The function of each frame.
     of_frames: Vec<u32>,
 }
 
-/// The weights of a function's callers and callees, by their names; its own among them.
+/// The weights of a function's callers and callees, by hash of their names.
 type Neighbors = FxHashMap<(Side, u64), u64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,8 +69,8 @@ enum Side {
     Callee,
 }
 
-/// Returns `before` with its functions called as their partners in `after` are. With `exact_names`, only directories and
-/// lines may differ.
+/// Returns `before` with its functions renamed like their partners in `after`. With `exact_names`, names may only
+/// differ in directories and lines.
 pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
     let (old, new) = (Functions::of(before), Functions::of(after));
     let partners = pair(&old, &new, exact_names);
@@ -93,7 +94,7 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
     })
 }
 
-/// The partner of each earlier function, if it has one.
+/// The partner of each function of the earlier profile, if it has one.
 fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Option<usize>> {
     let mut pairs = Pairs { of_old: vec![None; old.list.len()], is_taken: vec![false; new.list.len()] };
     pairs.add_identical(old, new);
@@ -128,14 +129,14 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
     pairs.of_old
 }
 
-/// Functions of both profiles that are called alike.
+/// Functions of both profiles that may be partners.
 #[derive(Debug, Default)]
 struct Candidates {
     earlier: Vec<usize>,
     later: Vec<usize>,
 }
 
-/// Pairs so far.
+/// The pairs found so far.
 struct Pairs {
     of_old: Vec<Option<usize>>,
     is_taken: Vec<bool>,
@@ -147,8 +148,8 @@ impl Pairs {
         self.is_taken[new] = true;
     }
 
-    /// Pairs functions that are alike in everything. An edit may have moved one to the line where another was: of several
-    /// functions of one name, most must be where they were.
+    /// Pairs functions that agree in everything. Only done if most functions of that name agree: otherwise an edit may
+    /// have moved a function to the line where another one was.
     fn add_identical(&mut self, old: &Functions<'_>, new: &Functions<'_>) {
         let places: FxHashMap<_, usize> =
             new.list.iter().enumerate().map(|(at, function)| (function.identity(), at)).collect();
@@ -170,7 +171,7 @@ impl Pairs {
         }
     }
 
-    /// Pairs functions that are called alike.
+    /// Pairs functions of equal name and module.
     fn add_group(
         &mut self,
         (old, mut earlier): (&Functions<'_>, Vec<usize>),
@@ -179,7 +180,7 @@ impl Pairs {
     ) {
         earlier.sort_by_cached_key(|at| old.list[*at].order());
         later.sort_by_cached_key(|at| new.list[*at].order());
-        // Functions of one file: the lines of both are in the same order, wherever they moved.
+        // Functions in the same file are in the same order in both profiles, even if their lines changed.
         let mut by_path = BTreeMap::<&[u8], (Vec<usize>, Vec<usize>)>::new();
         for at in &earlier {
             by_path.entry(&old.list[*at].path).or_default().0.push(*at);
@@ -233,13 +234,13 @@ impl Pairs {
     }
 }
 
-/// The number of directories that two paths have in common, from the file upwards.
+/// The number of path components that two paths have in common, counted from the end.
 fn common_ending(one: &[u8], other: &[u8]) -> usize {
     let parts = |path| <[u8]>::rsplit(path, |byte: &u8| matches!(byte, b'/' | b'\\'));
     parts(one).zip(parts(other)).take_while(|(one, other)| one == other).count()
 }
 
-/// How much of two functions' callers and callees is the same, in eighths: less would be chance.
+/// How similar two functions' callers and callees are, from 0 to 8. Finer differences would be chance.
 fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
     let mut same = 0.0;
     for side in [Side::Caller, Side::Callee] {
@@ -280,7 +281,7 @@ impl<'p> Function<'p> {
         }
     }
 
-    /// What functions must have in common to be paired in a step: not directories and lines.
+    /// What functions must have in common to be paired in this step: everything but directories and lines.
     fn group(&self, step: Step) -> (&[u8], &[u8], String) {
         (self.module, file_name(&self.path), self.called(step).into_owned())
     }
@@ -291,7 +292,7 @@ impl<'p> Function<'p> {
             Step::WithoutAddresses => without_addresses(&self.stem),
             Step::WithoutRunNumbers => without_run_numbers(&self.stem),
         };
-        // A bare address is no name: nothing says that two of them are one function.
+        // If only an address is left of the name, it says nothing.
         let is_name = called.replace("0x", "").contains(char::is_alphabetic);
         if is_name { called } else { Cow::Borrowed(&self.stem) }
     }
@@ -300,13 +301,13 @@ impl<'p> Function<'p> {
         (self.module, self.name, &self.path, self.line, self.column)
     }
 
-    /// The order in which functions of one file, or numbered by a runtime, were written or made.
+    /// Sort key: the order in which functions were written in a file, or numbered by a runtime.
     fn order(&self) -> (Vec<u8>, u32, u32, Vec<u64>, Vec<u8>) {
         (self.path.to_vec(), self.line, self.column, numbers(self.name), self.name.to_vec())
     }
 }
 
-/// The numbers in a name, decimal, or hexadecimal behind `0x`.
+/// The numbers in a name: decimal, or hexadecimal after `0x`.
 fn numbers(name: &[u8]) -> Vec<u64> {
     let words = name.split(|byte| !byte.is_ascii_alphanumeric());
     let number = |word: &[u8]| {
@@ -347,7 +348,7 @@ impl<'p> Functions<'p> {
             }
         }
         let hashes: Vec<u64> = self.list.iter().map(|function| hash_of(&function.called(step))).collect();
-        // A callee's number is larger than its caller's: it has all of its weight when it is looked at.
+        // A callee's ID is larger than its caller's, so it has its total weight when it is visited.
         for (at, (parent, frame)) in self.profile.stacks().enumerate().collect::<Vec<_>>().into_iter().rev() {
             let Some(parent) = parent else { continue };
             let weight = weights[at];
@@ -386,7 +387,7 @@ mod tests {
     use super::*;
     use crate::model::stacks::{FrameKind, Row, Track, Unit};
 
-    /// A profile of JIT frames: stacks of names separated by `|`, the outermost first, with their weights.
+    /// A profile of JIT functions, given as stacks (names separated by `|`, outermost first) with weights.
     fn profile(stacks: &[(&str, u64)]) -> Profile {
         let mut profile = Profile::new();
         let (series, track) = (profile.series_named("e", Unit::Samples), profile.track(Track::default()));
@@ -402,7 +403,7 @@ mod tests {
         profile
     }
 
-    /// The names of the first profile once it is aligned with the second.
+    /// The names in the first profile after aligning it with the second.
     fn aligned(before: &[(&str, u64)], after: &[(&str, u64)], exact_names: bool) -> Vec<String> {
         let aligned = align(&profile(before), &profile(after), exact_names);
         let innermost = |row: &Row| aligned.frame_of(aligned.frames_up(row.stack).next().unwrap()).name;
@@ -419,7 +420,7 @@ mod tests {
             [other_one, other_two]
         );
         assert_eq!(aligned(&[(one, 80), (two, 17)], &[(other_two, 80), (other_one, 17)], true), [one, two]);
-        // Without numbers (JDK 21), what they call distinguishes them, though they were made in another order.
+        // Without numbers (JDK 21), callees tell them apart even if they were created in another order.
         let (one, two) = ("L$$Lambda/0x00007f01e4000a08.f", "L$$Lambda/0x00007f01e4000c48.f");
         let before = [
             ("L$$Lambda/0x00007f01e4000a08.f|l$0", 80),
@@ -430,7 +431,7 @@ mod tests {
         let after = [("L$$Lambda/0x0000000800000010.f|l$1", 80), ("L$$Lambda/0x0000000800000020.f|l$0", 17)];
         let names = aligned(&before, &after, false);
         assert_eq!(names[2..], ["L$$Lambda/0x0000000800000020.f", "L$$Lambda/0x0000000800000010.f"]);
-        // One is really new.
+        // One function really is new.
         assert_eq!(aligned(&[("P$Proxy7.f", 1)], &[("P$Proxy9.f", 1), ("P$Proxy10.f", 5)], false), ["P$Proxy9.f"]);
     }
 
@@ -438,18 +439,18 @@ mod tests {
     fn lines_and_directories_make_no_new_function() {
         let names = aligned(&[("JS:*f /old/a.js:8:10", 1)], &[("JS:*f /new/lib/a.js:12:10", 1)], true);
         assert_eq!(names, ["JS:*f /new/lib/a.js:12:10"]);
-        // Two of one name in one file: each moved to where another was.
+        // Two functions with the same name in a file, one of which moved to where the other was.
         let before = [("JS:* /a.js:10:1", 1), ("JS:* /a.js:20:1", 1)];
         let after = [("JS:* /a.js:20:1", 1), ("JS:* /a.js:30:1", 1)];
         assert_eq!(aligned(&before, &after, false), ["JS:* /a.js:20:1", "JS:* /a.js:30:1"]);
-        // Of one name in two files.
+        // Two functions with the same name in two files.
         let before = [("py::init:/x/a.py", 1), ("py::init:/x/b.py", 1)];
         let after = [("py::init:/y/b.py", 1), ("py::init:/y/a.py", 1)];
         assert_eq!(aligned(&before, &after, false), ["py::init:/y/a.py", "py::init:/y/b.py"]);
         let before = [("py::init:/x/a/m.py", 1), ("py::init:/x/b/m.py", 1)];
         let after = [("py::init:/y/b/m.py", 1), ("py::init:/y/a/m.py", 1)];
         assert_eq!(aligned(&before, &after, false), ["py::init:/y/a/m.py", "py::init:/y/b/m.py"]);
-        // Another file is another function.
+        // A function in another file is another function.
         assert_eq!(aligned(&[("py::init:/x/a.py", 1)], &[("py::init:/x/b.py", 1)], false), ["py::init:/x/a.py"]);
     }
 

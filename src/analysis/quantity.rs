@@ -1,9 +1,9 @@
-//! Weights as people read them: `7.00 ms`, `1,234,567 cycles`.
+//! Formats weights for people: `7.00 ms`, `1,234,567 cycles`.
 
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Unit, Weight};
 
-/// A weight with its unit.
+/// Formats a weight with its unit.
 pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
     match unit {
         _ if of == Weight::Samples => counted(weight, "sample"),
@@ -13,7 +13,7 @@ pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
     }
 }
 
-/// The thing that the rows of a profile stand for; `None` if they are costs, which are counted themselves.
+/// What a row stands for, as a word; `None` for costs, which are counted themselves.
 pub fn row_word(profile: &Profile) -> Option<&'static str> {
     match profile {
         _ if !profile.calls.is_empty() => None,
@@ -22,15 +22,15 @@ pub fn row_word(profile: &Profile) -> Option<&'static str> {
     }
 }
 
-/// A number of something, whose word takes an `s`.
+/// Formats a count with a noun whose plural ends in `s`.
 pub fn counted(number: u64, word: &str) -> String {
     format!("{} {word}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Nanoseconds with three digits.
+/// Formats nanoseconds with three significant digits.
 pub fn duration(nanos: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
-    // The next larger unit begins where three digits would be rounded up to four.
+    // Switch to the larger unit where three digits would be rounded up to four.
     let unit = units.iter().find(|&&(unit, _)| u128::from(nanos) * 2000 >= unit * 1999);
     let Some(&(unit, name)) = unit else { return format!("{nanos} ns") };
     let number = nanos as f64 / unit as f64;
@@ -38,7 +38,7 @@ pub fn duration(nanos: u64) -> String {
     format!("{number:.decimals$} {name}")
 }
 
-/// A whole number, its digits in groups of three.
+/// Formats a number with digits in groups of three.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

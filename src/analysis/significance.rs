@@ -1,27 +1,27 @@
-//! True if a change between two recordings is larger than what sampling alone makes of the same program.
+//! Decides whether a difference between two recordings is larger than sampling noise.
 //!
-//! A function that has n of a recording's N samples has its share n / N only within the noise of the sampling: the next
-//! recording of the same program shows another. Two shares are compared by the likelihood-ratio test of a table of four
-//! numbers (G-test), the samples in the function and the others of both recordings:
+//! If n of a recording's N samples are in a function, its share n / N is subject to sampling noise: another recording
+//! of the same program gives another value. Two shares are compared with a likelihood-ratio test (G-test) on a 2×2
+//! table, which contains the samples in the function and the other samples of both recordings:
 //!
 //! ```text
-//! O = n₁, n₂, N₁ − n₁, N₂ − n₂, each half a sample nearer to E (Yates' correction for continuity)
-//! E = what they would be if both shares were (n₁ + n₂) / (N₁ + N₂)
+//! O = n₁, n₂, N₁ − n₁, N₂ − n₂, each moved half a sample towards E (Yates' correction for continuity)
+//! E = the expected values if both shares were (n₁ + n₂) / (N₁ + N₂)
 //! z = √(2 Σ O ln (O / E))
 //! ```
 //!
-//! It is right for few samples and for recordings of very different lengths, too: one sample of 126 shows nothing,
-//! though there is none among 5,000 of the other recording.
+//! The test is also valid for few samples and for recordings of very different lengths: a single sample among 126
+//! proves nothing, even if there is none among 5,000 in the other recording.
 //!
-//! A change counts where z > [`THRESHOLD`]. This compares numbers of samples, not weights: a sample of a long period is
-//! as chancy as one of a short period. The test does not cover other differences two runs (the load of the machine,
-//! other inputs), and what was counted rather than sampled (callgrind's instructions) has no noise of this kind.
+//! A difference is significant if z > [`THRESHOLD`]. The test uses numbers of samples rather than weights, because a
+//! sample with a long period is just as random as one with a short period. It doesn't account for other differences
+//! between two runs (machine load, other inputs). Counted data such as callgrind's instructions has no such noise.
 
-/// In standard deviations. Among a hundred functions whose share did not change, one is taken for changed in every
-/// fourth comparison (2.7 of 1,000); at 2 it would be five in each.
+/// In standard deviations. Among a hundred unchanged functions, about one comparison in four reports a change (2.7 per
+/// 1,000). With a threshold of 2, each comparison would report five.
 pub const THRESHOLD: f64 = 3.0;
 
-/// A number of samples, and that of the whole that they are part of.
+/// How many of a whole's samples are in a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
     /// The samples of a function, stack or group.
@@ -30,7 +30,7 @@ pub struct Share {
     pub whole: u64,
 }
 
-/// The greatest common divisor of two numbers; the other one, if one is 0.
+/// The greatest common divisor of two numbers; if one is 0, the other.
 pub fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -38,22 +38,21 @@ pub fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// True if the change between two shares is larger than sampling noise. The order of the two does not matter. Without
-/// samples on one side nothing is known.
+/// True if two shares differ by more than sampling noise, in either direction. False if one side has no samples.
 pub fn is_significant(before: Share, after: Share) -> bool {
     z(before, after) > THRESHOLD
 }
 
-/// The number of many standard deviations two shares apart.
+/// How many standard deviations two shares are apart.
 fn z(before: Share, after: Share) -> f64 {
     let [n1, whole1, n2, whole2] = [before.part, before.whole, after.part, after.whole].map(|count| count as f64);
     let share = (n1 + n2) / (whole1 + whole2);
-    // Without samples the share is not a number, and these conditions do not apply.
+    // Written so that it also holds if there are no samples and the share is NaN.
     if !(whole1 > 0.0 && whole2 > 0.0 && share > 0.0 && share < 1.0) {
         return 0.0;
     }
     let expected1 = whole1 * share;
-    // The other three numbers are as far from what is expected, for the sums are the same.
+    // The other three values deviate by the same amount, because the sums are fixed.
     let apart = ((n1 - expected1).abs() - 0.5).max(0.0).copysign(n1 - expected1);
     let term = |expected: f64, apart: f64| {
         let observed = expected + apart;
@@ -87,7 +86,7 @@ mod tests {
         assert!(!is_significant(share(0, 1000), share(3, 1000)));
         assert!(!is_significant(share(1, 10), share(4, 10)));
         assert!(is_significant(share(0, 1000), share(20, 1000)));
-        // By the normal approximation it would be six standard deviations.
+        // The normal approximation would give six standard deviations.
         assert!(!is_significant(share(1, 126), share(0, 4942)));
         assert!(!is_significant(share(2, 126), share(1, 4942)));
         assert!(is_significant(share(6, 126), share(0, 4942)));
@@ -100,12 +99,12 @@ mod tests {
         assert!(!is_significant(share(7, 7), share(9, 9)));
     }
 
-    /// Two recordings of the same program: each sample is in the function by the same chance.
+    /// In two recordings of the same program, each sample is in the function with the same probability.
     #[test]
     fn two_recordings_of_one_program_rarely_differ() {
         let mut state = 1u64;
         let mut chance = || {
-            // Knuth's constants of a linear congruential generator: its upper bits are random enough to count with.
+            // Knuth's linear congruential generator. Its upper bits are random enough for this.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 11) as f64 / (1u64 << 53) as f64
         };

@@ -1,7 +1,7 @@
-//! Functions that threads begin in: a stack that ends in one is whole.
+//! Functions in which threads start. A stack whose outermost frame is one of them is complete.
 
-/// Functions that nobody calls, or that stand right behind one: libc's, the kernel's, and those of languages that have
-/// their own.
+/// Functions without a caller, or with only such functions as callers: those of libc, the kernel, and languages with
+/// their own runtime.
 pub const START_FUNCTIONS: &[&[u8]] = &[
     b"main",
     b"_start",
@@ -26,14 +26,14 @@ pub const START_FUNCTIONS: &[&[u8]] = &[
     b"runtime.mcall",
     b"runtime.systemstack",
     b"runtime.systemstack.abi0",
-    // Runs on a stack of its own, too, as the two before.
+    // Like the two before, runs on a stack of its own.
     b"runtime.morestack",
     b"runtime.morestack.abi0",
     b"execute_native_thread_routine", // libstdc++
-    // Erlang's processes have stacks of their own, which end so.
+    // Erlang processes have stacks of their own, which end like this.
     b"erts_beamasm:normal_exit/0",
     b"$erts_beamasm:normal_exit/0",
-    // Threads of the kernel, and what a processor begins with: by the name of the release.
+    // Kernel threads, and the code in which a CPU starts; the name depends on the kernel's release.
     b"ret_from_fork",
     b"ret_from_fork_asm",
     b"ret_from_kernel_thread",
@@ -44,7 +44,7 @@ pub const START_FUNCTIONS: &[&[u8]] = &[
     b"__primary_switched",
 ];
 
-/// True if threads begin in a function of this name.
+/// True if threads start in a function with this name.
 pub fn starts_threads(name: &[u8]) -> bool {
     START_FUNCTIONS.contains(&name)
 }

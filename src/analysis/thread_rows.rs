@@ -1,34 +1,34 @@
-//! The rows of an event thread by thread, each thread's in the order of time: for formats that show threads.
+//! Groups an event's rows by thread and sorts them by time, for formats that show threads.
 //!
-//! A thread that was renamed (by exec, or by itself), or that ran on several processors, has several tracks; it is one
-//! thread nevertheless, under its last name.
+//! A thread that was renamed (by exec or by itself) or that ran on several CPUs has several tracks. They are combined
+//! under its last name.
 
 use crate::model::stacks::{Profile, Row, Series, TrackId};
 use crate::model::units::{Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// One thread.
+/// The rows of one thread.
 #[derive(Debug, Clone)]
 pub struct ThreadRows<'p> {
-    /// The process.
+    /// The process ID.
     pub pid: Option<Pid>,
-    /// The thread.
+    /// The thread ID.
     pub tid: Option<Tid>,
     /// Its last name.
     pub comm: &'p [u8],
-    /// In the order of time, rows without times last. Rows of equal times are in the order of the profile.
+    /// Sorted by time; rows without a time come last. Rows with the same time are in the profile's order.
     pub rows: Vec<&'p Row>,
 }
 
 impl ThreadRows<'_> {
-    /// True if it is its process's first thread.
+    /// True for a process's first thread.
     pub fn is_main(&self) -> bool {
         self.tid.is_none() || self.tid.map(|tid| tid.0) == self.pid.map(|pid| pid.0)
     }
 }
 
-/// All threads of an event: processes behind those that forked them, the main thread first in each.
+/// All threads of an event. Processes come after their parents, and a process's first thread before its others.
 pub fn threads<'p>(profile: &'p Profile, series: &'p Series) -> Vec<ThreadRows<'p>> {
     let mut found: Vec<ThreadRows<'p>> = Vec::new();
     let mut places: FxHashMap<(Option<Pid>, ThreadKey), usize> = FxHashMap::default();
@@ -55,7 +55,7 @@ pub fn threads<'p>(profile: &'p Profile, series: &'p Series) -> Vec<ThreadRows<'
     found
 }
 
-/// The middle of the distances between neighboring samples of a thread, in nanoseconds.
+/// The median distance between consecutive samples of a thread, in nanoseconds; `None` if there are none.
 pub fn middle_distance(threads: &[ThreadRows<'_>]) -> Option<u64> {
     let mut distances: Vec<u64> = Vec::new();
     for thread in threads {
@@ -72,14 +72,14 @@ enum ThreadKey {
     Track(TrackId),
 }
 
-/// The places of the processes: each behind its parent, brothers by their first sample.
+/// The position of each process: parents before children, siblings in the order of their first samples.
 fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid, usize> {
     let mut brothers: BTreeMap<Option<Pid>, Vec<Pid>> = BTreeMap::new();
     let pids: FxHashSet<Pid> = threads.iter().filter_map(|thread| thread.pid).collect();
     let mut seen = FxHashSet::default();
     for pid in threads.iter().filter_map(|thread| thread.pid).filter(|pid| seen.insert(*pid)) {
         let parent = profile.about.processes.get(&pid).and_then(|life| life.parent);
-        // The parent of the first process that was recorded is the recorder, or was not seen.
+        // The parent of the first recorded process is the recorder, or unknown.
         let parent = parent.filter(|parent| *parent != pid && pids.contains(parent));
         brothers.entry(parent).or_default().push(pid);
     }
@@ -87,7 +87,7 @@ fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid
     let mut waiting: Vec<Pid> = brothers.get(&None).into_iter().flatten().rev().copied().collect();
     while let Some(pid) = waiting.pop() {
         let place = order.len();
-        // A process that comes a second time is its own ancestor.
+        // A process that is reached twice is its own ancestor.
         if order.insert(pid, place).is_none() {
             waiting.extend(brothers.get(&Some(pid)).into_iter().flatten().rev());
         }

@@ -1,18 +1,18 @@
-//! The way the weight of one function, or of one box of a flame graph, divides over the tiers of its code.
+//! How the weight of a function, or of a box in a flame graph, is divided among tiers.
 
 use crate::model::tier::Tier;
 
-/// Weights by tier. Nearly all code has one tier, and there is one of these for each node of a tree: then nothing is
-/// allocated.
+/// Weights by tier. Nearly all code has a single tier, for which nothing is allocated: there is one of these for each
+/// node of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TierShares {
     first: Option<(Option<Tier>, u64)>,
-    /// Those of other tiers.
+    /// Weights of other tiers.
     others: Option<Box<Self>>,
 }
 
 impl TierShares {
-    /// Adds weight of one tier; `None` is code of which no tier is known.
+    /// Adds weight of a tier; `None` for code whose tier is unknown.
     pub fn add(&mut self, tier: Option<Tier>, weight: u64) {
         match &mut self.first {
             None => self.first = Some((tier, weight)),
@@ -21,13 +21,13 @@ impl TierShares {
         }
     }
 
-    /// Tiers that have weight, and how much.
+    /// Tiers with a weight above zero.
     fn weighty(&self) -> impl Iterator<Item = (Option<Tier>, u64)> {
         let all = std::iter::successors(Some(self), |shares| shares.others.as_deref());
         all.filter_map(|shares| shares.first).filter(|(_, weight)| *weight > 0)
     }
 
-    /// Tiers and their weights, the heaviest first; tiers without weight are none.
+    /// Tiers with a weight above zero, heaviest first.
     pub fn heaviest_first(&self) -> Vec<(Option<Tier>, u64)> {
         let mut shares: Vec<_> = self.weighty().collect();
         shares.sort_by_key(|&(tier, weight)| (std::cmp::Reverse(weight), tier));
@@ -39,7 +39,7 @@ impl TierShares {
         self.weighty().nth(1).is_some()
     }
 
-    /// `optimised 81 %, baseline 19 %`; empty if no tier is known.
+    /// Text such as `optimised 81 %, baseline 19 %`; empty if no tier is known.
     pub fn text(&self) -> String {
         let shares = self.heaviest_first();
         if shares.iter().all(|(tier, _)| tier.is_none()) {
@@ -52,7 +52,7 @@ impl TierShares {
     }
 }
 
-/// A share is never reported as nothing, or as all, if it is not.
+/// A small share isn't rounded to 0 %, nor a large one to 100 %.
 fn percent(share: f64) -> String {
     match (100.0 * share).round() {
         0.0 if share > 0.0 => "< 1 %".to_owned(),

@@ -1,4 +1,4 @@
-//! The result of annotate, before it is written.
+//! The data of an annotation, which `text` and `json` write.
 
 use super::costs::{Cost, Costs};
 use crate::analysis::category::Category;
@@ -11,114 +11,116 @@ use crate::resolve::disasm::TargetKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Everything.
+/// The hot code of a profile, with costs per instruction.
 #[derive(Debug)]
 pub struct Annotation {
-    /// The base of percentages.
+    /// Which weight of the samples percentages are based on.
     pub weight: Weight,
-    /// The events that have samples.
+    /// The events with samples, or with costs in a callgrind file.
     pub events: Vec<EventTotal>,
-    /// The first sample of the recording: times are reported from here on.
+    /// The time of the first sample; times in the output are relative to it. `None` for a callgrind file.
     pub first: Option<Nanos>,
-    /// The functions that are reported for, hottest first.
+    /// The functions of the listings, by name, hottest first.
     pub names: Vec<NameSummary>,
-    /// The number of functions by name, and of code ranges, in all.
+    /// The total number of functions (by name) and of code ranges that have samples, listed or not.
     pub all: (usize, usize),
-    /// Their code, hottest first.
+    /// The code of the functions, hottest first.
     pub listings: Vec<Listing>,
-    /// The names of the hottest functions of all, whatever was asked for.
+    /// The names of the hottest functions overall, for hints when the requested one isn't found.
     pub hottest: Vec<Vec<u8>>,
 }
 
-/// An event and all of its samples.
+/// An event and its total cost.
 #[derive(Debug)]
 pub struct EventTotal {
-    /// Its number in [`Costs`].
+    /// The event's index in [`Costs`].
     pub number: usize,
-    /// Its name.
+    /// The event's name in the recording.
     pub name: String,
-    /// The unit of its samples' periods.
+    /// The unit of the event's weights.
     pub unit: Unit,
-    /// All of its samples.
+    /// The event's sum over all samples.
     pub total: Cost,
-    /// The meaning of a sample's instruction.
+    /// How exactly a sample's address says which instruction caused it.
     pub precision: Precision,
 }
 
-/// The instruction that a sample is at.
+/// How exactly a sample's address says which instruction caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// The processor recorded the instruction that caused the event, or its neighbor (`precise_ip`).
+    /// The processor recorded the instruction that caused the event, or one next to it. The value is `precise_ip` of
+    /// the event.
     Precise(u8),
-    /// A timer's interrupt: the next instruction to run.
+    /// A timer's interrupt: the address is the next instruction to execute.
     Timer,
-    /// Every execution of the instruction was counted: these are not samples.
+    /// Not sampled: callgrind counted every execution.
     Exact,
-    /// The instruction at which the overflow's interrupt arrived: some way behind the one that caused it.
+    /// Where the counter's interrupt arrived, some instructions after the one that caused it.
     Skids,
 }
 
-/// The code ranges of one name.
+/// A function that may have been compiled several times: all code ranges of one name.
 #[derive(Debug)]
 pub struct NameSummary {
-    /// Their name.
+    /// The function's name.
     pub name: Vec<u8>,
-    /// The file of the hottest, or what stands for one.
+    /// The file of its hottest code range, or a placeholder such as `[kernel.kallsyms]`.
     pub module: Option<Vec<u8>>,
-    /// The samples of all of them.
+    /// The cost of all code ranges of this name.
     pub costs: Costs,
-    /// Those of each of its code ranges, hottest first.
+    /// The cost of each code range, hottest first.
     pub codes: Vec<Costs>,
 }
 
-/// The code of a function: one version of it, or what is reported for several together.
+/// The code of a function: one compiled version, or several versions merged.
 #[derive(Debug)]
 pub struct Listing {
-    /// The function.
+    /// The function's name.
     pub name: Vec<u8>,
-    /// The file that it is in, or what stands for one.
+    /// The file that the function is in, or a placeholder such as `[kernel.kallsyms]`.
     pub module: Option<Vec<u8>>,
-    /// The numbers of the versions, hottest first; at least one.
+    /// The versions in this listing, hottest first. There is at least one.
     pub versions: Vec<Version>,
-    /// The number of versions of it have samples.
+    /// How many versions of the function have samples, listed or not.
     pub all_versions: usize,
-    /// The samples of these.
+    /// The cost of the versions in this listing.
     pub costs: Costs,
-    /// The inclusive cost, cost if the input states that: by the input's name, each level of recursion on its own.
+    /// The inclusive costs that the input states, one for each of its names for this function. callgrind may name each
+    /// level of recursion separately.
     pub inclusive: Vec<Inclusive>,
     /// The instructions.
     pub code: Code,
 }
 
-/// The inclusive cost of a function as the input states it: that of the calls to it, or if there
-/// are none, its own and that of its calls.
+/// The inclusive cost of a function as the input states it: the cost of all calls to it or, if there are none, its own
+/// cost plus that of its calls.
 #[derive(Debug, Clone)]
 pub struct Inclusive {
-    /// Its name in the input.
+    /// The function's name in the input.
     pub name: Vec<u8>,
-    /// Its source file, if it is known.
+    /// The function's source file, if known.
     pub file: Option<Vec<u8>>,
-    /// Its cost.
+    /// The function's inclusive cost.
     pub costs: Costs,
 }
 
-/// Calls of one function from one place, as the input states them.
+/// The calls from one place to one function, as the input states them.
 #[derive(Debug, Clone)]
 pub struct Calls {
     /// The callee's name.
     pub callee: Vec<u8>,
-    /// Its source file, if it is known.
+    /// The callee's source file, if known.
     pub file: Option<Vec<u8>>,
-    /// The file that holds its code, if it is known.
+    /// The file that has the callee's code, if known.
     pub module: Option<Vec<u8>>,
-    /// The number.
+    /// The number of calls.
     pub count: u64,
-    /// Their inclusive cost.
+    /// The inclusive cost of these calls.
     pub costs: Costs,
 }
 
 impl Calls {
-    /// Adds calls of other places, of the same functions or others.
+    /// Adds calls from other places. Calls to the same function are summed.
     pub(super) fn join(all: &mut Vec<Self>, others: &[Self]) {
         for other in others {
             let is_same = |calls: &&mut Self| {
@@ -134,20 +136,20 @@ impl Calls {
         }
     }
 
-    /// For a person, as callgrind_annotate has it; the costs are beside it.
+    /// The callee and the number of calls, in the style of callgrind_annotate.
     pub(super) fn label(&self) -> String {
         label(self.file.as_deref(), &self.callee, Some(self.count))
     }
 }
 
 impl Inclusive {
-    /// The function, for a person.
+    /// The function as `file:name`, for text output.
     pub(super) fn label(&self) -> String {
         label(self.file.as_deref(), &self.name, None)
     }
 }
 
-/// `file:function`, and how many calls.
+/// `file:function`, with the number of calls if given.
 fn label(file: Option<&[u8]>, name: &[u8], count: Option<u64>) -> String {
     let file = file.map_or_else(String::new, |file| format!("{}:", readable(file)));
     let count = count.map_or_else(String::new, |count| format!(" ({}x)", grouped(count)));
@@ -155,8 +157,8 @@ fn label(file: Option<&[u8]>, name: &[u8], count: Option<u64>) -> String {
 }
 
 impl Listing {
-    /// The facts about one of its versions except its cost: which it is, tier, file, process, place and time, counted
-    /// from the first sample.
+    /// Describes a version except for its cost: number, tier, file, process, address, and when it was written relative
+    /// to the first sample.
     pub(super) fn about(&self, version: &Version, first: Option<Nanos>) -> Vec<String> {
         let Version { number, category, pid, extent, loaded, .. } = *version;
         let mut parts = Vec::new();
@@ -179,40 +181,40 @@ impl Listing {
     }
 }
 
-/// A runtime compiles one function again and again: one such code range.
+/// One of the code ranges that a runtime compiled for a function.
 #[derive(Debug, Clone)]
 pub struct Version {
-    /// Its place among those of its name by heat, counted from 1.
+    /// Its rank by cost among the versions of the function, starting at 1.
     pub number: usize,
-    /// The maker: compiler's tier, if it gives it.
+    /// The kind of code, and the compiler tier if the runtime states it.
     pub category: Category,
-    /// The process it ran in last.
+    /// The process that executed it last.
     pub pid: Pid,
-    /// The address of its code as listed, and its size in bytes; `None` if that is not known.
+    /// Its address as listed and its size in bytes, if known.
     pub extent: Option<(u64, u64)>,
-    /// When its code was written; `None` where it is not known, or always was there.
+    /// When the code was written. `None` if this is unknown or if it is code from a file.
     pub loaded: Option<Nanos>,
-    /// The samples in it.
+    /// The cost of the samples in this version.
     pub costs: Costs,
-    /// The calls that were expanded in it, where their addresses are not known.
+    /// The calls that were inlined into it, if only they and not their addresses are known.
     pub expanded: Vec<ExpandedCall>,
-    /// The BPF program that it is of.
+    /// The BPF program that it belongs to, if it does.
     pub bpf: Option<BpfSource>,
 }
 
-/// The function and its program: program: several programs may have functions of one name.
+/// The BPF program of a function. Several programs may have functions of the same name.
 #[derive(Debug, Clone)]
 pub struct BpfSource {
-    /// The program's number.
+    /// The program's ID.
     pub program: u32,
     /// The program's name, at most 15 bytes.
     pub program_name: Vec<u8>,
-    /// The function's name in its source, if it is known.
+    /// The function's name in the source, if known.
     pub function: Option<Vec<u8>>,
 }
 
 impl BpfSource {
-    /// In words, for a person.
+    /// The program and the function in words: `BPF program 7 NAME, function F`.
     fn text(&self) -> String {
         let function = self.function.as_ref().map(|name| format!(", function {}", readable(name)));
         let name =
@@ -222,8 +224,8 @@ impl BpfSource {
 }
 
 impl Version {
-    /// Its expanded calls as a tree for people, a line each, as HotSpot's `PrintInlining` shows them: where in its
-    /// caller's bytecode each stands, and its name.
+    /// The inlined calls as a tree, one per line, in the style of HotSpot's `PrintInlining`: the call's bytecode offset
+    /// in its caller, and the callee's name.
     pub fn expansion(&self) -> impl Iterator<Item = String> {
         self.expanded.iter().map(|call| {
             let indent = "  ".repeat(call.depth as usize);
@@ -232,112 +234,112 @@ impl Version {
     }
 }
 
-/// The instructions of a function.
+/// The code of a listing.
 #[derive(Debug)]
 pub enum Code {
-    /// All of them.
+    /// All instructions.
     Listed {
-        /// The address of the first byte, as listed: at run time for JIT code, else as linked.
+        /// The address of the first byte: at run time for JIT code, otherwise as linked.
         addr: u64,
         /// The machine code.
         bytes: Vec<u8>,
-        /// Its instructions, in order.
+        /// The instructions in order.
         lines: Vec<Line>,
-        /// Source files, by their numbers in the lines.
+        /// The source files to which the lines refer.
         files: Vec<SourceFile>,
     },
-    /// The source lines that they were made of alone, with what was sampled in each.
+    /// Only the source lines, with the cost of each.
     SourceLines {
-        /// Source files, by their numbers in the lines.
+        /// The source files to which the lines refer.
         files: Vec<SourceFile>,
-        /// By file and line; first what is of no known line.
+        /// Sorted by file and line. Code without a known line comes first.
         lines: Vec<SourceLineCosts>,
     },
-    /// The reason why they are missing.
+    /// No code is available; the text says why.
     Missing(String),
 }
 
-/// The samples in the instructions of one source line.
+/// The cost of a source line's instructions.
 #[derive(Debug)]
 pub struct SourceLineCosts {
-    /// `None`: no line is known.
+    /// `None` for instructions whose line is unknown.
     pub source: Option<SourceLine>,
-    /// The samples.
+    /// The cost of all instructions of this line.
     pub costs: Costs,
-    /// Its calls, where the input states them.
+    /// The calls that this line makes, if the input states them.
     pub calls: Vec<Calls>,
 }
 
-/// One instruction.
+/// An instruction.
 #[derive(Debug)]
 pub struct Line {
-    /// Bytes from the start of the function.
+    /// Offset from the start of the function, in bytes.
     pub offset: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Its text.
+    /// The disassembly.
     pub text: String,
-    /// `None` without samples.
+    /// The cost of this instruction. `None` if it has no samples.
     pub costs: Option<Costs>,
-    /// The address that it names.
+    /// The address to which it refers, if any.
     pub target: Option<LineTarget>,
-    /// The source line that it was made of.
+    /// Its source line, if known.
     pub source: Option<SourceLine>,
-    /// Its calls, where the input states them.
+    /// The calls that it makes, if the input states them.
     pub calls: Vec<Calls>,
 }
 
-/// The address that an instruction names.
+/// An address to which an instruction refers.
 #[derive(Debug, Clone)]
 pub struct LineTarget {
-    /// As listed.
+    /// The address, in the same form as the listing's.
     pub addr: u64,
-    /// Its outcome.
+    /// Whether it is jumped to, called, accessed or only an immediate value.
     pub kind: TargetKind,
-    /// The target.
+    /// What is at the address.
     pub place: TargetPlace,
 }
 
-/// The target of a [`LineTarget`].
+/// What is at the address of a [`LineTarget`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetPlace {
-    /// The same function, this many bytes from its start.
+    /// The same function, at this offset.
     Inside(u64),
-    /// So far into another function.
+    /// The function with this name, at this offset.
     Function(Vec<u8>, u64),
-    /// Memory of which nothing more is known.
+    /// Memory of which nothing is known.
     Unknown,
 }
 
-/// A file that source lines are in.
+/// A source file.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// As the runtime or compiler named it.
+    /// Its name as stated by the runtime or compiler.
     pub name: Vec<u8>,
-    /// Its text, as far as it is known.
+    /// The file's text, as far as available.
     pub text: Option<SourceText>,
 }
 
 /// The text of a source file.
 #[derive(Debug, Clone)]
 pub enum SourceText {
-    /// All of its lines, from the file itself.
+    /// All lines, read from the file.
     File(Arc<[String]>),
-    /// Some of its lines, by their numbers: those that the code was made of, as its compiler wrote them down.
+    /// Only the lines that belong to the code, by line number, as the compiler stored them in the recording.
     Recorded(BTreeMap<u32, String>),
 }
 
-/// A source position.
+/// A line of a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceLine {
     /// Index into the files of its [`Code`].
     pub file: usize,
-    /// Counted from 1.
+    /// The line number, starting at 1.
     pub line: u32,
 }
 
 impl Precision {
-    /// In words, for a person.
+    /// Describes the precision in a sentence, for text output.
     pub fn text(self) -> &'static str {
         match self {
             Self::Precise(_) => "at the instruction that the processor recorded for the event (precise)",
@@ -351,7 +353,7 @@ impl Precision {
         }
     }
 
-    /// The word for it in files.
+    /// The keyword for the precision in JSON and on the page.
     pub fn name(self) -> &'static str {
         match self {
             Self::Precise(_) => "precise",
@@ -362,24 +364,24 @@ impl Precision {
     }
 }
 
-/// The words for costs.
+/// How the output speaks of costs, which are either samples or exact counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// The words for a function's own cost.
+    /// A phrase for a function's own cost: `samples of its own` or `costs of its own`.
     pub(crate) own: &'static str,
-    /// The words for instructions without cost.
+    /// A word for any cost: `samples` or `costs`.
     pub(crate) any: &'static str,
-    /// The head of a column of numbers.
+    /// The heading of the column with sample counts or costs.
     pub(crate) head: &'static str,
 }
 
 impl Annotation {
-    /// True if costs are counted, not sampled.
+    /// True if the costs were counted rather than sampled.
     pub(crate) fn is_exact(&self) -> bool {
         self.events.first().is_some_and(|event| event.precision == Precision::Exact)
     }
 
-    /// The words for costs.
+    /// How the output speaks of costs.
     pub(crate) fn words(&self) -> Words {
         match self.is_exact() {
             true => Words { own: "costs of its own", any: "costs", head: "count" },
@@ -387,8 +389,8 @@ impl Annotation {
         }
     }
 
-    /// The number of times that something was sampled, or its cost by the first event: costs of different events do not
-    /// add up.
+    /// The number of samples or, for exact costs, the cost in the first event, because costs of different events can't
+    /// be added.
     pub(crate) fn number(&self, costs: &Costs) -> u64 {
         match self.events.first().filter(|_| self.is_exact()) {
             Some(first) => costs.get(first.number).count,
@@ -398,19 +400,19 @@ impl Annotation {
 }
 
 impl Listing {
-    /// The hottest of its versions.
+    /// The hottest version in this listing.
     pub(super) fn hottest(&self) -> &Version {
         &self.versions[0]
     }
 }
 
 impl SourceFile {
-    /// A file whose text is its lines, if it is here.
+    /// A file with all its lines, or without text.
     pub(super) fn new(name: &[u8], lines: Option<Arc<[String]>>) -> Self {
         Self { name: name.to_vec(), text: lines.map(SourceText::File) }
     }
 
-    /// The text of a line, if it is known.
+    /// The text of a line, if known.
     pub fn line(&self, line: u32) -> Option<&str> {
         let text = match self.text.as_ref()? {
             SourceText::File(lines) => lines.get(usize::try_from(line).ok()?.checked_sub(1)?),

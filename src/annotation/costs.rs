@@ -1,14 +1,14 @@
-//! The sums of samples, for each event.
+//! Sums of samples, separately for each event.
 
 pub use crate::analysis::groups::Sum as Cost;
 use crate::model::stacks::Weight;
 
-/// One [`Cost`] for each event, in the order of the events.
+/// One [`Cost`] per event, in the order of the events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Costs(Vec<Cost>);
 
 impl Costs {
-    /// Those of one sample, or of equal ones.
+    /// Adds the cost of a sample, or of several equal ones.
     pub fn add(&mut self, event: usize, cost: Cost) {
         if self.0.len() <= event {
             self.0.resize(event + 1, Cost::default());
@@ -16,22 +16,22 @@ impl Costs {
         self.0[event] += cost;
     }
 
-    /// Adds all of another.
+    /// Adds all costs of another sum.
     pub fn join(&mut self, other: &Self) {
         other.0.iter().enumerate().for_each(|(event, cost)| self.add(event, *cost));
     }
 
-    /// That of one event.
+    /// The cost in one event; zero if there is none.
     pub fn get(&self, event: usize) -> Cost {
         self.0.get(event).copied().unwrap_or_default()
     }
 
-    /// By what is hotter than other costs: the first event before the second.
+    /// The sort key for heat: the first event decides, then the second, and so on.
     pub(super) fn heat(&self, weight: Weight) -> Vec<i64> {
         self.0.iter().map(|cost| cost.of(weight)).collect()
     }
 
-    /// All samples, whatever event they are of.
+    /// The number of samples, over all events.
     pub fn samples(&self) -> u64 {
         self.0.iter().map(|cost| cost.count).sum()
     }

@@ -1,4 +1,4 @@
-//! Samples → the functions that they were taken in, hottest first, with what each address of them cost.
+//! Assigns samples to functions, with the cost of each address in them.
 
 use super::costs::{Cost, Costs};
 use crate::analysis::category::Category;
@@ -26,63 +26,62 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A function in one version: a piece of JIT code, or a symbol of a file.
+/// One compiled version of a function: a code range of JIT code, or a symbol of a file.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
     pub(super) name: Vec<u8>,
     pub(super) module: Option<Vec<u8>>,
     pub(super) category: Category,
     pub(super) place: CodePlace,
-    /// The samples in it.
+    /// The cost of all samples in the function.
     pub(super) costs: Costs,
-    /// The same by bytes from its start.
+    /// The cost by offset in the function, in bytes.
     pub(super) at: BTreeMap<u64, Costs>,
-    /// The last sample in it.
+    /// The last sample in the function.
     pub(super) last: Moment,
 }
 
-/// All functions that have samples of their own, the hottest first.
+/// All functions that have samples themselves, hottest first.
 #[derive(Debug)]
 pub(super) struct Functions {
     pub(super) list: Vec<Function>,
-    /// For each place of the recording, by its number, the function that is sampled there.
+    /// For each [`PlaceId`] of the recording, the function there, if it has samples.
     pub(super) of_place: Vec<Option<FunctionPlace>>,
 }
 
-/// A place in a function.
+/// An offset in a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FunctionPlace {
-    /// The index in [`Functions::list`].
+    /// Index into [`Functions::list`].
     pub(super) function: usize,
-    /// Bytes from its start.
+    /// Offset from the function's start, in bytes.
     pub(super) offset: u64,
 }
 
-/// The place of a function's machine code.
+/// Where a function's machine code is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum CodePlace {
-    /// In a dump.
+    /// In a jitdump or another source.
     Jit(CodeId),
-    /// In a file, at these addresses as linked.
+    /// In an ELF file, at these addresses as linked.
     File(DsoId, Range<u64>),
-    /// In the recording: a BPF program's.
+    /// In the recording, which has the code of BPF programs.
     Bpf(BpfFunctionId),
-    /// Nowhere here: why.
+    /// Not available; the text says why.
     Unknown(&'static str),
 }
 
-/// When and where a function was seen running.
+/// When and where a function was last sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Moment {
     pub(super) pid: Pid,
     pub(super) time: Nanos,
-    /// The address in the process of the function's first byte.
+    /// The run-time address of the function's first byte.
     pub(super) base: u64,
-    /// True if in the kernel.
     pub(super) mode: CpuMode,
 }
 
-/// The key by which two places are places of one function.
+/// What identifies a function: its code, name and module.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct PlaceKey {
     place: CodePlace,
@@ -90,27 +89,27 @@ struct PlaceKey {
     module: Option<Vec<u8>>,
 }
 
-/// The samples, and the facts about them.
+/// An examined recording, and how to name its symbols.
 pub(super) struct Sampled<'a> {
     pub(super) examined: &'a Examined<'a>,
     pub(super) symbols: &'a SymbolOptions,
 }
 
-/// The samples at one place.
+/// The cost of the samples at one place, and the last of them.
 #[derive(Debug, Clone, Default)]
 struct PlaceSum {
     costs: Costs,
-    /// The process, time and address of the last one.
+    /// The process, time and address of the last sample.
     pid: Pid,
     time: Nanos,
     ip: Addr,
 }
 
-/// Samples without a time are taken at the end of the recording.
+/// The time of samples without one: the end of the recording.
 const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 impl Sampled<'_> {
-    /// Places of one code range, or of one symbol, are one function.
+    /// Sums the samples by function. Places in the same code range or symbol belong to the same function.
     pub(super) fn functions(&self, weight: Weight, job: &Job, warnings: &mut Warnings) -> Functions {
         let linked = self.linked(job, warnings);
         let mut list: Vec<Function> = Vec::new();
@@ -133,7 +132,7 @@ impl Sampled<'_> {
         Functions { list, of_place }.sorted(weight)
     }
 
-    /// The samples at each place, by its number.
+    /// The samples at each place, indexed by [`PlaceId`].
     fn sums(&self) -> Vec<PlaceSum> {
         let Samples { rows, chains, tracks, .. } = self.examined.samples;
         let mut sums = vec![PlaceSum::default(); chains.places().len()];
@@ -149,10 +148,10 @@ impl Sampled<'_> {
         sums
     }
 
-    /// The name of the place.
+    /// A function with the place's name, module and category, but with its code unknown.
     fn name(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
-        // The outermost one is the function itself: calls that were expanded in it come before.
+        // The frames of a place are inlined calls first, then the function itself, whose name we want.
         self.examined.named.each(place, |frame| {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
             let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
@@ -165,7 +164,7 @@ impl Sampled<'_> {
         Function { name, module, category, place: CodePlace::Unknown("nothing is known of it"), costs, at, last }
     }
 
-    /// Finds where a function's code is; gives how far into it the place is.
+    /// Sets where the function's code is. Returns the offset of the place in it.
     fn locate(&self, place: &FrameLocation, linked: Option<&Linked>, function: &mut Function) -> u64 {
         match (place.location, linked) {
             (Location::Code(code, offset), _) => {
@@ -198,14 +197,14 @@ impl Sampled<'_> {
         self.examined.resolution.spaces.dsos().get(dso).kind
     }
 
-    /// The function of a BPF program that this is, if its code was recorded.
+    /// The BPF function with this code, if the recording has it.
     fn bpf(&self, kind: DsoKind) -> Option<BpfFunctionId> {
         let DsoKind::KernelSymbol(Some(id)) = kind else { return None };
         let functions = &self.examined.resolution.survey.processes.bpf_functions;
         functions.get(id.0 as usize).filter(|function| !function.bytes.is_empty()).map(|_| id)
     }
 
-    /// The base of addresses in this file.
+    /// Whether addresses in this file are file offsets or linked addresses.
     fn base(&self, dso: DsoId) -> Base {
         let Resolution { spaces, images, .. } = self.examined.resolution;
         match self.kind(dso) {
@@ -214,7 +213,7 @@ impl Sampled<'_> {
         }
     }
 
-    /// For each place in a file that is here, by its number: its address as linked, and the function there.
+    /// For each place in a file on this machine, its address as linked and the function there.
     fn linked(&self, job: &Job, warnings: &mut Warnings) -> FxHashMap<usize, Linked> {
         let mut by_file: BTreeMap<DsoId, Vec<(u64, usize)>> = BTreeMap::new();
         for (at, place) in self.examined.samples.chains.places().iter().enumerate() {
@@ -241,7 +240,7 @@ impl Sampled<'_> {
     }
 }
 
-/// Why there is no code of something that was mapped.
+/// Why the code of a mapping is not available.
 fn missing(kind: DsoKind) -> &'static str {
     match kind {
         DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => "its file is not here, or another version of it",
@@ -270,7 +269,7 @@ impl Function {
 }
 
 impl Functions {
-    /// In the order of falling heat.
+    /// Sorts the functions by falling cost.
     fn sorted(mut self, weight: Weight) -> Self {
         let mut order: Vec<usize> = (0..self.list.len()).collect();
         order.sort_by_cached_key(|&at| Reverse(self.list[at].costs.heat(weight)));
@@ -283,18 +282,18 @@ impl Functions {
     }
 }
 
-/// A place in a file.
+/// A place in a file: its address as linked.
 #[derive(Debug, Clone)]
 struct Linked {
     addr: u64,
-    /// The function that it is in.
+    /// The address range of the function there, if a symbol states it.
     extent: Option<Range<u64>>,
 }
 
-/// Chains of places that are not samples'.
+/// Chains of places that are looked up in addition to those of samples.
 pub(super) type Places = Chains<FrameLocation>;
 
-/// Why JIT code of one of these sources has no bytes.
+/// Why JIT code from this source has no machine code.
 pub(super) fn without_code(accounts: &[Account], origin: OriginId) -> &'static str {
     match accounts.get(origin.0 as usize).map(|account| account.kind) {
         Some(Kind::Log(_)) => "its log has names but no code: record with a jitdump",

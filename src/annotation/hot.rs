@@ -1,4 +1,4 @@
-//! A recording that was read and named → the code of its hottest functions.
+//! Lists the code of the hottest functions of a recording.
 
 use super::annotated::{Annotation, Code, EventTotal, Listing, Precision};
 use super::costs::Cost;
@@ -17,16 +17,17 @@ use crate::records::perf_data::Event;
 use crate::resolve::symbols::SymbolOptions;
 use rustc_hash::FxHashMap;
 
-/// The code, and which sample is where in it.
+/// The hottest code, and which instruction each sample is at.
 #[derive(Debug)]
 pub struct HotCode {
-    /// The code.
+    /// The listings.
     pub annotation: Annotation,
-    /// The samples of each event.
+    /// The instructions of each event's samples.
     pub spots: Vec<EventSpots>,
 }
 
-/// Picks functions as the options ask for, and lists them. `symbols` are those that the recording was named with.
+/// Selects functions according to the options and lists their code. `symbols` are the options with which the recording
+/// was named.
 pub(crate) fn hot_code(
     examined: &Examined<'_>,
     options: &CodeOptions,
@@ -52,10 +53,10 @@ pub(crate) fn hot_code(
     HotCode { annotation, spots }
 }
 
-/// The numbers of the functions to list: single code ranges, or all of each name. Those whose code is not here are
-/// reported for, but do not count.
+/// Selects the functions to list: single code ranges or, with `by_name`, all code ranges of a name. Functions whose
+/// code isn't available are included with the reason, but don't count toward the limit.
 pub(super) fn pick(functions: &[Function], names: &Names, options: &CodeOptions) -> Vec<usize> {
-    // A name that was copied from elsewhere means this function alone, even if it is a regular expression, too.
+    // An exact name, as copied from some output, selects only this function, even if it is also a regular expression.
     let is_called = |at: usize, pattern: &FunctionPattern| printable(&functions[at].name) == pattern.text.as_str();
     let pattern = options.function.as_ref();
     let is_name = pattern.is_some_and(|pattern| (0..functions.len()).any(|at| is_called(at, pattern)));
@@ -81,7 +82,7 @@ pub(super) fn pick(functions: &[Function], names: &Names, options: &CodeOptions)
     picked
 }
 
-/// The events that have samples.
+/// The events with samples, and their totals.
 fn totals(examined: &Examined<'_>) -> Vec<EventTotal> {
     let events = &examined.resolution.survey.recording.events;
     let mut totals = vec![Cost::default(); events.len()];
@@ -94,6 +95,7 @@ fn totals(examined: &Examined<'_>) -> Vec<EventTotal> {
     sampled.map(|(number, (total, event))| event_total(number, total, event)).collect()
 }
 
+/// Derives an event's unit and precision from its name and its attributes.
 fn event_total(number: usize, total: Cost, event: &Event) -> EventTotal {
     let name = event.name.clone();
     let base = name.split([':', '/']).next().unwrap_or(&name);
@@ -107,26 +109,26 @@ fn event_total(number: usize, total: Cost, event: &Event) -> EventTotal {
     EventTotal { number, name, unit, total, precision }
 }
 
-/// An instruction of an annotation.
+/// An instruction in an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spot {
     /// Index into the listings.
     pub listing: u32,
-    /// Index into the lines of that one.
+    /// Index into the lines of that listing.
     pub line: u32,
 }
 
-/// The places of an event's samples.
+/// The instructions of an event's samples.
 #[derive(Debug)]
 pub struct EventSpots {
     /// The name of the event.
     pub event: String,
-    /// One for each sample, in the order of the recording, which is that of a profile's rows; `None` if its code is not
-    /// listed.
+    /// One entry per sample, in the order of the recording, which is also the order of a profile's rows. `None` if the
+    /// sample's code isn't listed.
     pub rows: Vec<Option<Spot>>,
 }
 
-/// The spots of all events of the recording, in its order: those of a profile's series.
+/// The instructions of all samples, by event, in the order of the recording's events (and of a profile's series).
 pub(super) fn spots(
     examined: &Examined<'_>,
     functions: &Functions,
@@ -165,8 +167,8 @@ mod tests {
     use crate::pipeline::any::{LoadOptions, load_and_ask};
     use crate::resolve::disasm::Syntax;
 
-    /// Samples that are summed by readers of the stacks are at the instructions that annotate puts them at, however
-    /// addresses are kept.
+    /// Summing samples by [`Spot`] gives the same costs per instruction as the annotation has, whether samples are kept
+    /// one by one or summed.
     #[test]
     fn the_spots_of_samples_add_up_to_the_costs_of_instructions() {
         let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));

@@ -1,7 +1,7 @@
-//! Everything as JSON, for programs: whole functions, raw numbers.
+//! Writes an annotation as JSON, with whole functions and raw numbers.
 //!
-//! There may be millions of instructions. Each is written before the next one is made into JSON, because a tree of all
-//! of them takes twenty times the room of the text.
+//! There may be millions of instructions, and a JSON tree of all of them takes twenty times as much memory as the text.
+//! So each one is serialized and written before the next.
 
 use super::annotated::{
     Annotation, BpfSource, Calls, Code, EventTotal, Inclusive, Line, Listing, NameSummary, Precision, SourceFile,
@@ -15,7 +15,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
-/// Writes one object.
+/// Writes the annotation as one object.
 pub(crate) fn write(annotation: &Annotation, out: &mut dyn Write) -> crate::error::Result<()> {
     serde_json::to_writer(&mut *out, &AnnotationJson(annotation)).map_err(std::io::Error::from)?;
     Ok(writeln!(out)?)
@@ -57,7 +57,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Numbers as `0x…`: JSON's own are not 64-bit integers to many readers.
+/// Addresses are strings, because many JSON readers can't represent 64-bit integers.
 fn hex(number: u64) -> String {
     format!("{number:#x}")
 }
@@ -84,7 +84,7 @@ struct ListingJson<'a> {
     listing: &'a Listing,
 }
 
-/// The fields in the order of their names, as everywhere else in the file.
+/// Fields are sorted by name, as in the other objects.
 impl Serialize for ListingJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { of, listing } = *self;
@@ -128,7 +128,7 @@ impl Serialize for ListingJson<'_> {
 }
 
 impl AnnotationJson<'_> {
-    /// Samples and weight for each event; what is counted exactly has a weight alone, by its name.
+    /// Samples and weight by event name. Exact costs have only a weight.
     fn costs(&self, costs: &Costs) -> Value {
         let each = self.0.events.iter().filter_map(|event| {
             let cost = costs.get(event.number);
@@ -146,7 +146,7 @@ impl AnnotationJson<'_> {
         json!({ "name": text(&inclusive.name), "file": file, "costs": self.costs(&inclusive.costs) })
     }
 
-    /// The calls of an instruction or a line, if there are any.
+    /// Adds the calls of an instruction or line, if there are any.
     fn put_calls(&self, object: &mut Map<String, Value>, calls: &[Calls]) {
         let told = |calls: &Calls| {
             json!({
@@ -228,7 +228,7 @@ impl AnnotationJson<'_> {
     }
 }
 
-/// The number of the file, the line, and its text where that is here.
+/// Adds the file's index, the line and, if available, its text.
 fn put_source(object: &mut Map<String, Value>, source: Option<SourceLine>, files: &[SourceFile]) {
     let Some(source) = source else { return };
     object.insert("file".into(), json!(source.file));

@@ -1,4 +1,4 @@
-//! Functions → listings: finds their bytes, decodes them, and looks up the targets of their branches.
+//! Turns functions into listings: finds their machine code, disassembles it, and looks up its branch targets.
 
 use super::annotated::{BpfSource, Code, Line, LineTarget, Listing, TargetPlace, Version};
 use super::costs::Costs;
@@ -20,7 +20,7 @@ use crate::resolve::symbols::image::Image;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// When each code range was loaded first.
+/// When each code range was first loaded.
 fn loads(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
     let mut loads = FxHashMap::default();
     for segment in resolution.sources.map.segments().iter().filter(|segment| segment.from.0 > 0) {
@@ -30,7 +30,7 @@ fn loads(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
     loads
 }
 
-/// Makes listings of functions.
+/// Makes listings of sampled functions.
 pub(super) struct Lister<'a> {
     resolution: &'a Resolution<'a>,
     syntax: Syntax,
@@ -49,7 +49,7 @@ impl<'a> Lister<'a> {
         Self { resolution, syntax, symbols, names, loads: loads(resolution) }
     }
 
-    /// The listings of these functions, in their order.
+    /// The listings of the `picked` functions, in the same order.
     pub(super) fn listings(
         &self,
         picked: &[usize],
@@ -87,7 +87,8 @@ impl<'a> Lister<'a> {
         matches!(function.place, CodePlace::File(dso, _) if self.resolution.spaces.dsos().get(dso).kind == DsoKind::Kernel)
     }
 
-    /// The machine that a function's code is for: the file's or the dump's own, which need not be the recording's.
+    /// The machine type of a function's code (ELF's `e_machine`), as stated by its file or source. It may differ from
+    /// the recording's.
     fn machine(&self, function: &Function) -> Option<u16> {
         match &function.place {
             CodePlace::Jit(code) => {
@@ -102,6 +103,7 @@ impl<'a> Lister<'a> {
         }
     }
 
+    /// The listing of one function, still without the names of its targets and without source lines.
     fn listing(&self, at: usize, function: &Function) -> Listing {
         let loaded = match function.place {
             CodePlace::Jit(code) => self.loads.get(&code).copied(),
@@ -130,6 +132,7 @@ impl<'a> Lister<'a> {
         self.resolution.survey.processes.bpf_functions.get(id.0 as usize)
     }
 
+    /// Disassembles a function, or says why its code is missing.
     fn code(&self, function: &Function) -> Code {
         let (bytes, addr) = match &function.place {
             CodePlace::Jit(code) => (self.resolution.sources.map.code(*code).bytes, function.last.base),
@@ -162,8 +165,8 @@ impl<'a> Lister<'a> {
         Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
     }
 
-    /// Looks up the names of addresses outside of the functions that name them, in the process and at the time of the
-    /// function's last sample.
+    /// Names the addresses outside a function to which its instructions refer. They are looked up in the process, and
+    /// at the time, of the function's last sample.
     fn name_targets(
         &self,
         picked: &[usize],
@@ -191,7 +194,8 @@ impl<'a> Lister<'a> {
     }
 }
 
-/// Shows each address that leads out of its function: what it is added to at run time, itself, and what is there.
+/// Calls `each` for every target outside its function, with the function, the difference between run-time and listed
+/// addresses, the listed address, and where to store the result.
 fn each_unknown_target(
     picked: &[usize],
     functions: &[Function],
@@ -202,7 +206,7 @@ fn each_unknown_target(
         let Code::Listed { addr, lines, .. } = &mut listing.code else { continue };
         let shift = functions[at].last.base.wrapping_sub(*addr);
         for target in lines.iter_mut().filter_map(|line: &mut Line| line.target.as_mut()) {
-            // A number need not be an address.
+            // An immediate value need not be an address.
             let shift = if target.kind == TargetKind::Immediate { 0 } else { shift };
             if !matches!(target.place, TargetPlace::Inside(_)) {
                 each(&functions[at], shift, target.addr, &mut target.place);
@@ -211,7 +215,8 @@ fn each_unknown_target(
     }
 }
 
-/// The listing of one version of a function: `(number, all)` of its name, its code, and when that was written.
+/// A listing of one version. `number` is its rank among `all_versions` versions of the function, and `loaded` is when
+/// its code was written.
 pub(super) fn of(
     function: &Function,
     (number, all_versions): (usize, usize),
@@ -236,8 +241,8 @@ pub(super) fn of(
     }
 }
 
-/// The lines of code with this length bytes that lies at `addr`. Samples that stand inside an instruction are that
-/// one's.
+/// The lines for `len` bytes of code at `addr`. `at` has the costs by offset; costs at an offset inside an instruction
+/// belong to that instruction.
 pub(super) fn lines(instructions: Vec<Instruction>, len: usize, addr: u64, at: &BTreeMap<u64, Costs>) -> Vec<Line> {
     let place = |target: Target| {
         let inside = target.addr.wrapping_sub(addr);
@@ -264,7 +269,7 @@ mod tests {
 
     #[test]
     fn samples_are_at_the_instruction_that_they_are_in() {
-        // push %rbp; mov %rsp,%rbp; jmp back to the start; call far away
+        // push %rbp; mov %rsp,%rbp; jmp to the start; call outside the code
         let code = [0x55, 0x48, 0x89, 0xe5, 0xeb, 0xfa, 0xe8, 0, 0, 1, 0];
         let mut costs = Costs::default();
         costs.add(0, Cost { weight: 7, count: 1 });

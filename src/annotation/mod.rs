@@ -1,20 +1,23 @@
-//! Hot code, instruction by instruction, straight from a recording and its dumps: what `annotate` and `view` list.
+//! Lists hot code instruction by instruction, from a recording and its jitdumps, for the commands `annotate` and
+//! `view`.
 //!
 //! ```text
-//! samples          recorded.rs     each stands at one place: so far into a piece of JIT code, or at an address of a file
-//! → functions      functions.rs    places of one piece of code, or of one symbol, with what each address cost
-//! → names          names.rs        the codes of one name: a runtime compiles a function again and again
-//! → hottest        hot.rs          which of them are listed
-//! → listings       lister.rs       bytes from the dump or the ELF file, decoded for the address they had
+//! samples          recorded.rs     each has a place: an offset in a JIT code range, or an address in a file
+//! → functions      functions.rs    places in the same code range or symbol, with the cost of each address
+//! → names          names.rs        the code ranges of one name: a runtime may compile a function many times
+//! → hottest        hot.rs          selects the functions to list
+//! → listings       lister.rs       machine code from the jitdump or the ELF file, disassembled
 //! → targets        lister.rs       what branches lead to, in the process and at the time of the last sample
-//! → source lines   sources.rs      the dump's entries, DWARF; text where the file is here
-//! → told            together.rs    codes of one name together, or by source line alone
-//! → text, JSON      text/, json.rs
+//! → source lines   sources.rs      from the jitdump or DWARF; their text if the source file is available
+//! → grouping       together.rs     versions of a function merged, or costs by source line only
+//! → text, JSON     text/, json.rs
 //! ```
 //!
-//! A callgrind file has no samples but exact costs of addresses: `counted/` makes functions and listings of them.
+//! A callgrind file has no samples but the exact cost of each address; `counted/` turns these costs into functions and
+//! listings.
 //!
-//! Those who have read a recording themselves ask `hot::hot_code`, which reports each sample, too, where it stands.
+//! `annotate` opens the recording through `recorded`. Callers that have already read a recording use `hot::hot_code`,
+//! which also returns the instruction of each sample.
 
 mod annotated;
 mod costs;

@@ -1,4 +1,4 @@
-//! Functions by name: a runtime compiles one function again and again, and each time it is another code range.
+//! Groups code ranges by function name, because a runtime may compile a function many times.
 
 use super::annotated::NameSummary;
 use super::costs::Costs;
@@ -8,23 +8,24 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// The code ranges of one name, as numbers of functions, hottest first.
+/// The code ranges of one name: indexes of functions, hottest first.
 #[derive(Debug, Default)]
 struct Name {
     codes: Vec<usize>,
     costs: Costs,
 }
 
-/// All names, those with the most samples in all of their versions first.
+/// All names, by falling total cost of their code ranges.
 #[derive(Debug)]
 pub(super) struct Names {
     list: Vec<Name>,
-    /// For each function: its name's number, and the number of its version.
+    /// For each function, the index of its name and its index among that name's code ranges.
     of: Vec<(usize, usize)>,
 }
 
 impl Names {
-    /// Functions are hottest first. Native functions of one name in two files are two; JIT code is one wherever it is.
+    /// Groups functions, which must be sorted hottest first. Native functions with the same name in different files
+    /// stay separate; JIT code is grouped by name alone.
     pub(super) fn new(functions: &[Function], weight: Weight) -> Self {
         let mut list = Vec::<Name>::new();
         let mut numbers = FxHashMap::default();
@@ -50,26 +51,26 @@ impl Names {
         self.list.iter().map(|name| &name.codes[..])
     }
 
-    /// The number of them.
+    /// The number of names.
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// The version number of a function among those of its name, from 1, and the number of versions.
+    /// The rank of a function among the versions of its name, starting at 1, and the number of versions.
     pub(super) fn version(&self, function: usize) -> (usize, usize) {
         let (name, code) = self.of[function];
         (code + 1, self.list[name].codes.len())
     }
 
-    /// The names of the hottest functions.
+    /// The names of the hottest functions, for a hint if the requested one isn't found.
     pub(super) fn hottest(&self, functions: &[Function]) -> Vec<Vec<u8>> {
-        /// More are not of interest to somebody who searches for another one.
+        /// Enough names for a hint.
         const HINTED: usize = 5;
         let names = self.list.iter().take(HINTED).filter_map(|name| name.codes.first());
         names.map(|&at| functions[at].name.clone()).collect()
     }
 
-    /// The names of these functions, each once, hottest first.
+    /// A summary of each name that these functions have, hottest first.
     pub(super) fn summaries(&self, picked: &[usize], functions: &[Function]) -> Vec<NameSummary> {
         let names: BTreeSet<usize> = picked.iter().map(|&function| self.of[function].0).collect();
         names.into_iter().map(|name| self.list[name].summary(functions)).collect()

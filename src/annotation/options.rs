@@ -1,4 +1,4 @@
-//! The options of annotate.
+//! The options of `annotate`.
 
 use crate::io::{InPath, OutPath};
 use crate::model::stacks::Weight;
@@ -6,82 +6,82 @@ use crate::pipeline::recording::RecordingOptions;
 use crate::resolve::disasm::Syntax;
 use regex::Regex;
 
-/// The functions to list, and the layout.
+/// What to annotate, and how to show it.
 #[derive(Debug)]
 pub struct AnnotateOptions {
-    /// The input.
+    /// A recording or a callgrind file.
     pub input: InPath,
-    /// The output.
+    /// Where to write the listings.
     pub output: OutPath,
-    /// The code to list.
+    /// Which code to list.
     pub code: CodeOptions,
-    /// How to read; of each stack only the innermost frame is needed, and as recorded.
+    /// How to read a recording. Only the innermost frame of each stack is needed, as recorded.
     pub recording: RecordingOptions,
-    /// The parts of the code that are reported.
+    /// How to group the listings.
     pub told: CodeGrouping,
-    /// The way it is written.
+    /// Text or JSON.
     pub format: AnnotateFormat,
 }
 
-/// The parts of the code that are reported.
+/// How to group the listings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CodeGrouping {
-    /// True if the code ranges of one name are reported together.
+    /// Merge all versions of a function into one listing.
     pub merge: bool,
-    /// True if costs are reported for source lines, not of instructions.
+    /// Show costs by source line, without instructions.
     pub by_line: bool,
 }
 
-/// The functions that are listed: the one with exactly this name, or else those whose names match.
+/// Selects functions: the one with exactly this name or, if there is none, those whose names match.
 #[derive(Debug, Clone)]
 pub struct FunctionPattern {
     /// The name as typed.
     pub text: String,
-    /// The same as a regular expression; of a text that is not one, its letters.
+    /// The same as a regular expression. Text that isn't a valid expression is taken literally.
     pub regex: Regex,
 }
 
 impl FunctionPattern {
-    /// From what was typed.
+    /// Parses what the user typed. Fails only if the expression is too large.
     pub fn new(text: &str) -> Result<Self, regex::Error> {
         let regex = Regex::new(text).or_else(|_| Regex::new(&regex::escape(text)))?;
         Ok(Self { text: text.to_owned(), regex })
     }
 }
 
-/// The code that listed, and its spelling.
+/// Which code to list, and how.
 #[derive(Debug)]
 pub struct CodeOptions {
-    /// The functions, by name; `None`: the hottest.
+    /// Only these functions. `None` means the hottest ones.
     pub function: Option<FunctionPattern>,
-    /// The number of functions, or code ranges, at most.
+    /// Maximum number of functions (with `by_name`) or code ranges to list. `None` means all.
     pub limit: Option<usize>,
-    /// True if a function is listed with all of its code ranges and counts once; else each code range is by itself.
+    /// List functions with all their code ranges. Otherwise each code range stands alone.
     pub by_name: bool,
-    /// The number of versions of one function at most, if `by_name`.
+    /// Maximum number of code ranges per function, with `by_name`.
     pub codes: usize,
-    /// The weight that is summed.
+    /// Which weight of the samples to sum.
     pub weight: Weight,
-    /// The way instructions are spelled.
+    /// The assembly syntax.
     pub syntax: Syntax,
 }
 
-/// The way listings are written.
+/// The output format.
 #[derive(Debug, Clone, Copy)]
 pub enum AnnotateFormat {
-    /// For people.
+    /// Text for people.
     Text(TextOptions),
-    /// For programs: everything.
+    /// JSON with all data.
     Json,
 }
 
-/// The parts of a text.
+/// The options for text output.
 #[derive(Debug, Clone, Copy)]
 pub struct TextOptions {
-    /// The number of instructions that are shown on either side of one with samples; `None`: all of them.
+    /// How many instructions to show before and after each one with samples. `None` means all.
     pub context: Option<usize>,
-    /// Columns of the terminal; `None`: lines may be of any length.
+    /// The width of the terminal in columns. `None` means unlimited.
     pub width: Option<usize>,
-    /// True if colors are wanted.
+    /// Use colors.
     pub colour: bool,
 }

@@ -1,4 +1,4 @@
-//! Opens a recording for annotate alone: of each stack only the innermost frame is read.
+//! Opens a recording for `annotate`, which needs only the innermost frame of each stack.
 
 use super::annotated::Annotation;
 use super::hot::hot_code;
@@ -11,7 +11,7 @@ use crate::pipeline::open::Input;
 use crate::pipeline::recording::{Examined, Memory, Resolution, Streams, Survey, check_events};
 use std::path::Path;
 
-/// Reads a recording and lists what the options ask for.
+/// Reads a recording and annotates the functions that the options request.
 pub(crate) fn annotate(
     input: &Input,
     path: &Path,

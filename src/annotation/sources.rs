@@ -1,5 +1,5 @@
-//! Source lines beside instructions: from the dump's own entries for JIT code, from DWARF for native code, from BTF for
-//! BPF programs; their text where the file is here, or BTF has it.
+//! Adds source lines to instructions. They come from jitdumps for JIT code, from DWARF for native code, and from BTF
+//! for BPF programs. Their text is read from the source file if it is on this machine; for BPF programs, BTF has it.
 
 use super::annotated::{Code, Line, Listing, SourceFile, SourceLine, SourceText};
 use super::functions::{CodePlace, Function};
@@ -21,28 +21,27 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 
-/// Finds source lines, and reads each file once.
+/// Finds source lines, reading each file only once.
 pub(super) struct Sources<'a> {
     resolution: &'a Resolution<'a>,
-    /// The positions in the native code of all listings, in one order for each file: opening a file with its DWARF
-    /// takes long.
+    /// The source lines of the native code of all listings, sorted by address for each file. They are looked up
+    /// together, because opening a file with its DWARF is slow.
     native: FxHashMap<DsoId, Vec<CodeOrigin>>,
     texts: Texts,
 }
 
-/// The origin of an instruction: how far it is from the start of its function, or of native code its address, and the
-/// name of the source file.
+/// The source line that starts at an offset in a function or, for native code, at an address as linked.
 struct CodeOrigin {
     at: u64,
     file: Vec<u8>,
     line: u32,
 }
 
-/// A source file is not longer than that.
+/// Maximum size of a source file in bytes. Larger ones are not read.
 const LONGEST: u64 = 64 << 20;
 
 impl<'a> Sources<'a> {
-    /// Looks up the native code of these functions' listings.
+    /// Looks up the source lines of all native code in the listings.
     pub(super) fn new(
         resolution: &'a Resolution<'a>,
         symbols: &SymbolOptions,
@@ -67,7 +66,7 @@ impl<'a> Sources<'a> {
         Self { resolution, native, texts: Texts::new(&symbols.search) }
     }
 
-    /// Gives each instruction of a listing its source line.
+    /// Adds source lines to the instructions of a listing.
     pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
         let Code::Listed { addr, lines, files, .. } = &mut listing.code else { return };
         let of_jit;
@@ -92,7 +91,8 @@ impl<'a> Sources<'a> {
             let number = *numbers.entry(&position.file).or_insert(files.len());
             if number == files.len() {
                 let text = match self.resolution.sources.maps.source_text(&position.file) {
-                    // A map may name any file: its own text is shown, or none.
+                    // The source map has this file's text. If it doesn't, the file isn't read from disk, because a map
+                    // can name any file.
                     Some(authored) => self.texts.authored(&position.file, authored),
                     None => self.texts.of(&position.file),
                 };
@@ -102,7 +102,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// The recording has the text of the lines: the file may be another one by now.
+    /// Takes lines and their text from the recording, since the file may have changed.
     fn of_bpf(&self, id: BpfFunctionId, lines: &mut [Line], files: &mut Vec<SourceFile>) {
         let Some(function) = self.resolution.survey.processes.bpf_functions.get(id.0 as usize) else { return };
         let mut numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
@@ -125,7 +125,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Why texts are not shown that are there.
+    /// The reasons why existing texts were not shown.
     pub(super) fn into_warnings(self) -> Warnings {
         self.texts.into_warnings()
     }
@@ -141,7 +141,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The innermost function at each address: the instruction is one of its lines.
+/// The source line of the innermost inlined function at each address.
 fn positions(
     request: &Request,
     resolution: &Resolution<'_>,
@@ -165,15 +165,15 @@ fn positions(
 pub(super) struct Texts {
     read: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
     search: SearchOptions,
-    /// Why some are not shown that are there.
+    /// The reasons why existing texts were not shown.
     warnings: Warnings,
-    /// The texts that are not shown unless the user wants it, by the reason: the first, and how many.
+    /// Texts that need the user's permission, by reason: the first of them, and their number.
     hidden: BTreeMap<&'static str, (PathBuf, u64)>,
 }
 
 /// Why a text is not shown.
 enum Unshown {
-    /// The user may want it all the same.
+    /// Needs the user's permission (`--trust-sources`).
     Hidden(PathBuf, &'static str),
     Unreadable(Error),
 }
@@ -184,7 +184,7 @@ impl Texts {
         Self { read, search: search.clone(), warnings, hidden }
     }
 
-    /// The lines of a file, if they may be shown.
+    /// The lines of a file, if it exists and may be shown.
     pub(super) fn of(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
         if let Some(known) = self.read.get(name) {
             return known.clone();
@@ -204,7 +204,7 @@ impl Texts {
         self.read.entry(name.to_vec()).or_insert(text).clone()
     }
 
-    /// The lines of a file that a source map names, from the map itself.
+    /// The lines of a file that a source map names, taken from the map itself.
     fn authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
         let lines = || text.map(|text| text.lines().map(str::to_owned).collect());
         self.read.entry(name.to_vec()).or_insert_with(lines).clone()
@@ -220,9 +220,9 @@ impl Texts {
     }
 }
 
-/// The lines of a file that a stranger names: nothing but a plain file of some length is opened; and where root does it,
-/// who may read any, only what everybody may read and reach. An archive is of another machine: files of this one are not
-/// those that it names.
+/// Reads a source file. Its name is from the recording, which can't be trusted. So only regular files of limited size
+/// are opened. Root, who could read everything, only gets files that everybody can read. An archive is from another
+/// machine, so files of this machine aren't the ones that it names.
 fn read(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let here = Path::new(OsStr::from_bytes(name)).to_owned();
@@ -247,7 +247,6 @@ fn read(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Uns
     Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))
 }
 
-/// A source file.
 const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text" };
 
 #[cfg(test)]
@@ -272,7 +271,7 @@ mod tests {
         let said: Vec<String> = texts.into_warnings().iter().map(ToString::to_string).collect();
         assert!(said.len() == 1 && said[0].contains("(--trust-sources shows it)"), "{said:?}");
         assert_eq!(Texts::new(&search(true, true)).of(name).unwrap()[0], "private");
-        // What is in the archive is the archive's, even by the same path.
+        // A file in the archive belongs to the archive, even if its path is the same.
         let own = packed.join(here.strip_prefix("/").unwrap());
         std::fs::create_dir_all(own.parent().unwrap()).unwrap();
         std::fs::write(&own, "packed\n").unwrap();

@@ -1,4 +1,4 @@
-//! Listings reported in another way: those of one name together, or by source line alone.
+//! Regroups listings: merges the versions of a function, or reduces them to costs by source line.
 
 use super::annotated::{Calls, Code, Line, Listing, SourceFile, SourceLine, SourceLineCosts};
 use super::costs::Costs;
@@ -6,7 +6,7 @@ use super::options::CodeGrouping;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Puts listings together as requested. Those of one name follow each other.
+/// Regroups the listings. To be merged, listings of the same name must follow each other.
 pub(super) fn grouped(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing> {
     let listings = if how.merge { merged(listings) } else { listings };
     let by_line = |listing: Listing| match listing.code {
@@ -16,7 +16,7 @@ pub(super) fn grouped(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing>
     if how.by_line { listings.into_iter().map(by_line).collect() } else { listings }
 }
 
-/// One listing for each name.
+/// Merges the listings of each name.
 fn merged(listings: Vec<Listing>) -> Vec<Listing> {
     let is_next = |listing: &Listing| listing.hottest().number > 1;
     let mut all: Vec<Vec<Listing>> = Vec::new();
@@ -29,7 +29,8 @@ fn merged(listings: Vec<Listing>) -> Vec<Listing> {
     all.into_iter().filter_map(merge).collect()
 }
 
-/// Instructions, if all versions are the same bytes; else source lines, if any is known.
+/// Merges versions into one listing: by instruction if all have the same machine code, otherwise by source line if any
+/// is known.
 fn merge(codes: Vec<Listing>) -> Option<Listing> {
     let (versions, mut costs) = (codes.iter().flat_map(|code| code.versions.clone()).collect(), Costs::default());
     codes.iter().for_each(|code| costs.join(&code.costs));
@@ -50,7 +51,7 @@ fn merge(codes: Vec<Listing>) -> Option<Listing> {
     Some(Listing { versions, costs, inclusive, code, ..first })
 }
 
-/// True if all are the same machine code.
+/// True if all have the same machine code.
 fn are_same(codes: &[Listing]) -> bool {
     let bytes = |listing: &Listing| match &listing.code {
         Code::Listed { bytes, .. } => Some(bytes.clone()),
@@ -60,7 +61,7 @@ fn are_same(codes: &[Listing]) -> bool {
     codes.len() < 2 || first.is_some() && codes.iter().all(|code| bytes(code) == first)
 }
 
-/// Adds what was sampled in the same code elsewhere.
+/// Adds the costs of another copy of the same code, instruction by instruction.
 fn join_lines(code: &mut Code, other: &Code) {
     let (Code::Listed { lines, .. }, Code::Listed { lines: others, .. }) = (code, other) else { return };
     for (line, other) in lines.iter_mut().zip(others) {
@@ -71,7 +72,7 @@ fn join_lines(code: &mut Code, other: &Code) {
     }
 }
 
-/// The samples in the instructions of each source line of these functions. Lines that are not listed are unknown.
+/// Sums costs by source line over several listings. The costs of a listing without code are assigned to no line.
 fn by_line(codes: &[&Listing]) -> Code {
     let (mut files, mut numbers) = (Vec::<SourceFile>::new(), FxHashMap::<&[u8], usize>::default());
     let mut sums: BTreeMap<Option<SourceLine>, (Costs, Vec<Calls>)> = BTreeMap::new();
@@ -114,7 +115,7 @@ mod tests {
         costs
     }
 
-    /// A code of two instructions: the first of line 7 (or of none), the second of line 8.
+    /// Code with two instructions: the first in line `first` (or in none), the second in line 8.
     fn code(number: usize, bytes: [u8; 2], first: Option<u32>, counts: [u64; 2]) -> Listing {
         let line = |offset: u64, line: Option<u32>, count: u64| Line {
             offset,

@@ -1,8 +1,8 @@
-//! Numbers to bytes in a file's byte order: the counterpart of [`Cursor`](crate::bytes::cursor::Cursor).
+//! Writes numbers in a file's byte order. The counterpart of [`Cursor`](crate::bytes::cursor::Cursor).
 
 use crate::bytes::cursor::Endian;
 
-/// Bytes under way.
+/// Binary output being built.
 #[derive(Debug, Clone)]
 pub struct ByteWriter {
     bytes: Vec<u8>,
@@ -10,32 +10,33 @@ pub struct ByteWriter {
 }
 
 impl ByteWriter {
-    /// None yet.
+    /// Starts with empty output.
     pub fn new(endian: Endian) -> Self {
         Self::behind(Vec::new(), endian)
     }
 
-    /// The output goes behind these.
+    /// Appends to existing bytes.
     pub fn behind(bytes: Vec<u8>, endian: Endian) -> Self {
         Self { bytes, endian }
     }
 
-    /// A number of two bytes.
+    /// Writes a 16-bit number.
     pub fn u16(&mut self, number: u16) -> &mut Self {
         self.low_bytes(number.into(), 2)
     }
 
-    /// A number of four bytes.
+    /// Writes a 32-bit number.
     pub fn u32(&mut self, number: u32) -> &mut Self {
         self.low_bytes(number.into(), 4)
     }
 
-    /// A number of eight bytes.
+    /// Writes a 64-bit number.
     pub fn u64(&mut self, number: u64) -> &mut Self {
         self.low_bytes(number, 8)
     }
 
-    /// The `len` low bytes of a number, at most eight: an address is as long as its machine's.
+    /// Writes the lowest `len` bytes of a number, at most eight. Useful for addresses, whose size depends on the
+    /// machine.
     #[inline]
     pub fn low_bytes(&mut self, number: u64, len: usize) -> &mut Self {
         let mut bytes = [0; 8];
@@ -44,29 +45,29 @@ impl ByteWriter {
         self.bytes(bytes)
     }
 
-    /// Bytes as they are.
+    /// Writes bytes unchanged.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self
     }
 
-    /// NULs up to a multiple of `align` bytes.
+    /// Writes zeros until the length is a multiple of `align`.
     pub fn pad(&mut self, align: usize) -> &mut Self {
         self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
         self
     }
 
-    /// The number of them.
+    /// The length of the output in bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// True if it is empty.
+    /// True if nothing was written.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// All of them.
+    /// The finished output.
     pub fn finish(self) -> Vec<u8> {
         self.bytes
     }

@@ -1,6 +1,6 @@
-//! Lines of comma-separated values that other tools write.
+//! Splits lines of comma-separated values.
 
-/// The fields of a line, without the quotes around them (RFC 4180). A quote that is not closed ends with the line.
+/// The unquoted fields of a line (RFC 4180). An unclosed quote extends to the end of the line.
 pub fn fields(line: &[u8]) -> Vec<Vec<u8>> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), Vec::new(), false);
     let mut bytes = line.iter().copied().peekable();

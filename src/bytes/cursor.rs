@@ -1,8 +1,8 @@
-//! Bounds-checked reading of binary data in either byte order; every error carries the offset and the field.
+//! Bounds-checked reading of binary data in either byte order. Errors tell the offset and the field.
 
 use crate::error::{Error, Result};
 
-/// The byte order of the writer's machine.
+/// The byte order of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Endian {
     /// Least significant byte first.
@@ -15,7 +15,7 @@ pub enum Endian {
 macro_rules! number {
     ($($name:ident: $type:ty),*) => {
         impl Endian {$(
-            /// The number that these bytes are.
+            /// Reads a number from its bytes.
             #[inline]
             pub fn $name(self, bytes: [u8; size_of::<$type>()]) -> $type {
                 match self {
@@ -26,7 +26,7 @@ macro_rules! number {
         )*}
 
         impl Cursor<'_> {$(
-            /// Reads a number of this width; `field` names it in an error.
+            /// Reads a number; `field` is its name in error messages.
             #[inline]
             pub fn $name(&mut self, field: &str) -> Result<$type> {
                 Ok(self.endian.$name(self.array(field)?))
@@ -38,7 +38,7 @@ macro_rules! number {
 number!(u8: u8, u16: u16, u32: u32, u64: u64);
 
 impl Endian {
-    /// Fills up to eight bytes with the low ones of a number.
+    /// Stores the lowest bytes of a number, as many as fit into `into` (at most eight).
     #[inline]
     pub fn put(self, number: u64, into: &mut [u8]) {
         match self {
@@ -57,7 +57,7 @@ impl From<Endian> for gimli::RunTimeEndian {
     }
 }
 
-/// A position in a slice of a file.
+/// A reading position in part of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'data> {
     bytes: &'data [u8],
@@ -67,37 +67,37 @@ pub struct Cursor<'data> {
 }
 
 impl<'data> Cursor<'data> {
-    /// The start of `bytes`, which are at byte `base` of their file.
+    /// Starts at the beginning of `bytes`, which lie at offset `base` of their file.
     pub fn new(bytes: &'data [u8], base: u64, endian: Endian) -> Self {
         Self { bytes, at: 0, base, endian }
     }
 
-    /// The offset in the file of the next byte.
+    /// The offset of the next byte within the file.
     pub fn offset(&self) -> u64 {
         self.base + self.at as u64
     }
 
-    /// The number of bytes that are left. Cap every allocation by this.
+    /// How many bytes are left. Limit every allocation by this.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// True if nothing is left.
+    /// True if no byte is left.
     pub fn is_empty(&self) -> bool {
         self.left() == 0
     }
 
-    /// The byte order in use.
+    /// The byte order.
     pub fn endian(&self) -> Endian {
         self.endian
     }
 
-    /// All that is left, without moving.
+    /// The remaining bytes. Doesn't move the position.
     pub fn rest(&self) -> &'data [u8] {
         &self.bytes[self.at..]
     }
 
-    /// The next `len` bytes.
+    /// Reads `len` bytes; `field` names them in error messages.
     #[inline]
     pub fn bytes(&mut self, len: u64, field: &str) -> Result<&'data [u8]> {
         match usize::try_from(len).ok().filter(|&len| len <= self.left()) {
@@ -115,13 +115,13 @@ impl<'data> Cursor<'data> {
         self.error(format!("{field} needs {len} bytes, {} are left", self.left()))
     }
 
-    /// The next `len` bytes as a cursor of their own.
+    /// Reads `len` bytes and returns a cursor over them.
     pub fn part(&mut self, len: u64, field: &str) -> Result<Self> {
         let base = self.offset();
         Ok(Self::new(self.bytes(len, field)?, base, self.endian))
     }
 
-    /// Bytes up to a NUL, which is consumed and not returned.
+    /// Reads up to a NUL. The NUL is consumed but not returned.
     pub fn cstr(&mut self, field: &str) -> Result<&'data [u8]> {
         let Some(len) = memchr::memchr(0, self.rest()) else {
             return Err(self.error(format!("{field} has no terminating NUL in the {} bytes left", self.left())));
@@ -131,7 +131,7 @@ impl<'data> Cursor<'data> {
         Ok(bytes)
     }
 
-    /// An error at this place.
+    /// An error at the current offset.
     pub fn error(&self, message: impl Into<String>) -> Error {
         Error::new(message).at(self.offset())
     }

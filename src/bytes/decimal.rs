@@ -1,4 +1,4 @@
-//! Numbers as text.
+//! Formats numbers.
 
 /// Appends a number in decimal digits.
 #[inline]

@@ -1,11 +1,11 @@
-//! Numbers read from text: all of it must be digits, or what [`str::parse`] takes as well.
+//! Parses numbers. The whole text must be a number.
 
 use std::str::FromStr;
 
-/// A hexadecimal number without prefix; `None` if it is empty, odd or does not fit.
+/// Parses a hexadecimal number without prefix. `None` if it is empty, contains anything else, or doesn't fit.
 pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
     let mut value = 0u64;
-    // With more digits than these it may not fit.
+    // Up to 16 digits always fit.
     let (first, others) = digits.split_at(digits.len().min(16));
     let (eights, first) = first.as_chunks();
     for eight in eights {
@@ -20,20 +20,20 @@ pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
     (!digits.is_empty()).then_some(value)
 }
 
-/// The bytes that pairs of hexadecimal digits stand for; `None` if it is anything else.
+/// Decodes pairs of hexadecimal digits to bytes. `None` if the text contains anything else.
 pub(crate) fn hex_bytes(digits: &[u8]) -> Option<Vec<u8>> {
     let (pairs, []) = digits.as_chunks::<2>() else { return None };
     pairs.iter().map(|&[high, low]| Some(hex_digit(high)? << 4 | hex_digit(low)?)).collect()
 }
 
-/// Eight digits at once.
+/// Parses eight hexadecimal digits at once.
 #[inline]
 fn hex_of_8(digits: [u8; 8]) -> Option<u64> {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let text = u64::from_be_bytes(digits);
     let is_letter = text >> 6 & EACH;
     let values = (text & (0x0f * EACH)) + 9 * is_letter;
-    // `3` in front of a digit below ten; `4` or `6` in front of a letter, whose value is from ten to fifteen.
+    // The upper half of a digit's byte is 3; that of a letter is 4 or 6, and the letter's value must be 10 to 15.
     let kinds = (text | is_letter << 5) & (0xf0 * EACH);
     let above_9 = (values + 6 * EACH) >> 4 & (0x0f * EACH);
     if kinds != (EACH + is_letter) * 0x30 || above_9 != is_letter || values & (0xf0 * EACH) != 0 {
@@ -50,7 +50,7 @@ fn hex_digit(digit: u8) -> Option<u8> {
     (value < 16).then_some(value)
 }
 
-/// The value of each byte as a digit: which kind comes next cannot be foreseen.
+/// The value of each byte as a hexadecimal digit. A table, because a branch on digit or letter would be unpredictable.
 const HEX_DIGITS: [u8; 256] = {
     let mut values = [0xff; 256];
     let mut value = 0;
@@ -62,15 +62,16 @@ const HEX_DIGITS: [u8; 256] = {
     values
 };
 
-/// A decimal number of any type, with its sign, point and exponent.
+/// Parses a decimal number of any type that implements [`FromStr`], with sign, point or exponent if the type allows
+/// them.
 pub(crate) fn number<T: FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// A decimal number; `None` if it is empty, odd or does not fit.
+/// Parses decimal digits. `None` if the text is empty, contains anything else, or doesn't fit.
 pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     let mut value = 0u64;
-    // With more digits than these it may not fit.
+    // Up to 19 digits always fit.
     let (first, others) = digits.split_at(digits.len().min(19));
     for &digit in first {
         value = value * 10 + u64::from(decimal_digit(digit)?);

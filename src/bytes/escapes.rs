@@ -1,8 +1,8 @@
-//! Escapes: letters as JSON, JavaScript and Java have them (`\u00df`, a unit of UTF-16 each), and markup.
+//! Escape sequences: `\u00df` as in JSON, JavaScript and Java (one UTF-16 unit each), and those of XML and HTML.
 
 use super::digits::hex;
 
-/// Text in which nothing is markup of XML or HTML, between tags and in an attribute in double quotes.
+/// Escapes text for XML or HTML, both between tags and in double-quoted attributes.
 pub(crate) fn escape_markup(text: impl IntoIterator<Item = char>) -> String {
     let mut escaped = String::new();
     for letter in text {
@@ -17,13 +17,13 @@ pub(crate) fn escape_markup(text: impl IntoIterator<Item = char>) -> String {
     escaped
 }
 
-/// The unit whose escape a text begins with.
+/// Decodes the `\uXXXX` escape that a text starts with; `None` if it doesn't start with one.
 pub(crate) fn utf16_unit(text: &[u8]) -> Option<u16> {
     hex(text.get(..6)?.strip_prefix(b"\\u")?)?.try_into().ok()
 }
 
-/// The letter whose escape a text begins with, of one unit or a pair, and the length of that; half of a pair alone is no
-/// letter.
+/// Decodes the character whose escape a text starts with, which may be a pair of surrogates. Also returns the length of
+/// the escape. The character is `None` for a lone surrogate.
 pub(crate) fn utf16_letter(text: &[u8]) -> Option<(Option<char>, usize)> {
     let first = utf16_unit(text)?;
     let pair = utf16_unit(&text[6..]).and_then(|second| char::decode_utf16([first, second]).next()?.ok());

@@ -1,9 +1,9 @@
-//! Patterns of names.
+//! Matches names against patterns.
 
-/// True if a name fits a pattern in which each `*` stands for any text, also none.
+/// True if the name matches a pattern in which each `*` stands for any text, including none.
 pub(crate) fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut in_pattern, mut in_name) = (0, 0);
-    // Behind the last star, and where what it stands for ends so far.
+    // The position after the last star in the pattern, and how far in the name that star reaches so far.
     let mut last_star = None;
     while in_name < name.len() {
         match pattern.get(in_pattern) {
@@ -16,7 +16,7 @@ pub(crate) fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
                 in_name += 1;
             }
             _ => {
-                // The star takes one byte more.
+                // Let the last star match one more byte.
                 let Some((behind, end)) = last_star else { return false };
                 last_star = Some((behind, end + 1));
                 (in_pattern, in_name) = (behind, end + 1);
@@ -56,7 +56,7 @@ mod tests {
         ] {
             assert!(!matches_glob(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
         }
-        // Time does not grow with the number of ways to fit.
+        // The time doesn't grow with the number of possible matches.
         assert!(!matches_glob(&b"*a".repeat(50), &[b'b'; 1 << 14]));
     }
 }

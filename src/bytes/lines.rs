@@ -1,6 +1,6 @@
-//! The lines of a text that is all there.
+//! Splits a text in memory into lines.
 
-/// Each line without the white space at its end, behind the offset at which it begins.
+/// Each line without trailing white space, preceded by its offset in the text.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut offset = 0;
     text.split_inclusive(|&byte| byte == b'\n').map(move |line| {

@@ -1,5 +1,5 @@
-//! Reading and writing bytes below the level of any format: cursors, numbers, lines, escapes, patterns of names, protocol
-//! buffers.
+//! Helpers for reading and writing bytes that don't depend on any format: cursors, numbers, lines, escapes, name
+//! patterns, protocol buffers.
 
 pub mod byte_writer;
 pub mod csv_line;

@@ -1,20 +1,20 @@
-//! The fields of a message of protocol buffers, one after the other, as they are in its bytes.
+//! Reads the fields of a Protocol Buffers message one by one, in the order in which they are stored.
 
 use crate::error::{Error, Result};
 use prost::DecodeError;
 use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
 
-/// The content of a field.
+/// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldValue<'d> {
     /// A number of any width.
     Number(u64),
-    /// A text, a message, or a list of numbers.
+    /// A string, a message, or a packed list of numbers.
     Bytes(&'d [u8]),
 }
 
 impl<'d> FieldValue<'d> {
-    /// The number; of anything else, 0.
+    /// The number; 0 if the value isn't one.
     pub fn number(self) -> u64 {
         match self {
             Self::Number(number) => number,
@@ -22,7 +22,7 @@ impl<'d> FieldValue<'d> {
         }
     }
 
-    /// The bytes; of a number, none.
+    /// The bytes; empty if the value is a number.
     pub fn bytes(self) -> &'d [u8] {
         match self {
             Self::Number(_) => &[],
@@ -30,8 +30,8 @@ impl<'d> FieldValue<'d> {
         }
     }
 
-    /// The numbers of a repeated field: one, or all of them packed. The first character that is not part of a number
-    /// ends them.
+    /// The numbers in one occurrence of a repeated varint field, which holds one number or a packed list. A damaged
+    /// number ends the list.
     pub fn numbers(self) -> impl Iterator<Item = u64> + 'd {
         let (mut one, mut packed) = match self {
             Self::Number(number) => (Some(number), &[][..]),
@@ -45,7 +45,7 @@ impl<'d> FieldValue<'d> {
         })
     }
 
-    /// The numbers of a repeated field of eight bytes each: one, or all of them packed.
+    /// The numbers in one occurrence of a repeated 64-bit fixed-width field, which holds one number or a packed list.
     pub fn fixed(self) -> impl ExactSizeIterator<Item = u64> + 'd {
         let (one, packed) = match self {
             Self::Number(number) => (Some(number), &[][..]),
@@ -57,7 +57,7 @@ impl<'d> FieldValue<'d> {
     }
 }
 
-/// A number; most have one byte.
+/// Reads a varint. The usual length of one byte is handled first.
 #[inline]
 fn varint(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
     match *bytes {
@@ -69,7 +69,7 @@ fn varint(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
     }
 }
 
-/// The number and the kind of a field; those of a profile have one byte.
+/// Reads the number and wire type of a field. In profiles, both usually fit into one byte.
 #[inline]
 fn key(bytes: &mut &[u8]) -> Result<(u32, WireType), DecodeError> {
     let wire = match *bytes {
@@ -80,7 +80,7 @@ fn key(bytes: &mut &[u8]) -> Result<(u32, WireType), DecodeError> {
     varint(bytes).map(|key| ((key >> 3) as u32, wire))
 }
 
-/// Reads a message; finished after its first error.
+/// Iterates over the fields of a message, up to the first error.
 #[derive(Debug, Clone)]
 pub struct Fields<'d> {
     message: &'d [u8],
@@ -88,16 +88,17 @@ pub struct Fields<'d> {
 }
 
 impl<'d> Fields<'d> {
+    /// Reads the fields of this message.
     pub fn of(message: &'d [u8]) -> Self {
         Self { message, rest: message }
     }
 
-    /// The part of the message that was read.
+    /// How many bytes of the message were read.
     pub fn offset(&self) -> usize {
         self.message.len() - self.rest.len()
     }
 
-    /// The beginning of the next field, if that is a message that is cut.
+    /// The number and available bytes of the next field, if it is a message that is truncated.
     pub fn cut(&self) -> Option<(u32, &'d [u8])> {
         let mut rest = self.rest;
         let (tag, wire) = key(&mut rest).ok()?;
@@ -153,12 +154,13 @@ impl<'d> Iterator for Fields<'d> {
     }
 }
 
-/// The fields of an inner message up to its first damaged one: the outer message shows if it is cut.
+/// The fields of a nested message up to the first damaged one. If the message is truncated, that is noticed when the
+/// outer message is read.
 pub fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
     Fields::of(message).map_while(Result::ok)
 }
 
-/// The numbers of the first fields of an inner message, from field 1 on; 0 for those that it has not.
+/// The numbers in the first `N` fields of a message, counting from field 1; 0 for fields that are missing.
 pub fn numbers<const N: usize>(message: &[u8]) -> [u64; N] {
     let mut numbers = [0; N];
     for (tag, value) in inner(message) {
@@ -169,7 +171,7 @@ pub fn numbers<const N: usize>(message: &[u8]) -> [u64; N] {
     numbers
 }
 
-/// Appends a field: a message that consists of these parts.
+/// Appends a length-delimited field whose contents are these parts, joined.
 pub fn put_field(tag: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     encode_key(tag, WireType::LengthDelimited, out);

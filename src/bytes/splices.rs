@@ -1,23 +1,23 @@
-//! Stretches of a file that become something else, while all the rest is passed on byte for byte.
+//! Replaces parts of a file and copies all the rest byte for byte.
 
 use crate::error::Result;
 use std::io::Write;
 use std::ops::Range;
 
-/// The replacements, in the order of the file.
+/// The replacements to make. They may be added in any order.
 #[derive(Debug, Default)]
 pub struct Splices {
     list: Vec<(Range<usize>, Vec<u8>)>,
 }
 
 impl Splices {
-    /// These bytes in place of that stretch, which may be empty.
+    /// Replaces a range, which may be empty, by these bytes.
     pub fn replace(&mut self, range: Range<usize>, bytes: Vec<u8>) {
         self.list.push((range, bytes));
     }
 
-    /// Writes the file with its changes. If two overlap, the later one is left out; those at one place follow each
-    /// other as they were reported.
+    /// Writes the file with its replacements. Of two that overlap, the later one is dropped. Insertions at the same
+    /// offset keep the order in which they were added.
     pub fn write(mut self, file: &[u8], out: &mut dyn Write) -> Result<()> {
         self.list.sort_by_key(|(range, _)| range.start);
         let mut done = 0;

@@ -1,31 +1,31 @@
-//! UTF-16 → UTF-8, in pieces of any length.
+//! Decodes UTF-16 to UTF-8 in pieces of any length.
 
-/// The order of the bytes of a unit.
+/// The byte order of UTF-16 units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// The low byte first.
+    /// Low byte first.
     Little,
-    /// The high byte first.
+    /// High byte first.
     Big,
 }
 
-/// Decodes a text piece by piece. Surrogates that have no partner become U+FFFD.
+/// Decodes a text piece by piece. Unpaired surrogates become U+FFFD.
 #[derive(Debug)]
 pub struct Utf16Decoder {
     order: ByteOrder,
-    /// The first byte of a unit that was cut.
+    /// The first byte of a unit, if a piece ended in the middle of it.
     half: Option<u8>,
-    /// The first of two surrogates.
+    /// A high surrogate that waits for its low surrogate.
     high: Option<u16>,
 }
 
 impl Utf16Decoder {
-    /// Nothing is decoded yet.
+    /// Starts at the beginning of a text.
     pub fn new(order: ByteOrder) -> Self {
         Self { order, half: None, high: None }
     }
 
-    /// Appends what a piece of the text says.
+    /// Decodes the next piece and appends the result to `out`.
     pub fn decode(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for &byte in piece {
             let Some(first) = self.half.take() else {
@@ -40,7 +40,7 @@ impl Utf16Decoder {
         }
     }
 
-    /// Appends what is left at the text's end.
+    /// Ends the text: an incomplete character becomes U+FFFD.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         if self.high.take().is_some() | self.half.take().is_some() {
             push(out, char::REPLACEMENT_CHARACTER);
@@ -62,7 +62,7 @@ impl Utf16Decoder {
     }
 }
 
-/// The first surrogate that can only be the second of two.
+/// From here on, surrogates can only be the second of a pair.
 const FIRST_LOW_SURROGATE: u16 = 0xdc00;
 
 fn push(out: &mut Vec<u8>, character: char) {

@@ -1,4 +1,4 @@
-//! `jitgraft annotate`
+//! The flags of `jitgraft annotate`.
 
 use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs};
@@ -17,11 +17,11 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// The number of functions that are listed unless more are requested, or some by name.
+/// How many functions are listed by default, unless FUNCTION selects some.
 const HOTTEST: usize = 10;
 
-/// The number of versions of one function that are listed unless it is requested by name, or its versions are reported
-/// together: some are compiled a hundred times.
+/// How many versions of each function are listed if neither FUNCTION nor --merge is given. Some functions are compiled
+/// a hundred times.
 const CODES: usize = 8;
 
 /// Flags of `annotate`.
@@ -80,7 +80,7 @@ pub(super) struct AnnotateArgs {
     weight: WeightArgs,
 }
 
-/// True if costs are those of lines.
+/// The values of `--by`. True means by source line.
 fn granularities() -> [(PossibleValue, bool); 2] {
     let (instruction, line) = (PossibleValue::new("instruction"), PossibleValue::new("line"));
     [(instruction.help("Each instruction"), false), (line.help("Source lines only"), true)]
@@ -101,7 +101,7 @@ enum FormatName {
 }
 
 impl FormatName {
-    /// The format that the name of an output states.
+    /// The format that the output's file name implies.
     fn of(output: &OutPath) -> Self {
         let OutPath::Path(path) = output else { return Self::Text };
         match path.extension().and_then(|extension| extension.to_str()) {
@@ -135,7 +135,8 @@ impl AnnotateArgs {
         load.sources.source_maps.text = self.source_text || matches!(format, AnnotateFormat::Text(_));
         load.symbols.search.trust_sources = self.trust_sources;
         let recording = load.recording();
-        // In a stack only the innermost frame counts, and as what symbols it is: inlined calls are part of it.
+        // Only the innermost frame matters, as the symbol that contains it: code of inlined calls counts as part of the
+        // function.
         let symbols = SymbolOptions { inlines: false, ..recording.symbols };
         let recording = RecordingOptions { max_stack: Some(1), branch_stack: false, symbols, ..recording };
         let options = AnnotateOptions {
@@ -157,7 +158,8 @@ impl AnnotateArgs {
     }
 }
 
-/// The input, and the functions. A lone word that is a file is the recording: every other command is called so.
+/// The input and the functions. A single word that names an existing file is the input, because all other commands take
+/// it there.
 fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPath, Option<FunctionPattern>)> {
     if given.len() > 1 {
         return Err(Error::usage("annotate reads one recording at a time"));
@@ -167,7 +169,7 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
         (None, Some(word)) if io::is_file(Path::new(&word)) => (InPath::from(PathBuf::from(word)), None),
         (named, word) => (named.unwrap_or_else(default_input), word),
     };
-    // FILE FUNCTION, as other commands have it.
+    // The user typed FILE FUNCTION, the order of other commands.
     if let (InPath::Path(path), Some(word)) = (&input, &word)
         && io::is_file(Path::new(word))
         && !io::is_there(path)

@@ -1,4 +1,4 @@
-//! `jitgraft callgrind`
+//! The flags of `jitgraft callgrind`.
 
 use super::common::{FileArgs, SourceArgs};
 use crate::commands::callgrind::{self, CallgrindOptions};
@@ -47,7 +47,8 @@ pub(super) struct CallgrindArgs {
     files: FileArgs,
 }
 
-/// The input if none is named: standard input, if something is sent there.
+/// The input if none is named: standard input if something is piped in. Otherwise fails, with a profile of the current
+/// directory as a hint.
 fn piped() -> Result<InPath> {
     if default_input() == InPath::Stdin {
         return Ok(InPath::Stdin);
@@ -66,7 +67,7 @@ fn piped() -> Result<InPath> {
 impl CallgrindArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let mut sources = SourceOptions::from(self.sources);
-        // callgrind counts no kernel code: its symbols have nothing to name.
+        // callgrind doesn't count kernel code, so options for kernel symbols have no effect.
         (sources.search, _) = self.files.checked(sources.force);
         let options = CallgrindOptions {
             input: self.profile.or(self.input).map_or_else(piped, |path| Ok(path.into()))?,

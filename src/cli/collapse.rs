@@ -1,4 +1,4 @@
-//! `jitgraft collapse`
+//! The flags of `jitgraft collapse`.
 
 use super::convert::{Convert, ConvertArgs};
 use crate::commands::collapse::{self, CollapseOptions};

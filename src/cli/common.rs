@@ -1,4 +1,4 @@
-//! Flags that every command has, and those of commands that look for JIT names.
+//! Flags that all commands have, and flags of commands that look up names of JIT code.
 
 use super::stderr;
 use crate::error::Result;
@@ -49,7 +49,8 @@ impl Common {
         Ok(Job { pool: Pool::new(self.threads)?, quiet: self.quiet, verbose: self.verbose > 0, strict: self.strict })
     }
 
-    /// Prints summary and warnings; any warning fails a `--strict` run, and so do frames of JIT code without a name.
+    /// Prints the summary and the warnings, and determines the exit code. With `--strict`, warnings and unnamed JIT
+    /// frames are failures.
     pub(super) fn finish(&self, job: &Job, outcome: &Outcome) -> ExitCode {
         if !job.quiet {
             for warning in outcome.warnings.iter() {
@@ -78,20 +79,20 @@ impl Common {
     }
 }
 
-/// The code that each event ends in.
+/// Lines with the share of each kind of code, by event.
 fn code(outcome: &Outcome) -> Vec<String> {
     let counted = outcome.shares.iter().filter(|shares| shares.whole > 0);
     counted.map(|shares| format!("{}: {shares}", shares.event)).collect()
 }
 
-/// The share that is unnamed, and the command that explains it.
+/// A line with the number of unnamed frames and the command that explains them. `None` if there is nothing to say.
 fn names(outcome: &Outcome) -> Option<String> {
     let counts = &outcome.frames;
     let why = outcome.lacking.as_ref().map(|recording| match recording.is_absolute() || io::is_there(recording) {
         true => format!("run jitgraft doctor {} to find out why", recording.display()),
         false => "run jitgraft doctor on the recording to find out why".to_owned(),
     });
-    // inject reports frames in JIT memory itself.
+    // `frames` is 0 for inject, whose summary already has the frames in JIT memory.
     let counted = (counts.frames > 0).then(|| counts.to_string());
     match (counted, why) {
         (Some(counted), Some(why)) => Some(format!("{counted}; {why}")),
@@ -181,7 +182,7 @@ impl FileArgs {
     }
 }
 
-/// One `--source-maps`.
+/// A value of `--source-maps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SourceMapArg {
     Auto,
@@ -207,7 +208,7 @@ impl SourceMapArg {
         }
     }
 
-    /// The last of several decides whether maps are used, and all maps are.
+    /// The last value decides whether source maps are used. All maps given are used.
     fn options(args: Vec<Self>) -> SourceMapOptions {
         let asked = args.last().map(|last| *last != Self::Off);
         let given = args.into_iter().filter_map(|arg| if let Self::Given(given) = arg { Some(given) } else { None });
@@ -234,7 +235,7 @@ impl From<SourceArgs> for SourceOptions {
     }
 }
 
-/// One of a flag's values, each with what it stands for.
+/// A parser for a flag with a fixed set of values, each with its meaning.
 pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
     values: impl Into<Vec<(PossibleValue, T)>>,
 ) -> impl TypedValueParser<Value = T> {
@@ -245,12 +246,12 @@ pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
     })
 }
 
-/// A path that exists.
+/// A parser for a path that must exist.
 fn existing() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| if io::is_there(&path) { Ok(path) } else { Err(NOT_THERE) })
 }
 
-/// A directory that exists: an archive in its place would be looked into in vain.
+/// A parser for a directory that must exist. Archives are rejected, because nothing would be found in them.
 fn existing_directory() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(directory)
 }
@@ -263,7 +264,7 @@ fn directory(path: PathBuf) -> Result<PathBuf, &'static str> {
     }
 }
 
-/// A path that exists, and perhaps a process.
+/// A parser for an existing path, optionally followed by `@PID`.
 fn existing_given() -> impl TypedValueParser<Value = OsString> {
     let is_there = |text: &OsString| io::is_there(&GivenFile::parse(text).path);
     OsStringValueParser::new().try_map(move |text| if is_there(&text) { Ok(text) } else { Err(NOT_THERE) })

@@ -1,4 +1,4 @@
-//! Flags of every command that writes stacks in another form.
+//! Flags of the commands that convert stacks to another form.
 
 use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs};
@@ -26,7 +26,7 @@ pub(super) struct ConvertArgs {
     spelling: SpellingArgs,
 }
 
-/// The arguments of a converter, checked.
+/// The checked flags of such a command.
 pub(super) struct Convert {
     pub(super) inputs: Vec<InPath>,
     pub(super) output: OutPath,
@@ -35,7 +35,7 @@ pub(super) struct Convert {
 }
 
 impl Convert {
-    /// The format that the output's name gives, if it gives one.
+    /// The format that the output's file name implies, if any.
     pub(super) fn output_format(&self) -> Option<&'static Format> {
         match &self.output {
             OutPath::Path(path) => formats::for_file(path.file_name()?.as_encoded_bytes()),
@@ -43,7 +43,7 @@ impl Convert {
         }
     }
 
-    /// The same of formats that this build was made without.
+    /// Like [`Self::output_format`], for formats that were not compiled in.
     pub(super) fn left_out_format(&self) -> Option<&'static LeftOut> {
         match &self.output {
             OutPath::Path(path) => formats::left_out_for_file(path.file_name()?.as_encoded_bytes()),
@@ -51,7 +51,7 @@ impl Convert {
         }
     }
 
-    /// The refusal of a format that the output's name gave once.
+    /// The error message if the output's file name implies a format that jitgraft no longer writes.
     pub(super) fn removed_format(&self) -> Option<String> {
         match &self.output {
             OutPath::Path(path) => removed::refused_export(path),
@@ -59,7 +59,7 @@ impl Convert {
         }
     }
 
-    /// As the command that writes that format takes it.
+    /// Turns the flags into options for `export`, which writes this format in place of the command.
     pub(super) fn export_to(self, format: &Format) -> ExportOptions {
         let Self { inputs, output, mut load, write } = self;
         load.sources.source_maps.usual = format.write.as_ref().is_some_and(|writer| writer.jit_names != JitNames::Raw);
@@ -68,8 +68,7 @@ impl Convert {
 }
 
 impl ConvertArgs {
-    /// The format that the output's name gives, for a command that writes the format of this name unless another one is
-    /// reported.
+    /// The format that the output's file name implies, if it isn't the `usual` format of the command.
     pub(super) fn format_instead_of(&self, usual: &str) -> Option<&'static Format> {
         formats::for_file(self.output.file_name()?).filter(|format| format.name != usual)
     }
@@ -78,7 +77,7 @@ impl ConvertArgs {
         self.checked_with(Naming::default(), By::Comm)
     }
 
-    /// The same, with these names of JIT code and roots where nothing is requested.
+    /// Checks the flags. `usual` and `usual_by` are the spelling of JIT names and the roots of stacks by default.
     pub(super) fn checked_with(self, usual: Naming, usual_by: By) -> Convert {
         let jit_names = self.input.naming(usual);
         let (by, annotate) = (self.spelling.by.unwrap_or(usual_by), self.spelling.annotate());

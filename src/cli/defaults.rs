@@ -1,17 +1,17 @@
-//! Defaults from the environment: `JITGRAFT_OPTS="--jit-names pretty --colors js"`.
+//! Default flags from the environment: `JITGRAFT_OPTS="--jit-names pretty --colors js"`.
 //!
-//! Its flags are in front of those that are typed, which win. A flag that the command does not have is passed over if
-//! another command has it, so that one list serves all.
+//! They are inserted before the typed flags, which override them. A flag that the current command lacks is ignored if
+//! another command has it, so one list works for all commands.
 
 use super::removed;
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use std::ffi::OsString;
 
-/// The name of the variable.
+/// The name of the environment variable.
 pub(super) const VARIABLE: &str = "JITGRAFT_OPTS";
 
-/// The words as typed, with the flags of `defaults` behind the command's name.
+/// Inserts the flags of `defaults` after the command's name. Fails if one of them isn't a flag of any command.
 pub(super) fn with_defaults(
     command: &Command,
     typed: Vec<OsString>,
@@ -28,7 +28,7 @@ pub(super) fn with_defaults(
         }
         let mut more = words.clone();
         more.splice(at + 1..at + 1, flag.into_iter().map(OsString::from));
-        // Typed flags win where both do not go together.
+        // A default that conflicts with typed flags is dropped.
         let parsed = command.clone().try_get_matches_from(&more);
         if !parsed.is_err_and(|error| error.kind() == ErrorKind::ArgumentConflict) {
             words = more;
@@ -37,7 +37,8 @@ pub(super) fn with_defaults(
     Ok(words)
 }
 
-/// The flags with their values, the last first: each is put in front of those behind it.
+/// Splits `defaults` into flags with their values. The order is reversed, because each flag will be inserted before the
+/// previous ones.
 fn flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Error> {
     let mut flags: Vec<Vec<String>> = Vec::new();
     let mut words = defaults.split_whitespace().peekable();
@@ -59,7 +60,7 @@ fn flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Er
     Ok(flags)
 }
 
-/// The flag of a command, or of all commands, that a word stands for.
+/// Finds the flag that a word names, among those of the command and of all commands.
 pub(super) fn find<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
     let of_all = root.get_arguments().filter(|arg| arg.is_global_set());
     command.get_arguments().chain(of_all).find(|arg| match word.strip_prefix("--") {

@@ -1,4 +1,4 @@
-//! `jitgraft doctor`
+//! The flags of `jitgraft doctor`.
 
 use super::common::one_of;
 use super::input::InputArgs;
@@ -37,7 +37,7 @@ impl DoctorArgs {
         let (recording, output) = (load.recording(), self.output.into());
         let (layout, exit_code) = (self.format, self.exit_code);
         let ran = doctor::run(&DoctorOptions { inputs, output, recording, layout, exit_code }, job);
-        // Status 1 means that there are findings.
+        // With `--exit-code`, status 1 means that there are findings, so failures need another one.
         ran.map_err(|error| if exit_code { error.into_usage() } else { error })
     }
 }

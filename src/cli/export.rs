@@ -1,4 +1,4 @@
-//! `jitgraft export`
+//! The flags of `jitgraft export`.
 
 use super::common::one_of;
 use super::convert::ConvertArgs;
@@ -95,7 +95,8 @@ fn written() -> impl Iterator<Item = &'static Format> {
     FORMATS.iter().filter(|format| format.write.is_some())
 }
 
-/// The formats that can be written, as the values of a flag.
+/// The values of `--to`: all formats that can be written. Those that were not compiled in are accepted too, to give a
+/// better error.
 pub(super) fn writable() -> PossibleValuesParser {
     let left_out = LEFT_OUT.iter().map(|format| PossibleValue::new(format.name).hide(true));
     let written = written().map(|format| PossibleValue::new(format.name).help(format.about));

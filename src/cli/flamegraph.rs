@@ -1,4 +1,4 @@
-//! `jitgraft flamegraph`
+//! The flags of `jitgraft flamegraph`.
 
 use super::common::one_of;
 use super::convert::{Convert, ConvertArgs};
@@ -151,7 +151,7 @@ struct LookArgs {
 }
 
 impl LookArgs {
-    /// The flags that only inferno's page has: the first of those that were given.
+    /// The first given flag that only inferno's style supports.
     fn infernos(&self) -> Option<&'static str> {
         let given = [
             ("--colors", self.colors.is_some()),
@@ -176,7 +176,8 @@ impl LookArgs {
     }
 }
 
-/// The way names of JIT code are written on a page of ours: a function that was resolved is one box.
+/// How JIT names are spelled in our own style: all tiers of a function are one frame, except for names that the input
+/// already had.
 const NAMING: Naming = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
 
 fn palette() -> impl TypedValueParser<Value = Palette> {
@@ -204,7 +205,7 @@ impl FlamegraphArgs {
         load.sources.source_maps.usual = style == Style::Page;
         let tidied = match style {
             Style::Inferno => Tidied::All,
-            // The profile before may be folded stacks, in which names are cut already.
+            // The earlier profile may be folded stacks, whose names are already shortened.
             Style::Page if self.diff.is_some() => Tidied::Native,
             Style::Page => Tidied::Nothing,
         };
@@ -228,15 +229,15 @@ impl FlamegraphArgs {
 }
 
 impl FlamegraphArgs {
-    /// The roots of stacks where none are requested: those of the page of `view`. Lanes of a chart are called after
-    /// threads; a profile to compare with may be folded stacks, which have roots.
+    /// The roots of stacks if the user requests none. As on the page of `view`, there are none. But the lanes of a
+    /// flame chart are named after threads, and a profile to compare with may be folded stacks, which have roots.
     fn roots(&self, style: Style) -> By {
         let is_page = style == Style::Page && !self.look.flamechart && self.diff.is_none();
         if is_page { By::Nothing } else { By::Comm }
     }
 }
 
-/// The file for a picture that would otherwise fill a terminal with SVG.
+/// Where the picture goes if standard output is a terminal.
 const PICTURE: &str = "flamegraph.svg";
 
 fn picture_file() -> Result<OutPath> {

@@ -1,4 +1,4 @@
-//! `jitgraft formats`
+//! The flags of `jitgraft formats`.
 
 use crate::commands::formats;
 use crate::error::Result;

@@ -1,9 +1,9 @@
-//! Help fits where people read it, and starts with what a command does.
+//! Help must fit a terminal, and must describe each command in one line.
 
 use crate::cli::Cli;
 use clap::{Command, CommandFactory};
 
-/// The terminal that `-h` must fit.
+/// The size of a terminal in which `-h` must fit.
 const COLUMNS: usize = 80;
 const ROWS: usize = 45;
 

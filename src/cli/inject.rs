@@ -1,4 +1,4 @@
-//! `jitgraft inject`
+//! The flags of `jitgraft inject`.
 
 use super::common::{FileArgs, SourceArgs};
 use crate::commands::inject::{self, BuildIdMode, InjectOptions, KnownBuildIds};
@@ -162,7 +162,7 @@ impl InjectArgs {
         self.foreign.refuse()?;
         let build_ids = self.build_ids.mode();
         let mut sources = SourceOptions::from(self.sources);
-        // No kernel function is named here: of the kernel only its image is queried, for its build ID.
+        // inject doesn't name kernel functions. It only looks for the kernel's image, to get its build ID.
         (sources.search, _) = self.files.checked(sources.force);
         let image_root = sources.search.symfs.first().cloned();
         let options = InjectOptions {
@@ -175,7 +175,8 @@ impl InjectArgs {
             convert_callchain: self.convert_callchain,
             relocate: self.relocate,
             drop_bad_chain_entries: self.drop_bad_chain_entries,
-            // perf inject does one or the other; who requests build IDs alone gets them alone.
+            // As in perf inject, requesting build IDs turns off the injection of JIT code, unless that is requested
+            // too.
             jit: self.jit || build_ids == BuildIdMode::None,
             build_ids,
             known_build_ids: self.build_ids.known_build_ids.as_deref().map(KnownBuildIds::from),

@@ -1,4 +1,4 @@
-//! Flags of every command that turns an input into stacks.
+//! Flags of all commands that read an input as stacks.
 
 use super::common::{FileArgs, SourceArgs, one_of};
 use super::intervals::IntervalArgs;
@@ -125,7 +125,7 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// The name of the output, if it has one.
+    /// The file name of the output. `None` for standard output.
     pub(super) fn file_name(&self) -> Option<&[u8]> {
         self.output.file_name().map(|name| name.as_encoded_bytes())
     }
@@ -170,7 +170,7 @@ impl CompareArgs {
     }
 }
 
-/// Refuses to compare a profile with itself: of the two, one was probably dropped.
+/// Fails if a profile would be compared with itself: probably the user forgot one of the two.
 pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Result<()> {
     let plain = |path: &InPath| {
         let path = path.path()?;
@@ -187,10 +187,10 @@ pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Re
 }
 
 impl InputArgs {
-    /// The way names of JIT code are written where nothing is requested, and where something is.
+    /// How JIT names are spelled: `usual`, as changed by the flags.
     pub(super) fn naming(&self, usual: Naming) -> Naming {
         match (self.jit_names, self.merge_tiers, self.no_merge_tiers) {
-            // Names as the runtime wrote them give their tiers.
+            // Raw names state their tier, so they can't be merged.
             (Some(JitNames::Raw), false, _) => JitNames::Raw.into(),
             (_, true, _) => JitNames::Merged.into(),
             (Some(pretty), _, true) => pretty.into(),
@@ -202,7 +202,8 @@ impl InputArgs {
         }
     }
 
-    /// The inputs, and how to read them for writers that need so much of a frame.
+    /// Checks the flags. Returns the inputs and how to read them. `detail` is how much of a frame the output needs, and
+    /// `by_cpu` whether it distinguishes CPUs.
     pub(super) fn checked(self, detail: Detail, by_cpu: bool) -> (Vec<InPath>, LoadOptions) {
         let jit_names = self.naming(Naming::default());
         let asks_for_names = self.jit_names.is_some() || self.merge_tiers;

@@ -1,4 +1,4 @@
-//! `jitgraft merge`
+//! The flags of `jitgraft merge`.
 
 use super::convert::{Convert, ConvertArgs};
 use super::export::writable;

@@ -1,6 +1,7 @@
-//! The command line: flags as typed (clap; the doc comments are the help) become the checked options of a command.
+//! The command line. clap parses the flags (their doc comments are the help texts), and each command turns them into
+//! its checked options.
 //!
-//! One file a command; flags that several commands share are in [`common`].
+//! There is one file per command. Flags that several commands share are in [`common`].
 
 mod annotate;
 mod callgrind;
@@ -102,9 +103,9 @@ enum Command {
 }
 
 impl Cli {
-    /// From the words of the command line and the flags in `JITGRAFT_OPTS`.
+    /// Parses the words of the command line, preceded by the flags of `JITGRAFT_OPTS`.
     pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        // Later flags win, as in perf.
+        // If a flag is repeated, the last one wins, as in perf.
         let mut command = Self::command().mut_subcommands(|command| command.args_override_self(true));
         let defaults = std::env::var(defaults::VARIABLE).unwrap_or_default();
         let words = summary::with_command(&command, words.into_iter().collect());
@@ -113,7 +114,7 @@ impl Cli {
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
-    /// Runs the command; states on stderr what it has to state.
+    /// Runs the command, and prints its summary and warnings to stderr.
     pub fn run(self) -> Result<ExitCode> {
         let job = self.common.job()?;
         let outcome = match self.command {

@@ -1,4 +1,4 @@
-//! `jitgraft pack`
+//! The flags of `jitgraft pack`.
 
 use super::common::{FileArgs, SourceArgs, one_of};
 use crate::commands::pack::{self, AskedFor, PackOptions};

@@ -1,4 +1,4 @@
-//! `jitgraft record`
+//! The flags of `jitgraft record`.
 
 use super::stderr;
 use crate::commands::record::{self, RecordOptions};
@@ -46,7 +46,7 @@ impl RecordArgs {
         let Self { mut runtime, mut output, mut freq, mut pid, mut dry_run, words } = self;
         let words: Vec<Vec<u8>> = words.into_iter().map(OsString::into_vec).collect();
         let typed = PerfCommand::parse_options(&[], &words);
-        // Behind the first option of perf's, our own are among perf's.
+        // clap passes on everything after the first unknown flag, so our own flags may be among perf's.
         let text = |value: Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
         let mut perf = Vec::new();
         for option in typed.each_option() {

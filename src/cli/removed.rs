@@ -1,13 +1,13 @@
-//! Flags and values that jitgraft no longer has, and what replaces them.
+//! Flags and values that jitgraft no longer has, and what to use instead.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// A flag, or a value of one.
+/// A flag, or a value of a flag, that was removed.
 struct Removed {
     flag: &'static str,
-    /// The value; `None`: the flag itself.
+    /// `None` if the flag itself was removed.
     value: Option<&'static str>,
     instead: &'static str,
 }
@@ -27,13 +27,14 @@ const ARROW: &str = "use --to parquet; pyarrow, Polars and DuckDB read it batch 
 
 const PAGE: &str = "jitgraft view writes a page with the hot code";
 
-/// The error for words that were right once says what replaces them; others stay as they are.
+/// Replaces clap's error about a removed flag or value by one that says what to use instead. Other errors stay
+/// unchanged.
 pub(super) fn explain(error: clap::Error) -> clap::Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.as_str(),
         _ => "",
     };
-    // clap shows a flag with the name of its value.
+    // clap includes the name of the flag's value.
     let flag = text(ContextKind::InvalidArg).split([' ', '=']).next().unwrap_or_default();
     let value = match error.kind() {
         ErrorKind::UnknownArgument => None,
@@ -46,20 +47,20 @@ pub(super) fn explain(error: clap::Error) -> clap::Error {
     }
 }
 
-/// What is said about a flag, or a value of one, that was removed.
+/// The error message for a removed flag or value. `None` if it wasn't removed.
 pub(super) fn refusal(flag: &str, value: Option<&str>) -> Option<String> {
     let removed = REMOVED.iter().find(|removed| removed.flag == flag && removed.value == value)?;
     let value = value.map_or_else(String::new, |value| format!(" {value}"));
     Some(format!("{flag}{value} was removed: {}", removed.instead))
 }
 
-/// The same for an output of `export` whose name gave its format.
+/// The error message for an output of `export` whose file name implies a removed format.
 pub(super) fn refused_export(output: &Path) -> Option<String> {
     let is_removed = output.extension() == Some(OsStr::new("arrows"));
     is_removed.then(|| format!("Arrow's streams are no longer written: {ARROW}"))
 }
 
-/// The same for an output of `annotate`.
+/// The error message for an output of `annotate` whose file name implies a removed format.
 pub(super) fn refused_page(output: &Path) -> Option<String> {
     let is_removed = [OsStr::new("html"), OsStr::new("htm")].into_iter().any(|page| output.extension() == Some(page));
     is_removed.then(|| format!("annotate no longer writes pages: {PAGE}"))

@@ -1,4 +1,4 @@
-//! `jitgraft report`
+//! The flags of `jitgraft report`.
 
 use super::common::one_of;
 use super::input::{CompareArgs, InputArgs, OutputArgs, WeightArgs, check_comparison};
@@ -136,7 +136,7 @@ struct TreeArgs {
     cycles: bool,
 }
 
-/// The value of perf report's `--sort`: an order, or keys to put samples together by.
+/// A value of `--sort`. As in perf report, it is either an order or a key to group by.
 #[derive(Debug, Clone, Copy)]
 enum SortKey {
     Order(Order),
@@ -154,7 +154,7 @@ fn sort_keys() -> Vec<(PossibleValue, SortKey)> {
     orders.into_iter().chain(group_keys().map(|(name, key)| (name, SortKey::Group(key)))).collect()
 }
 
-/// The keys that samples are put together by.
+/// The keys by which samples can be grouped.
 fn group_keys() -> [(PossibleValue, Key); 9] {
     [
         (PossibleValue::new("comm"), Key::Comm),
@@ -169,12 +169,12 @@ fn group_keys() -> [(PossibleValue, Key); 9] {
     ]
 }
 
-/// The layouts of a table.
+/// The output formats of a table.
 pub(super) fn layouts() -> [(PossibleValue, Layout); 3] {
     [("text".into(), Layout::Text), ("csv".into(), Layout::Csv), ("json".into(), Layout::Json)]
 }
 
-/// The layout that an output's name gives.
+/// The format that the output's file name implies.
 fn layout_of(output: &OutPath) -> Layout {
     let OutPath::Path(path) = output else { return Layout::Text };
     match path.extension().map(|extension| extension.as_encoded_bytes()) {
@@ -198,7 +198,7 @@ impl RowArgs {
         orders.next_back().unwrap_or(if self.children { Order::Total } else { Order::Own })
     }
 
-    /// The keys that samples are put together by, if any are requested.
+    /// The keys by which to group samples, without repetitions. Empty if none are requested.
     fn keys(&self) -> Vec<Key> {
         let of_sort = self.sort.iter().filter_map(|name| match name {
             SortKey::Order(_) => None,
@@ -232,7 +232,7 @@ impl RowArgs {
     }
 }
 
-/// Rows can be chosen by what they are distinguished by.
+/// Fails if rows are to be filtered by a key that they are not grouped by.
 fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
     if !chooses || keys.is_empty() || keys.contains(&key) {
         return Ok(());
@@ -250,7 +250,7 @@ impl ReportArgs {
         let compare = self.rows.compare.options();
         check_selection(self.symbol.is_some() || !self.symbols.is_empty(), Key::Function, &keys)?;
         check_selection(!self.dso.is_empty(), Key::Module, &keys)?;
-        // In a name that came with its file, names a word that looks like a tier may be a part of the name.
+        // In names that the input already had, what looks like a tier may be part of the name, so they stay raw.
         let on_terminal = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
         let naming = self.input.naming(terminal.map_or_else(Naming::default, |_| on_terminal));
         let detail = if keys.contains(&Key::Line) { Detail::Lines } else { Detail::Addresses };

@@ -1,4 +1,4 @@
-//! `jitgraft runtimes`
+//! The flags of `jitgraft runtimes`.
 
 use crate::commands::runtimes;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! `jitgraft script`
+//! The flags of `jitgraft script`.
 
 use super::input::InputArgs;
 use crate::commands::script::{self, ScriptOptions};

@@ -1,8 +1,8 @@
-//! Usual slips: what somebody who typed that most likely meant.
+//! Common mistakes on the command line, and what the user most likely meant.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Words that are typed for commands, and what does that.
+/// Words that users type as a command, with a hint.
 const COMMANDS: &[(&str, &str)] = &[
     ("diff", "compare two profiles with jitgraft report --diff BEFORE AFTER (flamegraph and view have --diff, too)"),
     ("compare", "compare two profiles with jitgraft report --diff BEFORE AFTER"),
@@ -14,7 +14,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("serve", "jitgraft view writes a page that needs no server"),
 ];
 
-/// Words that are typed for formats, and what writes that.
+/// Words that users type as a format, with a hint.
 const FORMATS: &[(&str, &str)] = &[
     ("perfetto", "Perfetto opens --to chrome"),
     ("trace", "trace viewers open --to chrome"),
@@ -29,7 +29,7 @@ const FORMATS: &[(&str, &str)] = &[
     ("hotspot", "hotspot opens the perf.data that jitgraft inject --relocate writes"),
 ];
 
-/// A line that leads on from an error of the command line.
+/// A hint for an error of the command line. `words` is the whole command line.
 pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
     let value = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -56,7 +56,7 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
     }
 }
 
-/// The message about a number, without the words of the parser.
+/// An error about a number, with the parser's wording made readable. `None` for other errors.
 pub(super) fn about_number(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::ValueValidation {
         return None;

@@ -1,4 +1,4 @@
-//! `jitgraft stats`
+//! The flags of `jitgraft stats`.
 
 use super::common::one_of;
 use super::intervals::duration;
@@ -84,7 +84,7 @@ pub(super) struct StatsArgs {
     perfetto_compat: bool,
 }
 
-/// Standard input, if something comes from there: recordings, which are the default elsewhere, have no spans.
+/// Standard input if something is piped in. There is no default file as in other commands: perf.data has no spans.
 fn piped_input() -> Result<InPath> {
     match default_input() {
         InPath::Stdin => Ok(InPath::Stdin),
@@ -120,7 +120,7 @@ impl StatsArgs {
         stats::run(&options, job)
     }
 
-    /// The file's questions, then those of the flags; times of flags go before the file's.
+    /// The questions of the preset, then those of the flags. For time limits, flags override the preset.
     fn preset(&self) -> Result<Preset> {
         let mut preset = match &self.preset {
             None => Preset::default(),

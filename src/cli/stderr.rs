@@ -1,7 +1,7 @@
-//! The messages on stderr, a line at a time.
+//! Prints messages to stderr, line by line.
 //!
-//! A reader of stderr may leave, and its disk may be full: what cannot be reported then is not said, and the job is
-//! done all the same. Names and paths in a message are whatever bytes they are, and a terminal obeys some of them.
+//! Errors are ignored: the reader of stderr may be gone, or the disk full, but the job must go on. Names and paths in
+//! messages may contain any bytes, so control characters are made visible before they reach a terminal.
 
 use super::slips;
 use crate::io::guard;
@@ -19,10 +19,9 @@ pub fn say(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{}", readable(line.as_bytes()));
 }
 
-/// Prints help, or what is wrong with the words of the command line; the exit code is clap's, or 1 if help that was
-/// requested could not be written.
+/// Prints help or an error of the command line. Returns clap's exit code, or 1 if requested help couldn't be written.
 pub fn say_usage(usage: &clap::Error) -> ExitCode {
-    // clap shows the words as they are.
+    // clap doesn't escape control characters in the words it quotes.
     let harmless = |word: OsString| matches!(printable(word.as_encoded_bytes()), Cow::Borrowed(_));
     let about_number = slips::about_number(usage);
     let written = if let Some(text) = about_number {

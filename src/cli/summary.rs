@@ -1,4 +1,4 @@
-//! `jitgraft FILE`, without a command.
+//! `jitgraft FILE`: the command that runs if none is named.
 
 use super::defaults::find;
 use super::input::InputArgs;
@@ -11,7 +11,7 @@ use clap::{Args, Command};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The command that is inserted in front of a lone file.
+/// The command that is inserted before a lone file.
 pub(super) const NAME: &str = "summary";
 
 /// Flags of `jitgraft FILE`.
@@ -33,7 +33,7 @@ impl SummaryArgs {
     }
 }
 
-/// The words with the command in front of them, if the first one that is no option is a file and not a command.
+/// Inserts the command if the first word that isn't an option is a file rather than a command.
 pub(super) fn with_command(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     let own = command.find_subcommand(NAME).unwrap_or(command);
     let mut rest = words.iter().skip(1);
@@ -57,7 +57,7 @@ pub(super) fn with_command(command: &Command, mut words: Vec<OsString>) -> Vec<O
     words
 }
 
-/// True if a word is a file, or is meant for one: it is no command, and is spelled as none is.
+/// True if the word is an existing file or looks like a file name, and isn't a command.
 fn is_file_name(command: &Command, word: &OsStr) -> bool {
     let text = word.to_str().unwrap_or_default();
     let is_command = text == "help" || command.find_subcommand(text).is_some();

@@ -1,18 +1,18 @@
-//! Values of `--time`: seconds and percentages, one or several stretches, as perf takes them and a little more.
+//! Parses the values of `--time`: ranges in seconds or percent, with perf's syntax and some extensions.
 
 use crate::analysis::filter::{Bound, TimeRange};
 use crate::model::Nanos;
 
-/// The stretches of one `--time`.
+/// The ranges of one `--time`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TimeRanges(pub(super) Vec<TimeRange>);
 
-/// Reads `A,B`, `A,B C,D`, `A-B`, `A-B,C-D`, `10%-20%,40%-50%`, `10%/2` (the second tenth) or `10%` (the first one).
+/// Parses `A,B`, `A,B C,D`, `A-B`, `A-B,C-D`, `10%-20%,40%-50%`, `10%/2` (the second tenth) or `10%` (the first tenth).
 pub(super) fn time_ranges(text: &str) -> Result<TimeRanges, String> {
     let in_percent = text.contains('%');
     let dashes = text.contains('-');
     let mut ranges = Vec::new();
-    // A comma separates the ends of a stretch in seconds, but stretches where something else separates their ends.
+    // A comma separates the two ends of a range in seconds. If the ends are separated by a dash, it separates ranges.
     let items = || text.split(|c: char| c.is_whitespace() || c == ',' && (in_percent || dashes));
     let several = items().filter(|item| !item.is_empty()).count() > 1;
     for item in items() {
@@ -42,7 +42,7 @@ fn is_backwards(range: &TimeRange) -> bool {
     }
 }
 
-/// `A,B` or `A-B`, either end of which may be missing.
+/// Parses `A,B` or `A-B`. Either end may be missing.
 fn times(text: &str) -> Result<TimeRange, String> {
     let (from, to) = text.split_once([',', '-']).ok_or(EXPECTED)?;
     if to.contains([',', '-']) {
@@ -57,7 +57,7 @@ fn times(text: &str) -> Result<TimeRange, String> {
     Ok(TimeRange { from: end(from)?, to: end(to)? })
 }
 
-/// `A%-B%`, either end of which may be missing; `A%/N`, the Nth part of that size; `A%`, the first one.
+/// Parses `A%-B%`, where either end may be missing; `A%/N`, the Nth part of that size; or `A%`, the first part.
 fn percentages(text: &str) -> Result<TimeRange, String> {
     let range = |from, to| TimeRange { from, to };
     if let Some((from, to)) = text.split_once('-') {
@@ -80,7 +80,8 @@ fn percentage(text: &str) -> Result<f64, String> {
     if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err(format!("{text} is not within 0% to 100%")) }
 }
 
-/// Whole and decimal part apart: a floating-point number cannot hold nanoseconds since boot.
+/// Parses the integer and the fraction separately, because floating-point numbers are too imprecise for nanoseconds
+/// since boot.
 fn seconds(text: &str) -> Option<Nanos> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The texts about the command line itself: completions, manual pages, the page on inputs.
+//! Prints texts about the command line itself: completions, manual pages, and the page on inputs.
 
 use crate::contract::format::Read;
 use crate::error::{Error, Result};
@@ -53,11 +53,11 @@ impl ManArgs {
     }
 }
 
-/// The page of a command, and those of its subcommands.
+/// Writes the page of a command and of its subcommands.
 fn write_pages(directory: &OutDirectory, command: &Command) -> std::io::Result<()> {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     shown.into_iter().try_for_each(|command| write_pages(directory, command))?;
-    // Of options that the short help leaves out, a page has only the long text.
+    // For options that the short help hides, clap_mangen only prints the long help.
     let page = clap_mangen::Man::new(command.clone().mut_args(with_long_help));
     let mut file = directory.create(0o666)?;
     page.render(file.file_mut())?;

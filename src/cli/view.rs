@@ -1,4 +1,4 @@
-//! `jitgraft view`
+//! The flags of `jitgraft view`.
 
 use super::input::{CompareArgs, InputArgs};
 use crate::commands::view::{self, ViewOptions};
@@ -11,11 +11,10 @@ use crate::runtimes::jit_names::JitNames;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Of inputs that hold spans, more stretches of time than that are not reported one by one: a page holds about 8 bytes
-/// for each.
+/// For inputs with spans of time: the most spans that are kept one by one. The page needs about 8 bytes for each.
 const MOST_STRETCHES: usize = 2_000_000;
 
-/// The number of code ranges that are listed: in most recordings four of five samples of JIT code are in them, and the
+/// How many code ranges are listed by default. In most recordings they have four of five samples in JIT code, and the
 /// page stays small.
 const HOTTEST: usize = 500;
 

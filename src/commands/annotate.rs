@@ -1,4 +1,5 @@
-//! `annotate`: hot code, instruction by instruction, straight from a recording and its dumps, or from callgrind.out.
+//! `annotate` lists hot code instruction by instruction. Its input is a perf.data file with its jitdumps, or a
+//! callgrind.out file.
 
 use crate::analysis::filter::Filter;
 use crate::annotation::{AnnotateFormat, AnnotateOptions, counted, json, recorded, text};
@@ -11,7 +12,7 @@ use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::records::callgrind;
 
-/// Annotates.
+/// Annotates the hottest functions. Fails if no function with samples has the requested name.
 pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin_repeating(), Outcome::default());
     let mut output = Output::create(&options.output, &run)?;

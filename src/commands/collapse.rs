@@ -1,4 +1,4 @@
-//! `collapse`: any input → folded stacks.
+//! `collapse` converts any input to folded stacks.
 
 use crate::analysis::filter::Filter;
 use crate::contract::format::WriteOptions;
@@ -15,21 +15,22 @@ use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::runtimes::jit_names::JitNames;
 
-/// The profiles to fold, and the output.
+/// What to fold, and where to write it.
 #[derive(Debug)]
 pub struct CollapseOptions {
-    /// The inputs; several are merged.
+    /// Several inputs are merged.
     pub inputs: Vec<InPath>,
-    /// The output.
+    /// Where to write the folded stacks.
     pub output: OutPath,
-    /// How to read.
+    /// How to read the inputs.
     pub load: LoadOptions,
-    /// How to write.
+    /// How to write frames.
     pub write: WriteOptions,
 }
 
 impl CollapseOptions {
-    /// The only input, if all of its stacks are wanted with the names that they have, in case that it is a text of samples.
+    /// The input, if there is only one and if all its stacks are wanted with their names unchanged. If it is a text of
+    /// samples (such as perf script's), it can then be summed line by line, without building a profile.
     fn of_all(&self) -> Option<&InPath> {
         let [input] = &self.inputs[..] else { return None };
         let load = &self.load;
@@ -38,7 +39,7 @@ impl CollapseOptions {
     }
 }
 
-/// Folds.
+/// Folds the inputs. Several events go to one file each.
 pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let open = |input| sorted::open_lines(input, &options.write, &options.load, job, &mut outcome);
@@ -60,7 +61,7 @@ pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes each event.
+/// Writes the sums of each event.
 fn write(events: &[EventSums], options: &CollapseOptions, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
     let names = events.iter().enumerate().map(|(at, event)| (at, &event.name[..])).collect();
     each_named(names, &options.output, run, &mut outcome, |at, out| {

@@ -1,4 +1,4 @@
-//! `doctor`: what is wrong with a recording, a running process or a callgrind file, and what to do about it.
+//! `doctor` says what is wrong with a recording, a running process or a callgrind file, and what to do about it.
 
 use crate::diagnosis::{Finding, ProblemText, Subject, json, problem_text, text};
 use crate::error::Result;
@@ -11,25 +11,25 @@ use crate::pipeline::{Job, Outcome};
 use std::io::Write;
 use std::path::Path;
 
-/// The input, and the format of the findings.
+/// What to examine, and how to report the findings.
 #[derive(Debug)]
 pub struct DoctorOptions {
-    /// Recordings, and the numbers of running processes, each reported by itself.
+    /// Recordings, and process IDs of running processes. Each one gets its own report.
     pub inputs: Vec<InPath>,
-    /// The output.
+    /// Where to write the findings.
     pub output: OutPath,
-    /// How to read.
+    /// How to read recordings.
     pub recording: RecordingOptions,
     /// Text, CSV or JSON.
     pub layout: Layout,
-    /// True if findings make the job fail.
+    /// Fail if there are findings.
     pub exit_code: bool,
 }
 
 /// The columns of CSV.
 const COLUMNS: &[&str] = &["file", "problem", "percent", "samples", "frames", "pid", "cause", "remedy", "command"];
 
-/// Examines.
+/// Examines the inputs and writes the findings.
 pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let mut output = Output::create(&options.output, &run)?;
@@ -71,6 +71,7 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// A finding as a row of CSV.
 fn row(file: &Path, finding: &Finding) -> Vec<Cell> {
     let pid = finding.problem.process().map(|process| Cell::Signed(process.pid.0.into()));
     let ProblemText { key, cause, remedy, .. } = problem_text(&finding.problem);

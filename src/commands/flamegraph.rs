@@ -1,4 +1,4 @@
-//! `flamegraph`: any input → SVG.
+//! `flamegraph` draws any input as an SVG.
 
 use crate::analysis::filter::Filter;
 use crate::analysis::pairing::align;
@@ -18,25 +18,26 @@ use crate::render::flamegraph::{Difference, Look, Picture, Side, Style};
 use crate::runtimes::jit_names::JitNames;
 use std::io::Write;
 
-/// The profile to draw, the output, and the look.
+/// What to draw, where to write it, and how it looks.
 #[derive(Debug)]
 pub struct FlamegraphOptions {
-    /// The inputs; several are merged.
+    /// Several inputs are merged.
     pub inputs: Vec<InPath>,
-    /// The output.
+    /// Where to write the SVG.
     pub output: OutPath,
-    /// How to read.
+    /// How to read the inputs.
     pub load: LoadOptions,
-    /// How to spell stacks.
+    /// How to write frames.
     pub write: WriteOptions,
-    /// Its look.
+    /// Title, colors, size and style.
     pub look: Look,
-    /// Color by the difference from this input.
+    /// Color frames by their change since this earlier profile.
     pub before: Option<(InPath, Difference)>,
 }
 
 impl FlamegraphOptions {
-    /// The only input, if its sums by the names of frames are all that there is to draw, in case that it is a text of these.
+    /// The input, if there is only one and if its stacks are drawn as plain sums by frame names. If it is a text of
+    /// folded stacks, it can then be summed by sorting its lines, without building a profile.
     fn of_sums(&self) -> Option<&InPath> {
         let [input] = &self.inputs[..] else { return None };
         let look = &self.look;
@@ -47,7 +48,7 @@ impl FlamegraphOptions {
     }
 }
 
-/// Draws.
+/// Draws the flame graph. Several events go to one file each.
 pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let keep = if options.look.flame_chart { Keep::EachRow } else { Keep::Sums };
@@ -83,6 +84,7 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Draws folded stacks that were summed without building a profile.
 fn draw_sums(sums: &Runs, options: &FlamegraphOptions, run: &Run, job: &Job, outcome: Outcome) -> Result<Outcome> {
     if sums.is_empty() {
         return Err(Error::new(why_no_samples(&options.inputs, &options.load.filter, false, job)));
@@ -95,14 +97,14 @@ fn draw_sums(sums: &Runs, options: &FlamegraphOptions, run: &Run, job: &Job, out
     Ok(outcome)
 }
 
-/// Pieces are spelled out on all threads while those before are written.
+/// Renders parts of the picture on all threads while earlier parts are being written.
 fn write_picture(picture: &Picture, job: &Job, out: &mut dyn Write) -> Result<()> {
     out.write_all(picture.head())?;
     job.pool.stream(picture.pieces(), |piece| picture.text(&piece), |text| Ok(out.write_all(&text)?))?;
     Ok(out.write_all(picture.tail())?)
 }
 
-/// The only input's name.
+/// The file name of the input, for the title. `None` if there are several inputs.
 fn subject(inputs: &[InPath]) -> Option<String> {
     match inputs {
         [InPath::Path(path)] => path.file_name().map(|name| name.to_string_lossy().into_owned()),
@@ -110,7 +112,7 @@ fn subject(inputs: &[InPath]) -> Option<String> {
     }
 }
 
-/// The event of the same name before.
+/// The event of the earlier profile with the same name. Fails if there is none.
 fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Result<Side<'a>> {
     let name = after.series.get(series).map(|series| &series.name);
     let series = before.series.iter().position(|series| Some(&series.name) == name);
@@ -121,6 +123,7 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
     Ok(Side { profile: before, series })
 }
 
+/// Draws the later profile, colored by the change since the earlier one.
 fn draw_difference(
     [before, after]: [Side<'_>; 2],
     difference: Difference,

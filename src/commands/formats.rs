@@ -1,4 +1,4 @@
-//! `formats`: what is read and written, from the one table.
+//! `formats` lists which formats can be read and written, from the table [`FORMATS`].
 
 use crate::contract::format::Read;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::pipeline::Outcome;
 use crate::records::jit_logs::JIT_LOGS;
 use std::io::Write;
 
-/// Files that also name code, and are found through the recording itself.
+/// Further sources of names, which are found automatically while a recording is read.
 const UNASKED: &[(&str, &str)] = &[
     ("PE files (ReadyToRun)", "methods of .NET that were compiled ahead of time; below --symfs, too"),
     ("BPF programs", "their names, machine code and source lines, as perf record keeps them in perf.data"),
@@ -15,7 +15,7 @@ const UNASKED: &[(&str, &str)] = &[
     ("ELF files of a guest", "what QEMU's guest-0x… is called; --guest FILE where they are not found"),
 ];
 
-/// Writes the table as text.
+/// Writes the list as text.
 pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     for format in FORMATS {
         let reads = if matches!(format.read, Read::No) { "-" } else { "read" };

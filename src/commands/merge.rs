@@ -1,4 +1,4 @@
-//! `merge`: any number of profiles → one, in the time that it takes to read them.
+//! `merge` combines any number of profiles into one. It takes about as long as reading them.
 
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
@@ -11,22 +11,23 @@ use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
 
-/// The inputs to merge, and the output.
+/// What to merge, and where to write the result.
 #[derive(Debug)]
 pub struct MergeOptions {
-    /// The inputs: files, directories of them, `@FILE` for a list of them.
+    /// Files, directories of files, and `@FILE` for a file that lists inputs.
     pub inputs: Vec<InPath>,
-    /// The output.
+    /// Where to write the merged profile.
     pub output: OutPath,
-    /// The name of the format; `None`: as the inputs are.
+    /// The name of the output format. `None` means the format of the first input if it is pprof, and folded otherwise.
     pub to: Option<String>,
-    /// How to read.
+    /// How to read the inputs.
     pub load: LoadOptions,
-    /// How to write. By what stacks have a root of their own, rows are distinguished in every format.
+    /// How to write the result. Whatever gives stacks a root of their own (such as the process) also keeps rows apart,
+    /// in every format.
     pub write: WriteOptions,
 }
 
-/// Merges.
+/// Merges the inputs.
 pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin_repeating();
     let Expanded { inputs, unread } = expand(&options.inputs)?;
@@ -43,7 +44,7 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The format to write where none is requested: a profile that has weights of several sorts keeps them.
+/// The output format by default. pprof stays pprof, because it can have several kinds of weights.
 fn usual(first: Option<&FirstInput>) -> &'static str {
     match first.map(|first| first.format().name) {
         Some("pprof") => "pprof",

@@ -1,4 +1,4 @@
-//! One file a job, the whole run of it on one screen.
+//! The program's commands, one file or folder each. Commands don't use each other.
 
 pub mod annotate;
 pub mod callgrind;

@@ -1,4 +1,4 @@
-//! `runtimes`: the ways that each runtime writes the names of its code, from the one table.
+//! `runtimes` shows how to make each runtime write the names of its code, from the table [`RUNTIMES`].
 
 use crate::error::{Error, Result};
 use crate::model::perf_command::PerfCommand;
@@ -9,7 +9,7 @@ use crate::runtimes::{CommandLine, CorrectedCommand, Environment, RUNTIMES, RunF
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Writes a line for each runtime, or all that is known of one, which is called by its name or that of its program.
+/// Writes one line per runtime, or everything known about the runtime with this name.
 pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
     match name {
         None => RUNTIMES.iter().try_for_each(|runtime| write_line(runtime, out))?,
@@ -18,7 +18,7 @@ pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::default())
 }
 
-/// The runtime of that name, or the reason why it is unknown.
+/// Finds a runtime by its name or that of its program. The error lists the known ones.
 pub fn named(name: &str) -> Result<&'static Runtime> {
     runtimes::named(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
@@ -56,7 +56,7 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// The way it is recorded: by jitgraft, and by perf alone.
+/// How to record the runtime: with `jitgraft record`, and with perf alone.
 fn commands(runtime: &'static Runtime) -> Vec<(&'static str, String)> {
     let called = runtime.called.split(' ').chain(["..."]);
     let words: Vec<Vec<u8>> = called.map(|word| word.as_bytes().to_vec()).collect();

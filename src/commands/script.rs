@@ -1,4 +1,5 @@
-//! `script`: perf.data → perf script's text; or such a text → the same with names for the frames of JIT code.
+//! `script` prints perf.data like perf script does. It can also take the text of perf script and name the JIT frames in
+//! it.
 
 use crate::analysis::filter::Filter;
 use crate::error::{Error, Result, Warning};
@@ -16,34 +17,34 @@ use crate::records::perf_script::rewrite::Style;
 use crate::records::{perf_data, perf_script};
 use crate::resolve::symbols::SymbolOptions;
 
-/// The fields to print, and their format.
+/// What to print or name, and how.
 #[derive(Debug)]
 pub struct ScriptOptions {
-    /// The input.
+    /// A perf.data file or perf script's text.
     pub input: InPath,
-    /// The output.
+    /// Where to write the text.
     pub output: OutPath,
-    /// How to read.
+    /// How to read a recording.
     pub recording: RecordingOptions,
-    /// How to write.
+    /// How to print a recording.
     pub text: TextOptions,
-    /// Name frames of a text that have a name already, too.
+    /// In a text, replace names that frames have already.
     pub rename: bool,
-    /// For a text: name frames of files, too.
+    /// In a text, also name frames in ELF files.
     pub native: bool,
 }
 
-/// The work for this input.
+/// What the input turned out to be.
 enum ScriptInput {
-    /// Not a byte.
+    /// The input is empty.
     Nothing,
-    /// Print a recording.
+    /// The input is a recording to print.
     Recording(Input),
-    /// Name the frames in a text.
+    /// The input is a text whose frames are to be named.
     Text(Stream, Option<Progress>),
 }
 
-/// Prints.
+/// Prints or names the input.
 pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let shown = crate::pipeline::open::shown(&options.input);
@@ -74,7 +75,8 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Looks at the beginning: a text is not read to its end before its first frames are named.
+/// Detects what the input is from its beginning. A text is not read any further, so that its first frames are written
+/// at once.
 fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     let mut progress = None;
     let looked = Looked::through(path, |file| {
@@ -93,7 +95,7 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     let head = stream.peek(HEAD)?;
     match perf_data::sniff(head) {
         true => Input::spooled(stream).map(ScriptInput::Recording),
-        // perf script prints nothing of a recording without samples, and a filter of nothing gives nothing.
+        // perf script prints nothing for a recording without samples, so an empty pipe is not an error.
         false if head.is_empty() && matches!(path, InPath::Stdin) => Ok(ScriptInput::Nothing),
         false if head.is_empty() => Err(open::empty(path)),
         false if head.contains(&0) || !perf_script::may_be_text(head) => Err(no_text(head)),
@@ -101,7 +103,7 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     }
 }
 
-/// The error for an input that is neither a recording nor a text.
+/// The error for an input that is neither a recording nor a text of samples.
 fn no_text(head: &[u8]) -> Error {
     formats::detect(head).map_or_else(
         || mistaken::refused(head),
@@ -112,7 +114,7 @@ fn no_text(head: &[u8]) -> Error {
     )
 }
 
-/// Enough of an input to distinguish a recording from a text.
+/// How many bytes suffice to tell a recording from a text.
 const HEAD: usize = 1 << 12;
 
 impl ScriptOptions {

@@ -1,5 +1,5 @@
-//! A flame graph of folded stacks that were summed by sorting them is, byte for byte, the one of the tree of all their
-//! frames.
+//! Folded stacks can be summed by sorting their lines or by building a tree of their frames. Both ways must draw the
+//! same flame graph, byte for byte.
 
 use crate::Profile;
 use crate::analysis::sorted_stacks::{Runs, Unsorted};
@@ -13,8 +13,8 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_assume, prop_oneof, proptest};
 use proptest::sample::select;
 
-/// Names whose bytes are on either side of the separator's, that begin alike, that are empty, that show what they are
-/// of, or that are not text.
+/// Names with bytes that sort before and after the separator, with common beginnings, with a mark for their kind, and
+/// names that are empty or not UTF-8.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     const NAMES: [&[u8]; 22] = [
         b"",
@@ -44,7 +44,7 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn names() -> impl Strategy<Value = Vec<Vec<u8>>> {
-    // Of few names stacks share more; without marks colors are others.
+    // With few names, stacks share more frames. Without marks, frames get other colors.
     const PLAIN: [&[u8]; 4] = [b"a", b"a b", b"b", b""];
     let plain = select(&PLAIN[..]).prop_map(<[u8]>::to_vec);
     prop_oneof![vec(name(), 1..5), vec(name(), 22), vec(plain, 1..4)]
@@ -58,7 +58,7 @@ fn weight() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A text, some of whose lines may be not stacks, in parts of whole lines.
+/// Folded stacks, with some lines that are none, cut into parts at line ends.
 fn texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let line =
         (vec(any::<usize>(), 1..7), weight(), select(&[" ", "  ", " \t"][..]), select(&["\n", "\n", "\r\n"][..]));

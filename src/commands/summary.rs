@@ -1,4 +1,4 @@
-//! `jitgraft FILE`: five lines about a profile, for users who have not typed a command.
+//! `jitgraft FILE`: a summary of a profile in five lines, for users who gave no command.
 
 use crate::analysis::code_shares::CodeShares;
 use crate::analysis::quantity::{counted, grouped, row_word};
@@ -15,12 +15,12 @@ use crate::pipeline::recording::Examined;
 use crate::pipeline::{Job, Outcome};
 use std::os::unix::ffi::OsStrExt;
 
-/// The profile, and the options for reading it.
+/// What to summarize.
 #[derive(Debug)]
 pub struct SummaryOptions {
-    /// The input.
+    /// The profile to summarize.
     pub input: InPath,
-    /// The options for reading.
+    /// How to read the input.
     pub load: LoadOptions,
 }
 
@@ -39,7 +39,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     let profile =
         load_and_ask(JobInputs::opened(Some(opened), inputs), Keep::Sums, &options.load, &mut ask, job, &mut outcome)?;
     if is_counted {
-        // As doctor does: the sources that name the code are looked for, and the warnings are those of the profile.
+        // Like doctor, look for the sources that name the code. Drop the warnings of this second reading.
         let subject = Subject::of(&options.input, &options.load.recording(), job, &mut Outcome::default())?;
         finding = Some(first(subject.findings(), "cost"));
     }
@@ -62,7 +62,7 @@ fn first(findings: &[Finding], of: &str) -> String {
     )
 }
 
-/// The event with most samples comes first.
+/// The event with the most samples.
 fn main_event(profile: &Profile) -> Option<&Series> {
     profile.series.iter().max_by_key(|series| count(series))
 }

@@ -1,4 +1,4 @@
-//! A format: one entry of the table.
+//! The description of one format: an entry in the format table.
 
 pub use crate::contract::options::{Detail, ReadOptions, WriteOptions};
 
@@ -12,78 +12,78 @@ use crate::model::stacks::{Keep, Profile};
 use crate::runtimes::jit_names::JitNames;
 use std::io::{self, Write};
 
-/// One thing that jitgraft reads or writes.
+/// A format that jitgraft reads, writes or both.
 #[derive(Debug)]
 pub struct Format {
-    /// The name in `--to NAME` and in messages.
+    /// Its name, as in `--to NAME` and in messages.
     pub name: &'static str,
-    /// One line of help.
+    /// One line for the help text.
     pub about: &'static str,
-    /// The names of its outputs: patterns of file names with at most one `*`, by which `-o` gives the format.
+    /// File name patterns for outputs, each with at most one `*`. `-o` chooses the format by them.
     pub files: &'static [&'static str],
-    /// True if an input that starts with these bytes is of this format; `None` for formats only written.
+    /// Returns true if an input that starts with these bytes has this format. `None` for formats that are only written.
     pub sniff: Option<fn(head: &[u8]) -> bool>,
-    /// The way it becomes stacks.
+    /// How an input of this format is read.
     pub read: Read,
-    /// Writes a profile; `None` for formats only read.
+    /// How to write a profile; `None` for formats that are only read.
     pub write: Option<Writer>,
-    /// The rewriter that passes such a file on with names for its JIT code, if there is one.
+    /// How to copy a file of this format with names added for JIT code; `None` if that isn't possible.
     pub rewriter: Option<Rewriter>,
 }
 
-/// The way a file is passed on with names for its JIT code.
+/// How a file is copied with names added for its JIT code.
 #[derive(Debug, Clone, Copy)]
 pub struct Rewriter {
     /// The command that does it.
     pub command: &'static str,
-    /// Reads a profile that has addresses without names; `None` if the command reads its format by itself.
+    /// Reads a profile with unnamed addresses. `None` if the command reads the format by itself.
     pub open: Option<OpenUnsymbolized>,
 }
 
-/// The way an input becomes stacks.
+/// How an input becomes stacks.
 #[derive(Debug, Clone, Copy)]
 pub enum Read {
-    /// It names its own functions: bytes in, stacks out.
+    /// The input names its functions. Reads the whole input from memory.
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// It names its own functions and may be larger than memory: a stream in, stacks out.
+    /// The input names its functions and may be larger than memory. Reads a stream.
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// It names its own functions, a line a stack: whole lines of it are read into a profile, or sorted by who needs no more
-    /// than sums of stacks as they are spelled.
+    /// The input names its functions and has one stack per line. Lines are read into a profile; or they are sorted as
+    /// text, if only the sum of each stack is needed.
     Lines {
-        /// Begins to read.
+        /// Starts reading lines into a profile.
         open: OpenLines,
-        /// Sorts.
+        /// Sums lines by sorting them.
         sort: SortLines,
-        /// True if a text that begins so can be sorted, or read together with others.
+        /// True if an input that starts with these bytes can be sorted, or read together with others.
         is_plain: fn(head: &[u8]) -> bool,
     },
-    /// It holds spans of time, which may stay spans.
+    /// The input holds spans of time. They can be summed to stacks or stay spans.
     Spans(Spans),
-    /// It is perf script's text, in which `pipeline` names the frames of JIT code first: text in, stacks out.
+    /// The text of `perf script`. `pipeline` first names its JIT frames; this then reads the text.
     Script(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// It holds addresses, which `pipeline` must resolve with `sources` and `resolve`.
+    /// The input holds addresses, which `pipeline` resolves with `sources` and `resolve`.
     Addresses,
-    /// It is only written, or is not a profile.
+    /// The format is only written, or isn't a profile.
     No,
 }
 
-/// Begins to read an input line by line, given how it begins.
+/// Starts reading an input line by line. `head` is the start of the input.
 pub type OpenLines = fn(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines>;
 
-/// Sums whole lines by sorting them. Those that are none of the format are skipped.
+/// Sums whole lines by sorting them. Lines that aren't of the format are counted in `skipped`.
 pub type SortLines = fn(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run;
 
-/// Reads lines into one profile. Lines that it has seen make later ones cheap.
+/// Reads lines into one profile. Repeated lines are recognized, which makes them cheap.
 pub trait ReadLines: Send {
-    /// Reads any whole lines. Those that are none of the format are skipped.
+    /// Reads whole lines. Lines that aren't of the format are counted in `skipped`.
     fn read(&mut self, lines: &[u8], skipped: &mut Skipped);
 
-    /// The profile that was read.
+    /// The profile read so far.
     fn profile(&mut self) -> &mut Profile;
 }
 
 impl Read {
-    /// The questions about it, if it contains spans.
+    /// The functions for reading spans; `None` if the format has no spans.
     pub fn spans(&self) -> Option<&Spans> {
         match self {
             Self::Spans(spans) => Some(spans),
@@ -91,7 +91,7 @@ impl Read {
         }
     }
 
-    /// True if an input is best read as a stream, so that it need not be in memory or in a file.
+    /// True if the input is read as a stream, so that it needn't be in memory or in a file.
     pub fn is_streamed(&self) -> bool {
         match self {
             Self::Stream(_) | Self::Lines { .. } | Self::Script(_) => true,
@@ -101,39 +101,39 @@ impl Read {
     }
 }
 
-/// The way a profile becomes an output of this format.
+/// How a profile is written in a format.
 #[derive(Debug, Clone, Copy)]
 pub struct Writer {
-    /// Writes it.
+    /// Writes a whole profile.
     pub run: WriteFn,
-    /// The number of events that one output holds.
+    /// How many events one output can hold.
     pub events: Events,
-    /// True if it reports each sample, in order of time, or of sums.
+    /// Whether the output lists every sample, in time order, or only sums.
     pub rows: Keep,
-    /// The detail of a frame: the less, the fewer stacks are kept apart.
+    /// How much detail of a frame is written. Less detail keeps fewer stacks apart.
     pub detail: Detail,
-    /// The way names of JIT code are written where nothing else is requested: its viewers cut names where they see a
-    /// language's own rules, or at a length.
+    /// How names of JIT code are written unless the user chooses. Some viewers shorten names by the rules of a
+    /// language, or at some length.
     pub jit_names: JitNames,
-    /// True if it gives the processor of a sample.
+    /// True if the output tells the CPU of each sample.
     pub by_cpu: bool,
-    /// True if it has numbers below zero.
+    /// True if the output can hold negative numbers.
     pub signed: bool,
-    /// Starts an output of spans, which inputs that hold spans then become without being summed; `None` if it holds
-    /// no spans.
+    /// Starts an output of spans. Inputs with spans are then written as spans, without being summed. `None` if the
+    /// format can't hold spans.
     pub spans: Option<StartSpansFn>,
-    /// Starts an output that is written while inputs are read; `None` if the whole profile must be there first.
+    /// Starts an output that is written while inputs are being read. `None` if the whole profile is needed first.
     pub stream: Option<StartRowsFn>,
-    /// True if each recording can have a file of its own, in directories named after host and day (`--partition`).
+    /// True if each recording can get a file of its own, in directories named after host and day (`--partition`).
     pub is_partitioned: bool,
 }
 
-/// The number of events ([`Profile::series`]) that one output of a format can hold.
+/// How many events ([`Profile::series`]) one output can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Events {
-    /// The one of [`WriteOptions::series`]: a recording of several becomes several outputs.
+    /// Only the one chosen by [`WriteOptions::series`]. A recording with several events becomes several outputs.
     One,
-    /// All of them.
+    /// All events.
     All,
 }
 

@@ -1,5 +1,5 @@
-//! The contract of a format: the types of the table of formats, options of readers and writers, rows that are written
-//! as they come.
+//! What every format must provide and what it is given: the types of the format table, options for reading and writing,
+//! and output that is written row by row.
 
 pub mod format;
 pub mod options;

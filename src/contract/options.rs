@@ -1,4 +1,4 @@
-//! The options of reading and writing, from the command line.
+//! Options for reading and writing that come from the command line.
 
 use crate::analysis::filter::TimeRange;
 use crate::analysis::label::{Annotate, By, Tidied};
@@ -7,45 +7,46 @@ use crate::error::{Error, Result};
 use crate::model::Nanos;
 use crate::model::stacks::{Keep, Weight};
 
-/// The detail that is reported for a frame.
+/// How much is known or written about a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Detail {
     /// Function and module.
     #[default]
     Names,
-    /// Source file and line, too.
+    /// Function, module, source file and line.
     Lines,
-    /// The address, too.
+    /// Function, module, source file, line and address.
     Addresses,
 }
 
-/// The options of reading.
+/// Options for readers.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
-    /// The way the intervals of formats that hold intervals become stacks.
+    /// For formats with intervals: how intervals become stacks.
     pub calls: CallOptions,
-    /// The names of the spans that become stacks; empty: all.
+    /// Names of the spans that become stacks. Empty means all.
     pub only: Vec<String>,
-    /// The names of spans that are shown by what they did.
+    /// Names of spans that are shown by their action instead of their name.
     pub by_sub: Vec<String>,
-    /// The arguments by which the time of spans is summed, for traces.
+    /// For traces: arguments of spans by which their time is summed.
     pub by_args: Vec<String>,
-    /// The stretches of time that count, for formats that hold intervals. Others leave that to the filter of rows.
+    /// For formats with intervals: the ranges of time to read. In other formats, rows are filtered by time later.
     pub times: Vec<TimeRange>,
-    /// The rows that are kept.
+    /// Which rows are kept: each one, or sums.
     pub keep: Keep,
-    /// The part of a frame that is needed; `None`: all. Formats that have it at no cost give more.
+    /// How much of each frame is needed; `None` means everything. Formats may return more if it costs nothing.
     pub detail: Option<Detail>,
-    /// True if rows of different recordings and labels are kept apart, for formats that have them.
+    /// Whether rows with different recordings or labels are kept apart, in formats that have these.
     pub apart: bool,
-    /// True if columns of functions are needed, to look them up in source maps.
+    /// Whether columns of functions are needed, to look them up in source maps.
     pub columns: bool,
-    /// True if spans are counted as Perfetto's trace processor counts them, for traces.
+    /// For traces: whether to count spans as Perfetto's trace processor does.
     pub perfetto_compat: bool,
 }
 
 impl ReadOptions {
-    /// The way intervals become stacks, cut to the time that counts of a recording from `first` to `last`.
+    /// How intervals become stacks, cut to the requested time within a recording from `first` to `last` (nanoseconds).
+    /// Fails if more than one range of time was requested.
     pub fn calls_between(&self, first: u64, last: u64) -> Result<CallOptions> {
         let within = match &self.times[..] {
             [] => None,
@@ -59,21 +60,22 @@ impl ReadOptions {
     }
 }
 
-/// The options of writing.
+/// Options for writers.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// The event to write, write, if the format holds only one.
+    /// The index of the event to write, in formats that hold only one.
     pub series: usize,
-    /// The weight to sum.
+    /// Which weight of the samples to sum.
     pub weight: Weight,
-    /// The key that gets a root of its own.
+    /// What gets a root frame of its own, such as each thread.
     pub by: By,
-    /// The mark that is appended to names.
+    /// The mark to append to the names of frames.
     pub annotate: Annotate,
-    /// The names that are cut as inferno cuts them, where frames have one string each.
+    /// Which names are shortened as inferno-collapse-perf does it, in formats where a frame is a single string.
     pub tidied: Tidied,
-    /// Rows of one stretch of this many nanoseconds are summed, where a format reports each row.
+    /// In formats that list every row: sum the rows within each interval of this many nanoseconds. `None` keeps them
+    /// all.
     pub bucket: Option<u64>,
-    /// True if the names of directories give the host and the day, so that rows need not.
+    /// True if directory names already state host and day, so that rows needn't.
     pub partitioned: bool,
 }

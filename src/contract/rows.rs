@@ -1,4 +1,4 @@
-//! Rows on their way into a table: written as they come, so that nobody need hold all of them.
+//! Output that is written row by row, so that the whole profile needn't be in memory.
 
 use crate::error::Result;
 use crate::model::about::About;
@@ -8,18 +8,18 @@ use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The facts about an input that the rows of a profile do not contain.
+/// What is known about an input besides its profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowOrigin {
-    /// The recording that they are of.
+    /// The recording that the rows belong to.
     pub recording: Recording,
-    /// The labels that all of them have, besides their own.
+    /// Labels that apply to all rows, in addition to their own.
     pub labels: Labels,
-    /// The way names of JIT code are written.
+    /// How names of JIT code are written.
     pub jit_names: JitNames,
 }
 
-/// The way names of JIT code of an input are written.
+/// The names of JIT code as they are written, for one input.
 #[derive(Debug, Default)]
 pub struct WrittenNames {
     jit_names: JitNames,
@@ -27,7 +27,7 @@ pub struct WrittenNames {
 }
 
 impl WrittenNames {
-    /// For the functions of a profile.
+    /// Prepares the names of a profile's functions.
     pub fn new(jit_names: JitNames, profile: &Profile) -> Self {
         let jit = profile.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
         let jit = jit.map(|(_, frame)| profile.name_of(frame.name));
@@ -38,7 +38,7 @@ impl WrittenNames {
         Self { jit_names, readable }
     }
 
-    /// The name of a frame, whose own name this is.
+    /// The name to write for a frame whose original name is `name`.
     pub fn of<'n>(&self, frame: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
         match frame.kind {
             FrameKind::Jit if self.jit_names != JitNames::Raw => self.readable.of(name),
@@ -47,21 +47,21 @@ impl WrittenNames {
     }
 }
 
-/// Writes the rows of inputs, one input after the other.
+/// Writes the rows of several inputs, one input after the other.
 ///
-/// Stacks, frames and threads keep their numbers from the first call for an input to the last; only the rows differ
-/// from call to call.
+/// From the first call for an input to the last, the numbers of stacks, frames and threads stay the same. Only the rows
+/// differ from call to call.
 pub trait RowWriter {
-    /// From now on, rows are of this input; a part of its rows may be there.
+    /// Starts a new input. `profile` may already hold some of its rows.
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()>;
 
-    /// Takes these rows, all of them behind those that came before.
+    /// Writes the rows in `profile`, all of which are new.
     fn rows(&mut self, profile: &Profile) -> Result<()>;
 
-    /// This input has no more rows.
+    /// Ends the current input.
     fn end(&mut self, profile: &Profile) -> Result<()>;
 
-    /// No input follows.
+    /// Ends the output, after the last input.
     fn finish(&mut self) -> Result<()>;
 }
 
@@ -71,8 +71,10 @@ impl fmt::Debug for dyn RowWriter + '_ {
     }
 }
 
-/// When the stretch of time begins that a time of a recording's clock is in, in nanoseconds. Those of different
-/// recordings begin alike, by the wall clock, where that is known (`epoch`: [`About::epoch`](crate::model::about::About)).
+/// The start of the interval of `stretch` nanoseconds that contains the time `own`. All times are on the recording's
+/// clock, in nanoseconds. If the offset to the wall clock is known (`epoch`:
+/// [`About::epoch`](crate::model::about::About)), intervals are aligned to it, so that they are the same for all
+/// recordings.
 pub fn stretch_of(own: i64, stretch: i64, epoch: Option<i128>) -> i64 {
     let offset = epoch.unwrap_or(0);
     let since = i128::from(own) + offset;
@@ -80,20 +82,20 @@ pub fn stretch_of(own: i64, stretch: i64, epoch: Option<i128>) -> i64 {
     i64::try_from(start).unwrap_or(own)
 }
 
-/// A number as most formats have it; the largest that they can say instead of a larger one.
+/// Converts a number to `i64`; larger numbers become the largest `i64`.
 pub fn clamp(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// When the first sample of an input was taken, in nanoseconds since 1970, if that is known; as many of its rows as are
-/// there give, where nothing else does.
+/// When the first sample was taken, in nanoseconds since 1970; `None` if unknown. If the input doesn't state it, the
+/// rows read so far decide.
 pub fn start(profile: &Profile) -> Option<i128> {
     let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     let first = profile.about.sampled.map(|sampled| sampled.first).or_else(|| times.min())?;
     Some(profile.about.epoch? + i128::from(first.0))
 }
 
-/// The recording that a profile is of, as far as it is known when these rows are there.
+/// The description of the recording, as far as it is known by now.
 pub fn recording_of(profile: &Profile) -> Recording {
     let About { host, arch, os_release, command, epoch, .. } = &profile.about;
     let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into());
@@ -112,13 +114,14 @@ pub fn recording_of(profile: &Profile) -> Recording {
     }
 }
 
-/// A command as a recording has it: its words, separated by blanks.
+/// A command line from its words, separated by blanks. `None` if there are none.
 pub fn command_line(words: &[Vec<u8>]) -> Option<Box<str>> {
     let words: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
     (!words.is_empty()).then(|| words.join(" ").into())
 }
 
-/// The share of all frames that have a name. If the reader did not count them, the rows that are here count.
+/// The share of frames that have a name, from 0 to 1. If the reader didn't count them, the rows read so far are
+/// counted. `None` without frames.
 fn share_named(profile: &Profile) -> Option<f64> {
     let counted = profile.about.frames;
     let (mut frames, mut unnamed) = (counted.frames, counted.unnamed);
@@ -135,7 +138,7 @@ fn share_named(profile: &Profile) -> Option<f64> {
     (frames > 0).then(|| 1.0 - unnamed as f64 / frames as f64)
 }
 
-/// Writes a profile that is all there.
+/// Writes a complete profile.
 pub fn write_whole(writer: &mut dyn RowWriter, profile: &Profile) -> Result<()> {
     writer.begin(RowOrigin { recording: recording_of(profile), ..RowOrigin::default() }, profile)?;
     writer.rows(profile)?;

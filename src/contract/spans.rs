@@ -1,7 +1,7 @@
-//! A format of spans: its part of the table.
+//! What a format must provide if its inputs hold spans of time.
 //!
-//! A new one reads its spans into a [`Timeline`]; [`stacks`] and [`Timeline::tell`] do the rest. Anything that a format
-//! can do better than that (in less memory, with more that its file states) it does itself.
+//! A new format only has to read its spans into a [`Timeline`]; [`stacks`] and [`Timeline::tell`] do the rest. A format
+//! may implement any of these itself if it can do better, for example with less memory or more details.
 
 use crate::analysis::timeline::{LabelSummary, NO_NAME, SpanSink, Timeline};
 use crate::contract::options::ReadOptions;
@@ -14,41 +14,41 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The questions about a format that contains spans of time.
+/// The functions of a format that holds spans of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Spans {
-    /// The way its bytes are wanted.
+    /// How the format prefers to get its bytes.
     pub wants: Wants,
     /// Sums the spans by call path.
     pub stacks: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>,
-    /// Reads all spans, for questions about single ones; memory is taken by their number.
+    /// Reads all spans, for questions about single ones. Memory grows with their number.
     pub timeline: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline>,
-    /// Reports a sink of the spans one by one, with all that the file states about them.
+    /// Passes the spans to `sink` one by one, with everything the file says about them.
     pub tell: fn(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()>,
-    /// Sums the spans by label; `None` if its spans are best asked for those on top.
+    /// Sums the spans by label. `None` if its spans have no labels; a summary then shows top-level spans.
     pub summary: Option<fn(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary>>,
 }
 
-/// The way a format wants the bytes of an input. It must do with the other, too.
+/// How a format prefers to get the bytes of an input. It must be able to handle the other way, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wants {
-    /// All of them at once: they are mapped, and need not be read from their start.
+    /// All at once, from a mapped file, in any order.
     Whole,
-    /// One after the other: what is packed is not unpacked to a file first.
+    /// As a stream, so that compressed input needn't be unpacked to a file first.
     Stream,
 }
 
-/// An input, and who helps with it.
+/// An input with spans, and threads to help read it.
 #[derive(Debug)]
 pub struct SpanInput<'a> {
-    /// Its contents.
+    /// The contents of the input.
     pub bytes: SpanBytes<'a>,
-    /// The workers side by side.
+    /// Threads that can work in parallel.
     pub workers: &'a dyn Workers,
 }
 
 impl<'a> SpanInput<'a> {
-    /// Bytes in memory, read without help.
+    /// Bytes in memory, read by the calling thread alone.
     pub fn whole(bytes: &'a [u8]) -> Self {
         Self { bytes: SpanBytes::Whole { bytes, done: Done::default() }, workers: &Alone }
     }
@@ -56,19 +56,19 @@ impl<'a> SpanInput<'a> {
 
 /// The bytes of an input.
 pub enum SpanBytes<'a> {
-    /// All of them.
+    /// All of them, in memory.
     Whole {
-        /// The bytes.
+        /// The whole input.
         bytes: &'a [u8],
-        /// The receiver of finished ranges.
+        /// To be told which bytes aren't needed any more.
         done: Done,
     },
-    /// One after the other.
+    /// A stream, read from its start.
     Stream(Box<dyn Read + Send + 'a>),
 }
 
 impl<'a> SpanBytes<'a> {
-    /// All of them, and whom to show which are done with. A stream is read into memory.
+    /// Returns all bytes, and whom to tell which ones aren't needed any more. Reads a stream into memory.
     pub fn into_whole(self) -> Result<(Cow<'a, [u8]>, Done)> {
         match self {
             Self::Whole { bytes, done } => Ok((Cow::Borrowed(bytes), done)),
@@ -80,7 +80,7 @@ impl<'a> SpanBytes<'a> {
         }
     }
 
-    /// One after the other. Those that were read are done with.
+    /// Returns a stream. Bytes that were read from it are reported as not needed any more.
     pub fn into_stream(self) -> Box<dyn Read + Send + 'a> {
         match self {
             Self::Whole { bytes, done } => Box::new(Once { bytes, at: 0, done }),
@@ -98,17 +98,17 @@ impl Debug for SpanBytes<'_> {
     }
 }
 
-/// Receives the ranges of bytes that a reader will not look at again, so that a mapped file need not stay in memory.
+/// Is told which bytes a reader won't need again, so that a mapped file needn't stay in memory.
 #[derive(Clone, Default)]
 pub struct Done(Option<Arc<dyn Fn(Range<usize>) + Send + Sync>>);
 
 impl Done {
-    /// Calls `hear` with each range of the bytes given to the reader.
+    /// Calls `hear` with ranges of the bytes that were given to the reader.
     pub fn new(hear: impl Fn(Range<usize>) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hear)))
     }
 
-    /// These bytes are done with.
+    /// Reports that these bytes aren't needed any more.
     pub fn with(&self, range: Range<usize>) {
         if let Some(hear) = &self.0 {
             hear(range);
@@ -122,7 +122,7 @@ impl fmt::Debug for Done {
     }
 }
 
-/// Reads bytes once, and lets go of those that were read.
+/// Reads bytes in order and reports those that were read as not needed any more.
 struct Once<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -138,26 +138,27 @@ impl Read for Once<'_> {
     }
 }
 
-/// A piece of work for any thread.
+/// A piece of work that any thread can do.
 pub type Task<'t> = Box<dyn FnOnce() -> TaskOutput + Send + 't>;
 
-/// The result of a task: the caller that made the task has its type.
+/// The result of a task. Whoever made the task knows its type.
 pub type TaskOutput = Box<dyn Any + Send>;
 
-/// The receiver of the results of tasks.
+/// Receives the results of tasks.
 pub type TakeOutputs<'t> = dyn FnMut(&mut dyn Iterator<Item = TaskOutput>) + 't;
 
-/// The workers for several things at a time. A format has no threads: who calls it brings them.
+/// Threads that can work in parallel. Formats start no threads of their own; the caller provides them.
 pub trait Workers: Debug {
-    /// The number of them.
+    /// The number of threads.
     fn count(&self) -> usize;
 
-    /// Does tasks as they come, at most a few ahead, and hands what they give to `take`, in their order.
+    /// Runs the tasks, at most a few ahead of `take`, and passes their results to `take` in order.
     fn do_in_order<'t>(&self, tasks: &mut (dyn Iterator<Item = Task<'t>> + Send + '_), take: &mut TakeOutputs<'_>);
 }
 
 impl dyn Workers + '_ {
-    /// `f` of every item, side by side. `take` gets the results in the items' order, while others are under way.
+    /// Calls `f` for every item in parallel. `take` gets the results in the items' order, while later items are still
+    /// being processed.
     pub fn map<T: Send, O: Send + 'static, R>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -170,7 +171,7 @@ impl dyn Workers + '_ {
         let mut take = Some(take);
         self.do_in_order(&mut tasks, &mut |done| {
             if let Some(take) = take.take() {
-                // The result of a task comes back as it is: always an `O`.
+                // A task of this call always returns an `O`, so the downcast succeeds.
                 result = take(&mut done.filter_map(|done| done.downcast().ok().map(|done| *done)));
             }
         });
@@ -178,7 +179,7 @@ impl dyn Workers + '_ {
     }
 }
 
-/// The calling thread, and no other.
+/// Runs everything on the calling thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Alone;
 
@@ -192,8 +193,8 @@ impl Workers for Alone {
     }
 }
 
-/// Nests the spans of each thread by their times and sums them. Spans of the names in `by_sub`, and those requested by
-/// name, are shown by their action, if they state it.
+/// Nests the spans of each thread by their times and sums them. Spans whose names are in `by_sub` or were requested by
+/// name are shown by their action, if they state one.
 pub fn stacks(
     timeline: &Timeline,
     by_sub: &[&[u8]],
@@ -203,7 +204,7 @@ pub fn stacks(
     let number = |name: &[u8]| timeline.names.find(name);
     let mut only: Vec<_> = options.only.iter().filter_map(|name| number(name.as_bytes())).collect();
     if only.is_empty() && !options.only.is_empty() {
-        // No span has such a name: none is wanted.
+        // No span has a requested name, so none is shown.
         only.push(NO_NAME);
     }
     let by_sub = by_sub.iter().copied().chain(options.by_sub.iter().map(String::as_bytes));

@@ -1,7 +1,7 @@
-//! Profiles that hold addresses without names: what their rewriters ask, and how they are answered.
+//! Profiles that hold addresses without names, and how they get names.
 //!
-//! A rewriter finds the addresses that have no name, gets what is there, and passes the file on with these names.
-//! It has nothing of where names come from. Anything unnamed stays byte for byte.
+//! A rewriter lists its unnamed addresses, is given the functions at them, and writes the file with these names. It
+//! doesn't know where names come from. Whatever stays unnamed is copied byte for byte.
 
 use crate::error::{Result, Warnings};
 use crate::model::backing::Backing;
@@ -11,41 +11,42 @@ use rustc_hash::FxHashMap;
 use std::fmt::Debug;
 use std::io::Write;
 
-/// An address without a name: in memory that no file backs as far as the profile gives, or in a file.
+/// An unnamed address: in a file, or in memory for which the profile names no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BareAddress {
-    /// The process; `None` if the profile does not give.
+    /// The process; `None` if the profile doesn't state it.
     pub pid: Option<Pid>,
-    /// The number of the file among [`Unsymbolized::files`], if it is in one.
+    /// The index in [`Unsymbolized::files`] of the file that contains it; `None` if it is in no file.
     pub file: Option<u32>,
-    /// The address, in the memory of the process or in the file.
+    /// The address, in the process's memory or in the file.
     pub addr: FrameAddr,
 }
 
-/// A file of code as a profile names it.
+/// A file with code, as a profile describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CodeFile {
-    /// The path, or the last part of it.
+    /// The path, or only its last part.
     pub path: Vec<u8>,
-    /// The build ID of the file.
+    /// The file's build ID.
     pub build_id: Option<BuildId>,
-    /// The same by OpenTelemetry's hash of its two ends ([`Image::htl_hash`](crate::resolve::symbols::image::Image)).
+    /// Another kind of build ID: OpenTelemetry's hash of the start and end of the file
+    /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image)).
     pub htl_hash: Option<[u8; 16]>,
-    /// The base of its addresses.
+    /// What addresses in the file are relative to.
     pub base: FileBase,
 }
 
-/// The base of addresses in a file.
+/// What addresses in a file are relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileBase {
-    /// The start of the file.
+    /// They are offsets from the start of the file.
     Start,
-    /// Nothing: they are those that it was linked for.
+    /// They are the addresses that the file was linked for.
     Linked,
 }
 
-/// True if a mapping of that name may hold JIT code: memory, or what tools call such memory after, a perf map; and files
-/// that were deleted or lie where programs share memory.
+/// True if a mapping with this name may hold JIT code: memory without a file; a perf map, after which some tools name
+/// such memory; files that were deleted or that lie where programs share memory.
 pub fn may_hold_jit_code(name: &[u8]) -> bool {
     match Backing::of(name) {
         file @ Backing::File(_) => file.is_perf_map() || file.is_likely_jit_file(),
@@ -58,32 +59,33 @@ pub fn may_hold_jit_code(name: &[u8]) -> bool {
 /// A function at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedCall<'a> {
-    /// As the runtime gave it; need not be UTF-8.
+    /// The name as the runtime gave it. It need not be UTF-8.
     pub name: &'a [u8],
     /// The source file; empty if unknown.
     pub file: &'a [u8],
-    /// The line in it, counted from 1; 0 if unknown.
+    /// The line in the file, counted from 1; 0 if unknown.
     pub line: u32,
 }
 
-/// The functions at an address, by its place in [`Unsymbolized::addresses`]: the innermost call that was expanded there
-/// first, the function that has the code last. Nothing if it is unknown.
+/// Returns the functions at the address with this index in [`Unsymbolized::addresses`]: inlined calls first (innermost
+/// first), then the compiled function. Empty if unknown.
 pub type Ask<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
 
-/// One function's meaning of a location, and its users.
+/// One possible meaning of a location, for some of its users. The same address may be different functions in different
+/// processes.
 #[derive(Debug)]
 pub struct Meaning<'a, U> {
-    /// The functions there, as [`Ask`] gives them.
+    /// The functions there, in the order of [`Ask`].
     pub calls: Vec<NamedCall<'a>>,
-    /// The users.
+    /// The users for which the location means this.
     pub uses: Vec<U>,
 }
 
-/// The meanings of a location for the stacks that contain it. The first is that of the location itself: of the first of
-/// its users, in order of processes.
+/// Groups the users of a location by what it means for them. The first meaning is kept for the location itself; it is
+/// that of the first user.
 pub fn meanings<'a, U: Copy>(of_location: &[U], calls: impl Fn(&U) -> Vec<NamedCall<'a>>) -> Vec<Meaning<'a, U>> {
     let mut meanings: Vec<Meaning<'a, U>> = Vec::new();
-    // A caller's line may be another than a leaf's at the same address.
+    // Lines may differ between users with the same functions: a return address and a leaf have different lines.
     let mut by_names: FxHashMap<Vec<&[u8]>, usize> = FxHashMap::default();
     for one in of_location {
         let calls = calls(one);
@@ -98,25 +100,25 @@ pub fn meanings<'a, U: Copy>(of_location: &[U], calls: impl Fn(&U) -> Vec<NamedC
     meanings
 }
 
-/// A profile that is read and waits for names.
+/// A parsed profile with unnamed addresses.
 pub trait Unsymbolized: Debug {
-    /// The addresses without names: each once, in ascending order.
+    /// The unnamed addresses, distinct and ascending.
     fn addresses(&self) -> &[BareAddress];
 
-    /// The files that addresses are in.
+    /// The files that contain addresses.
     fn files(&self) -> &[CodeFile] {
         &[]
     }
 
-    /// True if it has room for calls that were expanded into others. If it does not, the function that has the code is
-    /// reported for each address, under all of the name that its runtime gave it.
+    /// True if the format can store inlined calls. If not, each address gets only the compiled function, under the full
+    /// name that its runtime gave it.
     fn expands_calls(&self) -> bool {
         true
     }
 
-    /// Writes the profile with the names that are known.
+    /// Writes the profile, with the names that `ask` returns.
     fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()>;
 }
 
-/// Reads which addresses of a profile have no name.
+/// Parses a profile to find its unnamed addresses.
 pub type OpenUnsymbolized = for<'d> fn(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>>;

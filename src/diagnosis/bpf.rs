@@ -1,20 +1,22 @@
-//! Frames in BPF programs: names all of them have, code and source lines only if perf asked the kernel for them.
+//! Counts frames in BPF programs. All have names; code and source lines are only there if perf asked the kernel for
+//! them.
 
 use crate::pipeline::recording::Examined;
 use crate::resolve::Location;
 use crate::resolve::dso::DsoKind;
 
-/// The number of frames that are in BPF programs, and the number of those with more than a name.
+/// Numbers of frames in BPF programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BpfFrames {
     pub(super) all: u64,
-    /// Their machine code is in the recording.
+    /// Frames of programs whose machine code is in the recording.
     pub(super) with_code: u64,
-    /// Their source lines are, too.
+    /// Frames whose source line is in the recording.
     pub(super) with_lines: u64,
 }
 
-/// The kernel's prefix for its programs; trampolines have other names, and nothing but names.
+/// The prefix that the kernel gives to the symbols of BPF programs. Trampolines have other prefixes, and never have
+/// code or lines.
 const PROGRAM: &[u8] = b"bpf_prog_";
 
 impl BpfFrames {
@@ -29,7 +31,7 @@ impl BpfFrames {
         sum
     }
 
-    /// In words, for a person.
+    /// The counts in words, with a remedy if code is missing.
     pub(super) fn sentence(self) -> String {
         let Self { all, with_code, with_lines } = self;
         let known = match (with_code, with_lines) {

@@ -1,4 +1,4 @@
-//! The frames that follow a frame without a name.
+//! Finds out why frames have no name.
 
 use crate::error::Warnings;
 use crate::model::Pid;
@@ -16,38 +16,38 @@ use rustc_hash::FxHashMap;
 /// Why a frame has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Cause {
-    /// It is in executable memory of this process that no file backs, and no dump or map covers it.
+    /// The address is in executable memory of this process without a file, and no dump or map covers it.
     Memory(Pid),
-    /// Nothing was mapped there in this process.
+    /// Nothing was mapped at the address in this process.
     Nowhere(Pid),
     /// The file is not on this machine.
     Missing(DsoId),
-    /// A file of that path is here, but not the one that ran.
+    /// This machine has a file at that path, but not the version that ran.
     OtherVersion(DsoId),
-    /// The file that ran is here, and is of a format without symbols that could be read.
+    /// The file that ran is here, but its format has no symbols that we can read.
     NotElf(DsoId, NoElf),
-    /// The file has no symbol table but that for linking.
+    /// The file has no symbol table except the one for dynamic linking.
     Stripped(DsoId),
-    /// The file has symbols, but none there.
+    /// The file has symbols, but none at this address.
     Gap(DsoId),
-    /// The kernel's symbols are not known.
+    /// The address is in the kernel, and the kernel's symbols are not known.
     Kernel,
-    /// It ran in a virtual machine's guest.
+    /// The code ran in the guest of a virtual machine.
     Guest,
 }
 
-/// The status of a place for the account.
+/// Whether a location has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
-    /// It has a name.
+    /// It has a name. `jit` tells whether it is JIT code.
     Named { jit: bool },
-    /// It has none.
+    /// It has no name, for this reason.
     Unnamed(Cause),
-    /// It is not a frame: the stack goes on, but the copy does not.
+    /// It is not a frame but a marker: the copy of the stack ended here, although the stack went on.
     Truncated,
 }
 
-/// Reports why places of a recording have no name.
+/// Finds out why locations have no name, and remembers the answer for each file.
 #[derive(Debug)]
 pub(super) struct Examiner<'a> {
     examined: &'a Examined<'a>,
@@ -60,7 +60,7 @@ impl<'a> Examiner<'a> {
         Self { examined, search, files: FxHashMap::default() }
     }
 
-    /// The status of a place.
+    /// Determines whether a location has a name, and if not, why.
     pub(super) fn status(&mut self, id: PlaceId, spot: &FrameLocation) -> Status {
         if spot.is_mark() {
             return Status::Truncated;
@@ -70,7 +70,7 @@ impl<'a> Examiner<'a> {
         }
         Status::Unnamed(match spot.location {
             Location::Nothing(_) if spot.mode == CpuMode::Kernel => Cause::Kernel,
-            // The sample shows the process.
+            // The location may be shared between processes; `Cause::of` puts in the process of each sample.
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(spot.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
                 DsoKind::Anonymous => Cause::Memory(spot.pid),
@@ -102,7 +102,7 @@ impl<'a> Examiner<'a> {
     }
 }
 
-/// True if a place has a name, and if so, whether it is JIT code.
+/// Whether a named location is JIT code. `None` if it has no name.
 fn named(names: &Named, place: PlaceId) -> Option<bool> {
     let mut found = None;
     names.each(place, |frame| {
@@ -114,7 +114,8 @@ fn named(names: &Named, place: PlaceId) -> Option<bool> {
 }
 
 impl Cause {
-    /// The same in a sample of this process: an address that is nowhere is nowhere in all processes.
+    /// Adapts the cause to a sample's process. Only `Nowhere` changes: processes share locations where nothing is
+    /// mapped.
     pub(super) fn of(self, pid: Pid) -> Self {
         match self {
             Self::Nowhere(_) => Self::Nowhere(pid),

@@ -1,4 +1,4 @@
-//! The context of the rules: a recording with all that was counted.
+//! What the rules look at: a recording, its counts, and questions about its processes.
 
 use super::origin::Origin;
 use super::problem::{Finding, Problem, SourceFile, Who};
@@ -21,38 +21,38 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Words of a command whose environment is not recorded.
+/// A command line whose environment is not known.
 pub(super) fn command_line(words: &[Vec<u8>]) -> CommandLine<'_> {
     CommandLine { words, environment: &Environment::Unknown }
 }
 
-/// All that is known.
+/// A recording with everything that was counted in it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DoctorContext<'a> {
     pub(super) examined: &'a Examined<'a>,
     pub(super) tally: &'a Tally,
-    /// The programs of its processes.
+    /// The programs and mappings of its processes.
     pub(super) programs: &'a Programs<'a>,
-    /// The runtimes.
+    /// The runtimes found in each process, determined when first asked for.
     pub(super) runtimes: &'a RefCell<ProcessRuntimes<'a>>,
-    /// The way stacks were recorded.
+    /// How stacks were recorded.
     pub(super) stacks: RecordedStacks,
-    /// The machine that was recorded.
+    /// The machine on which the recording was made.
     pub(super) origin: &'a Origin,
-    /// The directory of the recording, where dumps and maps may lie.
+    /// The directory of the recording, where dumps and maps may be found. `None` if the recording is not a file.
     pub(super) beside: Option<&'a Path>,
-    /// The runtimes of processes that were asked for.
+    /// A cache for [`Self::runtime`].
     pub(super) answers: &'a RefCell<FxHashMap<Pid, Option<&'static Runtime>>>,
 }
 
-/// The way in which a recorder was told to record stacks.
+/// How `perf record` recorded stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordedStacks {
-    /// It copied this many bytes of each user stack.
+    /// It copied up to this many bytes of each user stack.
     Copies(u32),
-    /// The kernel followed frame pointers, or the processor its own stack of calls.
+    /// It recorded call chains: the kernel followed frame pointers, or the processor recorded calls itself.
     Chains,
-    /// It was not asked.
+    /// It recorded no stacks.
     None,
 }
 
@@ -61,12 +61,12 @@ impl<'a> DoctorContext<'a> {
         self.examined.resolution.spaces.dsos().get(id)
     }
 
-    /// The command line of the recorder, if it is perf's.
+    /// The recorded command line, if it is one of perf.
     pub(super) fn command(&self) -> Option<PerfCommand<'a>> {
         PerfCommand::parse(&self.examined.resolution.survey.processes.command)
     }
 
-    /// The version of a process's runtime, by the files that it has mapped.
+    /// The version of a runtime, judged by the files that the process has mapped.
     pub(super) fn version(&self, pid: Pid, runtime: &Runtime) -> Option<Version> {
         runtime.version_in(self.programs.mappings(pid).map(|mapping| &mapping.path[..]))
     }
@@ -75,7 +75,7 @@ impl<'a> DoctorContext<'a> {
         self.who_runs(pid, self.runtime(pid))
     }
 
-    /// A process as one that runs this runtime.
+    /// Describes a process as one that runs this runtime.
     pub(super) fn who_runs(&self, pid: Pid, runtime: Option<&'static Runtime>) -> Who {
         let comm = self.programs.name(pid).into_owned();
         let memory = self.memory(pid);
@@ -84,7 +84,7 @@ impl<'a> DoctorContext<'a> {
         Who { pid, comm, runtime, others: 0, advice, too_old }
     }
 
-    /// True if a process, or the one that it was forked from, mapped a jitdump, or something that is called like one.
+    /// True if the process or its parent mapped a jitdump, or a file with a jitdump's name.
     pub(super) fn has_mapped_dump(&self, pid: Pid) -> bool {
         let processes = &self.examined.resolution.survey.processes;
         let forked = processes.by_pid.get(&pid).and_then(|process| process.forked);
@@ -92,14 +92,14 @@ impl<'a> DoctorContext<'a> {
         processes.markers.iter().any(|marker| marker.pid == pid || marker.pid == parent)
     }
 
-    /// The switch that the recorded command has for a runtime, whichever process received it.
+    /// The switch for this runtime in the recorded command, even if it reached another process.
     pub(super) fn given_elsewhere(&self, runtime: Option<&'static Runtime>) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
         let runtime = runtime?;
         runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command_line(perf.program)))
     }
 
-    /// A problem of some frames.
+    /// A finding about the frames that `spoilt` counts.
     pub(super) fn finding(&self, problem: Problem, spoilt: Spoilt) -> Finding {
         Finding::new(problem, spoilt.percent(self.tally.samples), spoilt.samples, spoilt.frames)
     }
@@ -109,7 +109,7 @@ impl<'a> DoctorContext<'a> {
         self.runtimes.borrow_mut().of(pid).iter()
     }
 
-    /// The runtime whose JIT code a process has; if it has none, the one that it runs.
+    /// The runtime that owns the JIT code of a process. Without JIT code, the runtime that the process runs.
     fn runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         if let Some(known) = self.answers.borrow().get(&pid) {
             return *known;
@@ -123,7 +123,7 @@ impl<'a> DoctorContext<'a> {
         let has_jit = self.tally.processes.get(&pid).is_some_and(|tally| tally.named + tally.unnamed > 0);
         let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
         let has_shared = process.is_some_and(|process| process.shared_jit_memory().is_some());
-        // Whose code has no names is seen by what is around it, or by the name of its memory.
+        // Unnamed code is recognized by its trampolines or by the name of its memory.
         if let Some(runtime) = self.tally.owner_of_unnamed(pid, self.runtimes_of(pid)).or(self.owner_of_memory(pid)) {
             return Some(runtime);
         }
@@ -134,13 +134,13 @@ impl<'a> DoctorContext<'a> {
         let mut all = self.runtimes_of(pid);
         let first = self.runtimes_of(pid).find(|runtime| !runtime.is_library);
         let found = all.find(fits).or(first);
-        // Memory may have lost its name.
+        // No runtime fits, but the memory may have lost its name.
         found
             .or_else(|| self.runtimes_of(pid).next().filter(|_| has_jit))
             .or_else(|| if has_jit { self.runtime_inside(pid) } else { None })
     }
 
-    /// The runtime that gave its name to the memory of most code of a process.
+    /// The runtime that named the memory in which most of the process's JIT code is.
     fn owner_of_memory(&self, pid: Pid) -> Option<&'static Runtime> {
         let mut places: Vec<(&'static Runtime, u64)> = Vec::new();
         let mut others = 0;
@@ -158,7 +158,7 @@ impl<'a> DoctorContext<'a> {
         most.filter(|(_, count)| *count >= others).map(|(runtime, _)| runtime)
     }
 
-    /// The name of the memory of each place in a process's JIT code.
+    /// The name of the memory that holds each sampled location in the process's JIT code.
     fn jit_memory(&self, pid: Pid) -> impl Iterator<Item = &'a [u8]> {
         let context = *self;
         let Examined { resolution, samples, .. } = *self.examined;
@@ -177,8 +177,8 @@ impl<'a> DoctorContext<'a> {
         paths.filter(|dso| dso.kind == DsoKind::Anonymous).map(|dso| &dso.path[..])
     }
 
-    /// The runtime that an application contains: its threads, its functions or its executable show it, whatever that is
-    /// called.
+    /// The runtime embedded in an application of another name, recognized by its threads, functions or executable
+    /// files.
     fn runtime_inside(&self, pid: Pid) -> Option<&'static Runtime> {
         let Examined { resolution, samples, .. } = *self.examined;
         let tracks = samples.tracks.items().iter().filter(|track| track.pid == Some(pid));
@@ -197,7 +197,7 @@ impl<'a> DoctorContext<'a> {
         })
     }
 
-    /// What is known of a process that shall write names.
+    /// What decides which switches can make a runtime write names: its version, the command, the process's memory.
     pub(super) fn facts<'f>(&self, pid: Pid, runtime: &Runtime, memory: &'f [&'f [u8]]) -> RunFacts<'f>
     where
         'a: 'f,
@@ -206,15 +206,16 @@ impl<'a> DoctorContext<'a> {
         RunFacts { version: self.version(pid, runtime), command, memory }
     }
 
-    /// The names of a process's memory.
+    /// The names of all mappings of a process.
     pub(super) fn memory(&self, pid: Pid) -> Vec<&'a [u8]> {
         self.programs.mappings(pid).map(|mapping| &mapping.path[..]).collect()
     }
 
-    /// The recorded command, if it is what a process was started with: perf started it, or it was forked from such a
-    /// process, and runs the same program. Options in it are not those of a program that the process executed.
+    /// The arguments that the process was started with, if they are those of the recorded command: perf started the
+    /// process, or it was forked from one that perf started. A process that executed another program since then has
+    /// other arguments, and the result is `None`.
     pub(super) fn command_of(&self, pid: Pid) -> Option<&'a [Vec<u8>]> {
-        /// A longer line of ancestors is damage.
+        /// A longer chain of parents can only come from a damaged recording.
         const GENERATIONS: usize = 1000;
         let command = self.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
         let processes = &self.examined.resolution.survey.processes.by_pid;
@@ -230,7 +231,7 @@ impl<'a> DoctorContext<'a> {
         None
     }
 
-    /// True if perf started a process, or a program that runs a command as it is, such as `timeout`, did for it.
+    /// True if perf started the process, directly or through a wrapper that runs a command as it is, such as `timeout`.
     fn is_started(&self, pid: Pid, command: PerfCommand<'_>) -> bool {
         let Some(first) = self.started_by_perf() else { return false };
         let is_program = |name: &[u8]| RUNTIMES.iter().any(|runtime| runtime.is_program(name));
@@ -249,16 +250,16 @@ impl<'a> DoctorContext<'a> {
         if let Some((pid, _)) = by_perf {
             return Some(*pid);
         }
-        // Where that is not recorded, it is the only one that no other process of the recording started.
+        // If perf's exec was not recorded, it is the only sampled process without a parent in the recording.
         let is_root = |pid: &Pid| pid.0 > 0 && processes.get(pid).is_some_and(|process| process.forked.is_none());
         let mut roots = self.tally.processes.keys().copied().filter(is_root);
         roots.next().filter(|_| roots.next().is_none())
     }
 
-    /// The switch in the recorded command that a process received.
+    /// The switch for this runtime that reached the process by the recorded command.
     pub(super) fn given(&self, pid: Pid, runtime: &'static Runtime) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
-        // A variable reaches all processes.
+        // Environment variables reach all child processes.
         let for_all = command_line(perf.program);
         let set = runtime.switches.iter().find(|switch| runtime.is_set_by_variable(switch, for_all));
         let own = self.command_of(pid).map(command_line);
@@ -271,8 +272,8 @@ impl<'a> DoctorContext<'a> {
         })
     }
 
-    /// True if a process received a flag, as far as its command line is known. Of a runtime that it only embeds, flags
-    /// are among the words of the program.
+    /// True if the flag reached the process, as far as its command line is known. Applications that embed a runtime
+    /// take its flags among their own arguments, so any argument counts for them.
     pub(super) fn received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
         let Some(words) = self.command_of(pid) else { return false };
         let is_embedded = program_at(words, |name| runtime.is_program(name)).is_none();
@@ -280,18 +281,18 @@ impl<'a> DoctorContext<'a> {
             || is_embedded && words.iter().any(|word| word == flag.to_string().as_bytes())
     }
 
-    /// The number that a process has in its own namespace, if that differs.
+    /// The process ID in the process's own PID namespace, if that is a different number.
     pub(super) fn inner_pid(&self, pid: Pid) -> Option<Pid> {
         let process = self.examined.resolution.survey.processes.by_pid.get(&pid)?;
         process.inner_pid.filter(|inner| *inner != pid)
     }
 
-    /// The outcomes for the dumps and maps of a process, each with its number.
+    /// The dumps and maps of a process, each with its index, and what became of them.
     pub(super) fn accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
         self.examined.accounts().iter().enumerate().filter(move |(_, account)| account.pid == pid)
     }
 
-    /// Those that were loaded.
+    /// The dumps and maps of a process that were loaded, each with its index.
     pub(super) fn loaded(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
         self.accounts(pid).filter(|(_, account)| matches!(account.state, SourceState::Loaded { .. }))
     }

@@ -1,4 +1,4 @@
-//! A callgrind file: what of its cost has no name, and why.
+//! Diagnoses a callgrind file: which part of its cost has no name, and why?
 
 use super::problem::{Finding, NamedFile, OfProcess, Problem, SourceFile, Who};
 use super::rules::is_packaged;
@@ -21,10 +21,10 @@ use std::path::PathBuf;
 pub(crate) struct CountedDiagnosis {
     pub(super) file: PathBuf,
     pub(super) process: Who,
-    /// The first event, and how much of it there is.
+    /// The name of the first event, and its total cost.
     pub(super) event: String,
     pub(super) cost: u64,
-    /// The part of it that is in JIT code that could be named, and that could not.
+    /// The cost of unnamed JIT code, in two parts: what the files found can name, and what they can't.
     pub(super) nameable: u64,
     pub(super) unnameable: u64,
     pub(super) accounts: Vec<Account>,
@@ -59,7 +59,7 @@ impl CountedDiagnosis {
     }
 }
 
-/// All of the first event's cost, and that of each file's functions without a name.
+/// The total cost of the first event, and the cost of each file's functions without a name.
 fn costs(profile: &Profile) -> (u64, BTreeMap<Vec<u8>, u64>) {
     let (mut whole, mut unnamed) = (0u64, BTreeMap::new());
     for row in profile.series.first().into_iter().flat_map(|series| &series.rows) {
@@ -105,7 +105,7 @@ fn of_jit(coverage: &Coverage, process: &Who, path: &std::path::Path, cost: u64)
         }
     }
     if !coverage.has_instr && nameable + unnameable > 0 {
-        // Most functions are right even so.
+        // Even without instruction addresses, most functions get the right name.
         let part = (nameable + unnameable) / 2;
         found.push(finding(OfProcess::NoInstructions, part));
     }

@@ -1,4 +1,5 @@
-//! Frames that a log or a dump names by times that are not exact, at addresses that had other code about that time.
+//! Counts JIT frames that may have the wrong name: their log or dump has inexact times, and the address held code of
+//! several names around that time.
 
 use crate::model::code::OriginId;
 use crate::model::{Addr, Nanos, Pid};
@@ -7,18 +8,18 @@ use crate::resolve::Location;
 use crate::resolve::code_map::CodeMap;
 use crate::sources::{Account, ClockUse, Kind, SourceState};
 
-/// A place that had code of several names.
+/// A location that held code of several names over time, so that an inexact time may pick the wrong one.
 #[derive(Clone, Copy)]
 struct DoubtfulPlace<'a> {
     origin: OriginId,
     pid: Pid,
     addr: Addr,
     name: &'a [u8],
-    /// By how much the times may be wrong.
+    /// The possible error of the source's times, in nanoseconds; `u64::MAX` if it is unknown.
     error: u64,
 }
 
-/// The number of them of each source.
+/// Counts the doubtful frames of each source of JIT code, in the order of [`Examined::accounts`].
 pub(super) fn frames(examined: &Examined<'_>) -> Vec<u64> {
     let (accounts, map) = (examined.accounts(), &examined.resolution.sources.map);
     let mut frames = vec![0; accounts.len()];

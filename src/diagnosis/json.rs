@@ -1,4 +1,4 @@
-//! The findings of doctor, for programs: `docs/doctor.md` explains each key. Keys stay; new ones may come.
+//! Converts a diagnosis to JSON. `docs/doctor.md` explains each key. Keys may be added, but existing ones stay.
 
 use super::bpf::BpfFrames;
 use super::context::RecordedStacks;
@@ -13,7 +13,7 @@ use crate::model::abi::machine_name;
 use crate::sources::{Account, ClockUse, SourceState};
 use serde_json::{Value, json};
 
-/// One recording.
+/// The diagnosis of a recording.
 pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
     let stacks = match diagnosis.stacks {
         RecordedStacks::Copies(bytes) => json!({"by": "copies", "bytes": bytes}),
@@ -41,12 +41,12 @@ pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
     told
 }
 
-/// The machine that was recorded; what is not known is null.
+/// The recorded machine; unknown values are null.
 fn origin(Origin { machine, os_release, host, is_here }: &Origin) -> Value {
     json!({"machine": machine.map(machine_name), "os_release": os_release, "host": host, "is_this_machine": is_here})
 }
 
-/// The code that the samples of an event end in.
+/// How the samples of an event divide into kinds of code, judged by the innermost frame.
 fn innermost(shares: &CodeShares) -> Value {
     let CodeShares { event, whole, named, jit, jit_named, no_file } = shares;
     json!({
@@ -60,11 +60,11 @@ fn innermost(shares: &CodeShares) -> Value {
     })
 }
 
-/// A callgrind file.
+/// The diagnosis of a callgrind file.
 pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
     let source = |account: &Account| {
         let mut value = source(account, 0, 0);
-        // Costs are counted, and not frames.
+        // A callgrind file has costs, not frames.
         value.as_object_mut().map(|keys| keys.remove("named_frames"));
         value
     };
@@ -84,7 +84,7 @@ pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
     })
 }
 
-/// A running process.
+/// The diagnosis of a running process.
 pub(crate) fn running(diagnosis: &LiveDiagnosis) -> Value {
     let source = |source: &LiveSource| {
         json!({
@@ -110,7 +110,7 @@ pub(crate) fn running(diagnosis: &LiveDiagnosis) -> Value {
     })
 }
 
-/// The findings.
+/// A list of findings.
 pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
     findings.iter().map(finding).collect()
 }

@@ -1,4 +1,4 @@
-//! A running process: what it writes for perf, and where, before anything is recorded.
+//! Diagnoses a running process before anything is recorded: which files does it write for perf, and where?
 
 use super::problem::{Finding, OfProcess, Problem, SourceFile, Who};
 use crate::error::{Error, Result, Warnings};
@@ -17,34 +17,34 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct LiveDiagnosis {
     pub(super) process: Who,
-    /// Its number in its own namespace, if that differs.
+    /// Its process ID in its own PID namespace, if that is a different number.
     pub(super) inner: Option<Pid>,
-    /// Bytes of executable memory that no file backs.
+    /// The size of its executable memory without a file, in bytes.
     pub(super) jit_bytes: u64,
-    /// The dumps and maps that it has written.
+    /// The jitdumps and perf maps that it has written so far.
     pub(super) sources: Vec<LiveSource>,
-    /// The files that it will write when it ends.
+    /// The file that it will only write when it exits. `None` if it has already written one.
     pub(super) at_end: Option<&'static str>,
     pub(super) findings: Vec<Finding>,
-    /// The way it is recorded.
+    /// The `perf record` command for this process.
     pub(super) record: String,
 }
 
-/// A dump or map of a running process.
+/// A jitdump or perf map of a running process.
 #[derive(Debug)]
 pub(super) struct LiveSource {
     pub(super) kind: Kind,
-    /// From here.
+    /// The path as seen from our mount namespace, such as `/proc/PID/root/tmp/perf-7.map`.
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
-    /// The number of code ranges it reports so far.
+    /// The number of code ranges in it so far.
     pub(super) codes: usize,
-    /// The number of these that are in memory for JIT code of the process.
+    /// The number of these ranges that are inside the process's memory for JIT code.
     inside: usize,
 }
 
 impl LiveDiagnosis {
-    /// The process, by its number in the namespace that `/proc` shows.
+    /// Diagnoses a process. `pid` is its ID in the namespace of `proc`, a mounted `/proc`.
     pub(super) fn of(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
         let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
         let set = running.runtimes();
@@ -78,7 +78,7 @@ impl LiveDiagnosis {
         let shown = shown(runtime, &running);
         let inner = Some(running.inner).filter(|inner| *inner != pid);
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
-        // Names that it may write to files that are not read are unknown.
+        // If a file could not be opened, we can't tell whether its names are missing.
         problems.extend(problem_of(&process, &sources, shown, jit_bytes).filter(|_| problems.is_empty() && is_all));
         problems.extend(frame_pointers(&process, &running));
         let at_end =
@@ -91,7 +91,8 @@ impl LiveDiagnosis {
     }
 }
 
-/// A running process has no samples.
+/// A finding that affects 100%, since a running process has no samples. It includes `command` only if starting the
+/// process again with it would help.
 fn finding(process: &Who, problem: OfProcess, command: Option<&String>) -> Finding {
     let again = matches!(
         problem,
@@ -104,7 +105,7 @@ fn finding(process: &Who, problem: OfProcess, command: Option<&String>) -> Findi
     Finding { command: command.filter(|_| again).cloned(), ..finding }
 }
 
-/// The command that the process was started with, and what that lacked.
+/// The command that started the process, with the missing options added. `None` if nothing is missing.
 fn corrected(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
     let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
@@ -116,7 +117,7 @@ fn corrected(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningPr
     Some(variables + &shell::line(words.iter().map(|word| &word[..])))
 }
 
-/// The files that a process was configured to write.
+/// The switch in a process's command that makes the runtime write names, and the file that it leaves.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
     switch: &'static Switch,
@@ -129,7 +130,7 @@ fn shown(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<
     Some(Shown { switch, leaves: switch.leaves.first()? })
 }
 
-/// The problems of the sources of its code.
+/// What is wrong with the process's jitdumps and perf maps. `None` if they are fine or will be written at exit.
 fn problem_of(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: u64) -> Option<OfProcess> {
     let other_run = |source: &&LiveSource| source.codes > 0 && source.inside == 0 && jit_bytes > 0;
     if let Some(source) = sources.iter().find(other_run) {
@@ -154,8 +155,8 @@ fn problem_of(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_b
     }
 }
 
-/// A runtime that keeps frame pointers only if it is configured to, and was not. Variables that cannot be read are
-/// unknown.
+/// Reports a runtime that only keeps frame pointers with a certain flag, and was started without it. If the
+/// environment can't be read, the flag may be there, and nothing is reported.
 fn frame_pointers(process: &Who, running: &RunningProcess) -> Option<OfProcess> {
     let runtime = process.runtime?;
     let flag = runtime.frame_pointers?;
@@ -168,11 +169,12 @@ impl LiveSource {
     fn dump(path: PathBuf, bytes: &[u8]) -> Option<Self> {
         let dump = JitDump::parse(bytes).ok()?;
         let codes = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_))).count();
-        // A dump that is mapped is its own.
+        // The process has mapped this dump, so it is not left over from another run.
         Some(Self { kind: Kind::JitDump, path, bytes: bytes.len() as u64, codes, inside: codes })
     }
 
-    /// The map where perf looks for it: by its inner number in its own file system, or by its outer one in ours.
+    /// Finds the perf map where perf looks for it: named by the inner process ID in the process's own file system, or
+    /// by the outer ID in ours.
     fn map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
         let inside = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
         let outside = Path::new("/tmp").join(format!("perf-{}.map", running.pid));
@@ -199,7 +201,8 @@ mod tests {
     use crate::diagnosis::problem_texts::problem_text;
     use std::fs;
 
-    /// A directory that looks like `/proc` with one process: its program, its words, and whether it has JIT memory.
+    /// Diagnoses a made-up process of a temporary `/proc`. `words` is its command line, `jit` gives it memory for JIT
+    /// code, `files` go to its /tmp, and `more` is added to its maps.
     fn diagnosed(program: &str, words: &str, jit: bool, files: &[(&str, &str)], more: &str) -> LiveDiagnosis {
         let proc = tempfile::tempdir().unwrap();
         let dir = proc.path().join("4711");

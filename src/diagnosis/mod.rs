@@ -1,17 +1,17 @@
-//! The diagnosis of a recording, a running process or a callgrind file, and the remedies.
+//! Diagnoses a recording, a running process or a callgrind file, and suggests remedies.
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | `problem` | what can be wrong, as data |
-//! | `problem_texts` | what is reported about each, and what to do: the compiler requires all of it |
-//! | `causes`, `places`, `tally` | what is counted: frames without a name by cause, stacks that end too soon |
-//! | `bpf` | what is known of BPF programs |
-//! | `doubtful` | frames that a log names, and whose time it does not know well enough |
-//! | `origin` | the machine that was recorded |
-//! | `rules` | what is found in these figures; what is reported about many processes of a runtime is one finding |
-//! | `corrected` | the recorded command with what it lacked |
-//! | `recorded`, `live`, `counted` | what is known of a recording, a running process, a callgrind file |
-//! | `text`, `json` | how it is reported; `docs/doctor.md` lists problems and keys |
+//! | `problem` | the possible problems, as data |
+//! | `problem_texts` | the texts about each problem; a problem without all of its texts does not compile |
+//! | `causes`, `places`, `tally` | count unnamed frames by cause, and stacks that end too soon |
+//! | `bpf` | counts frames in BPF programs |
+//! | `doubtful` | counts JIT frames that may have the wrong name because a log's times are inexact |
+//! | `origin` | the machine on which the recording was made |
+//! | `rules` | turn the counts into findings; the same finding about many processes of a runtime becomes one |
+//! | `corrected` | the recorded command, with the missing options added |
+//! | `recorded`, `live`, `counted` | the diagnosis of a recording, a running process, a callgrind file |
+//! | `text`, `json` | print a diagnosis; `docs/doctor.md` lists the problems and JSON keys |
 
 mod bpf;
 mod causes;
@@ -46,10 +46,10 @@ pub(crate) use problem_texts::{ProblemText, problem_text};
 pub(crate) use recorded::Diagnosis;
 use std::path::Path;
 
-/// The name of callgrind's format in the table of formats.
+/// Callgrind's name in the table of formats.
 const CALLGRIND: &str = "callgrind";
 
-/// The subject of the examination.
+/// What `doctor` examined, with its diagnosis.
 #[derive(Debug)]
 pub(crate) enum Subject {
     Recording(Diagnosis),
@@ -58,7 +58,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// Looks at a recording, a running process or a callgrind file.
+    /// Examines a recording, a running process (the path is a process ID) or a callgrind file.
     pub(crate) fn of(path: &InPath, options: &RecordingOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
         if let Some(pid) = running(path) {
             let force = options.sources.force;
@@ -74,12 +74,12 @@ impl Subject {
         Err(refused(input.format))
     }
 
-    /// True if an input of that format is examined as a file of costs.
+    /// True if `doctor` examines an input of this format as a callgrind file. Standard input is not supported.
     pub(crate) fn is_counted(format: &Format, path: &InPath) -> bool {
         format.name == CALLGRIND && *path != InPath::Stdin
     }
 
-    /// The findings.
+    /// The problems worth reporting.
     pub(crate) fn findings(&self) -> &[Finding] {
         match self {
             Self::Recording(diagnosis) => &diagnosis.findings,
@@ -89,14 +89,15 @@ impl Subject {
     }
 }
 
-/// The process that is meant, where the input is not a file but a number.
+/// The process ID, if the path consists of digits and no such file exists.
 fn running(path: &InPath) -> Option<Pid> {
     let InPath::Path(path) = path else { return None };
     let digits = path.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     if io::is_there(path) { None } else { digits.parse().ok().map(Pid) }
 }
 
-/// Texts do not show what was mapped: why a name is missing cannot be determined from them, but how many are.
+/// The error for other formats. Text formats don't list mapped files, so they show how many names are missing but not
+/// why.
 fn refused(format: &Format) -> Error {
     let instead = format
         .rewriter
@@ -107,7 +108,7 @@ fn refused(format: &Format) -> Error {
     ))
 }
 
-/// Examines a recording that somebody has read, each sample by itself.
+/// Diagnoses a recording that was already read. Its samples must have been kept one by one, not summed.
 pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
     let survey = examined.resolution.survey;
     let damage = cut(survey.recording, examined.input_len);
@@ -115,7 +116,7 @@ pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
     Diagnosis::new(survey.path, examined, examined.resolution.search(), damage)
 }
 
-/// The part that is missing at the end of a recording that has this many bytes.
+/// Describes what is missing at the end of a recording of `input_len` bytes. `None` if it is complete.
 fn cut(recording: &Recording, input_len: u64) -> Option<String> {
     let Header { form: Form::File, data, .. } = recording.header else { return None };
     let missing = data.end().saturating_sub(input_len);
@@ -139,7 +140,7 @@ fn examine(
     let options = &*options.for_input(input);
     let memory = Memory::find(&survey, &options.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
-    // Each by itself: it matters when what has no name was sampled.
+    // Keep each sample, not sums: the rules look at the times of unnamed samples.
     let samples = &resolution.samples(Keep::EachRow, job, warnings)?;
     let named = &resolution.name(&samples.chains, job, warnings);
     let input_len = input.bytes.len() as u64;

@@ -1,4 +1,4 @@
-//! The machine that a recording is of, and whether that is this one.
+//! The machine on which a recording was made, and whether it is this machine.
 
 use crate::model::abi::{EM_386, EM_X86_64, HOST_MACHINE, machine_name};
 use crate::model::printable::readable;
@@ -6,16 +6,16 @@ use crate::pipeline::recording::Survey;
 use crate::pipeline::recording::survey::host;
 use crate::sources::is_this_machine;
 
-/// The facts about its machine that a recording contains.
+/// What a recording says about its machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// The processor, as ELF's `e_machine`.
+    /// The processor architecture, as in ELF's `e_machine`.
     pub(super) machine: Option<u16>,
-    /// The kernel's release.
+    /// The kernel release, such as `6.1.0`.
     pub(super) os_release: Option<String>,
-    /// The machine's name.
+    /// The host name.
     pub(super) host: Option<String>,
-    /// True if it can be this machine.
+    /// True unless the host name or the architecture shows that it was another machine.
     pub(super) is_here: bool,
 }
 
@@ -28,7 +28,7 @@ impl Origin {
         Self { machine, os_release: survey.processes.os_release.as_deref().map(text), host: host.map(text), is_here }
     }
 
-    /// The machine where it was recorded, if it was elsewhere.
+    /// Names the recorded machine and this one, for a person. `None` if the recording was made here.
     pub(super) fn sentence(&self) -> Option<String> {
         let system = self.os_release.as_ref().map(|release| format!("Linux {release}"));
         let host = self.host.as_ref().map(|host| format!("host {host}"));

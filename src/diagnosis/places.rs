@@ -1,4 +1,4 @@
-//! The facts about each place of a recording for the rules.
+//! What the rules know about each location of a recording.
 
 use super::causes::{Cause, Examiner, Status};
 use crate::model::chains::PlaceId;
@@ -13,47 +13,47 @@ use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::files::SearchOptions;
 use crate::runtimes::{RUNTIMES, RuntimeSet, tier};
 
-/// The facts about a place.
+/// What the rules know about a location.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlaceFacts {
     pub(super) status: Status,
     pub(super) owner: Owner,
-    /// True if it is that of a caller.
+    /// True if the address is a return address, so that the frame is a caller's.
     pub(super) is_return: bool,
-    /// True if its function is one that threads begin in.
+    /// True if its function is one that threads begin in, such as `_start`.
     pub(super) begins_thread: bool,
-    /// The role of its function in the program.
+    /// What its function does for the profiled program.
     pub(super) runs: Runs,
-    /// The runtime that its function shows, whatever the program is called: its number in the table.
+    /// The runtime that its function belongs to, judged by the function's name: an index in [`RUNTIMES`].
     pub(super) shows: Option<usize>,
 }
 
-/// The role of a function in the program that a runtime runs.
+/// What a function does for the program that a runtime runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Runs {
-    /// It interprets functions of the program, for the runtime of this number in the table.
+    /// It interprets functions of the program. The number is the runtime's index in [`RUNTIMES`].
     Interpreter(usize),
-    /// It is one of the program, compiled, or interpreted with a frame of its own.
+    /// It is a function of the program itself, compiled, or interpreted in a frame of its own.
     Function,
-    /// Neither.
+    /// It is neither.
     Other,
 }
 
-/// The owner of the code.
+/// What the code at a location belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Owner {
-    /// JIT code that this source reports.
+    /// JIT code named by this source.
     Code(OriginId),
-    /// Memory that no file backs.
+    /// Executable memory without a file, in which no source names this code.
     Memory,
-    /// A file's.
+    /// A mapped file.
     File(DsoId),
     Kernel,
-    /// Nothing was mapped there.
+    /// Nothing was mapped at the address.
     Nowhere,
 }
 
-/// The facts of every place, by number.
+/// The facts about every location, indexed by [`PlaceId`].
 pub(super) fn facts(examined: &Examined<'_>, search: &SearchOptions) -> Vec<PlaceFacts> {
     let mut examiner = Examiner::new(examined, search);
     let places = (0..).map(PlaceId).zip(examined.samples.chains.places());
@@ -77,7 +77,7 @@ fn of(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Statu
     PlaceFacts { status, owner, is_return: place.is_return, begins_thread, runs, shows }
 }
 
-/// True if JIT code is a function of the program, and not one that helps to run it.
+/// True if JIT code of this name is a function of the program, not a helper such as a stub or a bytecode handler.
 fn is_function(name: &[u8], runtimes: RuntimeSet) -> bool {
     let helps = matches!(tier(name, runtimes), Some(Tier::Builtin | Tier::Stub | Tier::RegExp));
     !helps && !name.starts_with(b"BytecodeHandler:")

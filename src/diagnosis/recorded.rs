@@ -1,4 +1,4 @@
-//! The findings of doctor about one recording: its processes with JIT code, its problems, and what else has no name.
+//! Diagnoses a recording.
 
 use super::bpf::BpfFrames;
 use super::causes::Cause;
@@ -32,23 +32,23 @@ pub(crate) struct Diagnosis {
     pub(super) samples: u64,
     pub(super) frames: u64,
     pub(super) named: u64,
-    /// The share of each event that ends in each kind of code.
+    /// For each event, how its samples divide into kinds of code, judged by the innermost frame.
     pub(super) shares: Vec<CodeShares>,
     pub(super) processes: Vec<ProcessDiagnosis>,
     pub(super) bpf: BpfFrames,
-    /// The problems, those that distort most first.
+    /// The problems that matter, those with the largest effect first.
     pub(crate) findings: Vec<Finding>,
-    /// Ordinary imperfections.
+    /// Problems that are normal, or too small to matter.
     pub(crate) minor: Vec<Finding>,
 }
 
-/// A process with JIT code, or with dumps or maps.
+/// A process that has JIT code, a dump or a map.
 #[derive(Debug)]
 pub(super) struct ProcessDiagnosis {
     pub(super) process: Who,
-    /// Frames of JIT code that have a name.
+    /// Frames of JIT code with a name.
     pub(super) named: u64,
-    /// Frames in memory for JIT code that have none.
+    /// Frames in memory for JIT code without a name.
     pub(super) unnamed: u64,
     pub(super) sources: Vec<(Account, SourceFile)>,
 }
@@ -64,7 +64,7 @@ impl Diagnosis {
         let context = DoctorContext { examined, tally, programs, runtimes, stacks, origin: &origin, beside, answers };
         let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =
             rules::findings(context, damage).into_iter().partition(Finding::is_significant);
-        // Users who were sent here by another command's summary see why, however ordinary the causes are one by one.
+        // Other commands' summaries send users here when names are missing. Always give them at least one reason.
         if findings.is_empty() && examined.frame_counts().lacks_names() && !minor.is_empty() {
             findings.push(minor.remove(0));
         }

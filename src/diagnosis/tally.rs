@@ -1,4 +1,4 @@
-//! Measure while the samples are gone through once.
+//! Counts everything that the rules need, in one pass over the samples.
 
 use super::causes::{Cause, Status};
 use super::doubtful;
@@ -10,57 +10,57 @@ use crate::resolve::dso::DsoId;
 use crate::runtimes::{RUNTIMES, Runtime};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The share that something affects.
+/// How much of the samples one cause affects.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spoilt {
-    /// Frames without a name.
+    /// Affected frames.
     pub(super) frames: u64,
-    /// Samples that have one.
+    /// Samples with at least one affected frame.
     pub(super) samples: u64,
-    /// Samples whose innermost frame is one.
+    /// Samples whose innermost frame is affected.
     pub(super) leaves: u64,
-    /// The parts of the samples that are such frames, added up.
+    /// For each sample the affected share of its frames (0 to 1), summed over the samples.
     parts: f64,
 }
 
-/// Measure of one process.
+/// The counts of one process.
 #[derive(Debug, Default)]
 pub(super) struct ProcessTally {
     /// Its samples.
     pub(super) samples: u64,
-    /// Frames in memory for JIT code that have a name, and that have none.
+    /// Frames of JIT code with a name, and frames in memory for JIT code without one.
     pub(super) named: u64,
     pub(super) unnamed: u64,
-    /// What each runtime interpreted, by its number in the table.
+    /// Samples in which each runtime interpreted code, by the runtime's index in [`RUNTIMES`].
     pub(super) interpreted: BTreeMap<usize, Interpreted>,
-    /// The files that it ran.
+    /// The files whose code it ran.
     pub(super) files: BTreeSet<DsoId>,
-    /// The runtimes that functions of its program show, by their numbers in the table.
+    /// Runtimes recognized by the names of their own functions, by index in [`RUNTIMES`].
     pub(super) shown: BTreeSet<usize>,
-    /// Frames without a name in memory for JIT code that called an interpreter, by the number of its runtime: the
-    /// trampolines of that.
+    /// Unnamed JIT frames that directly called an interpreter function, by that runtime's index in [`RUNTIMES`]. These
+    /// frames are the runtime's trampolines.
     pub(super) trampolines: BTreeMap<usize, u64>,
-    /// Samples with a frame without a name in memory for JIT code.
+    /// Samples with at least one unnamed frame in memory for JIT code.
     pub(super) with_unnamed: u64,
-    /// The last sample's time.
+    /// The time of the last sample.
     pub(super) last: Nanos,
-    /// Stacks that break off, by what their outermost known frame is in.
+    /// Incomplete call chains, by the owner of the outermost known frame.
     pub(super) broken: BTreeMap<Owner, u64>,
-    /// Copied stacks that cannot be unwound to their end, likewise.
+    /// Copied stacks that could not be unwound to the end, by the owner of the outermost known frame.
     pub(super) not_unwound: BTreeMap<Owner, u64>,
-    /// When frames without a name in memory for JIT code were sampled.
+    /// The times of samples with unnamed frames in memory for JIT code.
     pub(super) unnamed_at: Vec<Nanos>,
 }
 
-/// Samples with frames of an interpreter.
+/// Samples in which an interpreter was running.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Interpreted {
     pub(super) all: Spoilt,
-    /// Those whose innermost function of the program is one that is interpreted.
+    /// Samples whose innermost function of the profiled program is interpreted, not compiled.
     pub(super) innermost: u64,
 }
 
-/// All that is counted.
+/// The counts of the whole recording.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) samples: u64,
@@ -68,18 +68,19 @@ pub(super) struct Tally {
     pub(super) named: u64,
     pub(super) causes: BTreeMap<Cause, Spoilt>,
     pub(super) processes: BTreeMap<Pid, ProcessTally>,
-    /// Frames that each source of JIT code names, and samples that have one.
+    /// For each source of JIT code: frames that it names, and samples with at least one such frame.
     pub(super) covered: Vec<(u64, u64)>,
-    /// Frames that each log names and that may be of other code.
+    /// For each source of JIT code: frames that may have the wrong name (see [`doubtful`]).
     pub(super) doubtful: Vec<u64>,
-    /// Stacks that have as many frames as the kernel may record, and how many those are.
+    /// The number of call chains that were cut at the kernel's limit, and that limit in frames.
     pub(super) cut: (u64, u16),
     pub(super) copies_ended: u64,
     pub(super) too_deep: u64,
 }
 
 impl Spoilt {
-    /// Adds one sample of `whole` frames, this many of which are meant.
+    /// Adds one sample that has `whole` frames, of which `frames` are affected. `leaf`: the innermost frame is
+    /// affected.
     fn add(&mut self, frames: u64, whole: u64, leaf: bool) {
         self.frames += frames;
         self.samples += 1;
@@ -87,7 +88,7 @@ impl Spoilt {
         self.parts += frames as f64 / whole.max(1) as f64;
     }
 
-    /// Takes over another one's.
+    /// Adds the counts of another cause.
     pub(super) fn merge(&mut self, other: Self) {
         self.frames += other.frames;
         self.samples += other.samples;
@@ -95,18 +96,19 @@ impl Spoilt {
         self.parts += other.parts;
     }
 
-    /// So much of all samples, in percent: what is innermost is what a profile is read for.
+    /// The affected part of all samples, in percent. The larger of two measures counts: the shares of affected frames,
+    /// or the samples whose innermost frame is affected, because profiles are mostly read for innermost frames.
     pub(super) fn percent(&self, samples: u64) -> f64 {
         percent(self.parts.max(self.leaves as f64), samples)
     }
 }
 
-/// A part of the samples, in percent.
+/// `part` as a percentage of the samples; 0 if there are none.
 pub(super) fn percent(part: f64, samples: u64) -> f64 {
     if samples == 0 { 0.0 } else { 100.0 * part / samples as f64 }
 }
 
-/// True if a thread may begin in a frame for all that is known: it has no name.
+/// True if the frame might be where its thread began: it is a caller without a name, so we can't tell.
 fn may_begin(frame: &PlaceFacts) -> bool {
     frame.is_return && matches!((frame.owner, frame.status), (Owner::File(_) | Owner::Memory, Status::Unnamed(_)))
 }
@@ -120,12 +122,12 @@ struct TalliedStack<'a> {
 }
 
 impl TalliedStack<'_> {
-    /// True if it is long because the kernel followed frame pointers through something else than a stack: where code
-    /// uses the register for other things, they lead round in a circle, or from one object to the next.
+    /// True if the stack is only long because the kernel followed something that is not a frame pointer. Where code
+    /// uses that register for other things, the chain runs in a circle or from one object to the next.
     fn goes_astray(&self) -> bool {
-        /// The number of outermost frames that are looked at: circles are shorter.
+        /// How many of the outermost frames to check. The circles are shorter than this.
         const END: usize = 16;
-        // Nothing was mapped there that could run: it is no return address, and what is outside of it no caller.
+        // No code was mapped at that address, so it can't be a return address, and its callers are not real either.
         self.frames.iter().rev().take(END).any(|frame| frame.owner == Owner::Nowhere)
     }
 }
@@ -179,7 +181,8 @@ impl Tally {
         }
     }
 
-    /// The runtime whose trampolines most frames without a name in memory for JIT code of a process are.
+    /// The runtime that owns the unnamed JIT code of a process: more than half of it consists of this runtime's
+    /// trampolines.
     pub(super) fn owner_of_unnamed(
         &self,
         pid: Pid,
@@ -191,7 +194,7 @@ impl Tally {
         runtimes.find(|runtime| runtime.shares_interpreter(interpreter) && frames.saturating_mul(2) > process.unnamed)
     }
 
-    /// Counts what has a name, and why others have none.
+    /// Counts named frames, and the causes of unnamed ones.
     fn names(&mut self, stack: &TalliedStack<'_>) {
         let cause = |frame: &PlaceFacts| match frame.status {
             Status::Unnamed(cause) => Some(cause.of(stack.pid)),
@@ -214,7 +217,7 @@ impl Tally {
         self.named += stack.frames.iter().filter(|frame| matches!(frame.status, Status::Named { .. })).count() as u64;
     }
 
-    /// Counts what each source names.
+    /// Counts the frames that each source of JIT code names.
     fn covered(&mut self, stack: &TalliedStack<'_>) {
         let mut seen = BTreeSet::new();
         for frame in stack.frames {
@@ -225,7 +228,7 @@ impl Tally {
         }
     }
 
-    /// Counts how the stack ends.
+    /// Counts whether the stack is complete, and if not, where it breaks off.
     fn end(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         let outermost = stack.frames.iter().rev().find(|frame| frame.owner != Owner::Nowhere);
@@ -239,7 +242,8 @@ impl Tally {
             StackEnd::NoWayOn => {
                 *process.not_unwound.entry(known.unwrap_or(Owner::Nowhere)).or_default() += 1;
             }
-            // A single frame is not broken off where no call chain was requested.
+            // A chain is broken if it ends neither at the start of a thread nor in the kernel. If no call chains were
+            // recorded, all stacks are counted here, but the rules ignore the count.
             StackEnd::Recorded | StackEnd::Limit(_) => {
                 let may_begin = stack.end == StackEnd::Recorded && outermost.is_some_and(may_begin);
                 let begins = stack.frames.iter().any(|frame| frame.begins_thread) || may_begin;

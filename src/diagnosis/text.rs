@@ -1,4 +1,4 @@
-//! The findings of doctor, for people.
+//! Prints a diagnosis for people.
 
 use super::context::RecordedStacks;
 use super::counted::CountedDiagnosis;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
-/// Writes what is known of one recording.
+/// Prints the diagnosis of a recording.
 pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
     let file = readable(diagnosis.file.as_os_str().as_bytes());
     let Diagnosis { samples, frames, named, .. } = diagnosis;
@@ -50,7 +50,7 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// The number of the problems, and what is beside each.
+/// Prints the number of findings. `with` describes the figure beside each one.
 fn write_count(findings: &[Finding], with: &str, out: &mut dyn Write) -> Result<()> {
     match findings.len() {
         0 => writeln!(out, "Nothing is wrong with it.")?,
@@ -60,7 +60,7 @@ fn write_count(findings: &[Finding], with: &str, out: &mut dyn Write) -> Result<
     Ok(())
 }
 
-/// The problems, in the order of their effect.
+/// Prints the findings with their remedies, in the given order.
 fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     let mut shown: Vec<&str> = Vec::new();
     for finding in findings {
@@ -69,7 +69,7 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
         write_wrapped(&format!("{:>6.1}%  {cause}", finding.percent), 9, out)?;
         match finding.command.as_deref() {
             Some(command) if shown.contains(&command) => writeln!(out, "         → record it again as above")?,
-            // In one line, so that it can be copied.
+            // On one line, so that it can be copied.
             Some(command) => writeln!(out, "         → record it again:\n           {command}")?,
             None => {}
         }
@@ -80,9 +80,9 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Writes a text in lines that can be read, those behind the first indented by this many blanks. Words stay whole.
+/// Wraps a text at spaces. All lines except the first are indented by `indent` spaces.
 fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
-    /// More is hard to follow with the eye.
+    /// In columns. Longer lines are hard to read.
     const WIDTH: usize = 100;
     let mut room = WIDTH;
     for (number, word) in text.split(' ').enumerate() {
@@ -99,10 +99,10 @@ fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
-/// More processes of one runtime are reported for as one: those with the most frames are listed separately.
+/// This many processes are listed one by one; the rest are summed by runtime.
 const TOLD: usize = 8;
 
-/// Writes those with dumps or maps, or with the most frames, one by one, and of the others their sums by runtime.
+/// Prints the processes with the most frames of JIT code one by one, and sums of the others by runtime.
 fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Result<()> {
     let frames = |process: &&ProcessDiagnosis| std::cmp::Reverse(process.named + process.unnamed);
     let mut by_size: Vec<&ProcessDiagnosis> = processes.iter().collect();
@@ -139,7 +139,7 @@ fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> 
     Ok(())
 }
 
-/// Writes what is known of a running process.
+/// Prints the diagnosis of a running process.
 pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> Result<()> {
     let who = problem_texts::who(&diagnosis.process);
     let mib = diagnosis.jit_bytes as f64 / f64::from(1 << 20);
@@ -168,7 +168,7 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     Ok(writeln!(out, "\nRecord it with: {}", diagnosis.record)?)
 }
 
-/// Writes what is known of a callgrind file.
+/// Prints the diagnosis of a callgrind file.
 pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -> Result<()> {
     let CountedDiagnosis { cost, nameable, unnameable, .. } = diagnosis;
     let file = readable(diagnosis.file.as_os_str().as_bytes());
@@ -183,7 +183,7 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     write_minor(&diagnosis.minor, out)
 }
 
-/// The way stacks were recorded, in words.
+/// How stacks were recorded, in words.
 pub(super) fn stacks(stacks: RecordedStacks) -> String {
     match stacks {
         RecordedStacks::Copies(bytes) => format!("stack copies of {bytes} bytes (--call-graph dwarf)"),

@@ -1,5 +1,5 @@
-//! The output of DTrace for prints of `@[ustack()] = count()` and the like: a stack, innermost first, then how often it
-//! was seen.
+//! DTrace's output for aggregations such as `@[ustack()] = count()`: a stack, innermost frame first, followed by its
+//! count.
 //!
 //! ```text
 //!   node
@@ -8,8 +8,8 @@
 //!                12
 //! ```
 //!
-//! A line without a module in front of a stack is a further key of the aggregation, such as `execname`. Lines the first
-//! blank line are DTrace's own.
+//! A line before a stack that isn't a frame is another key of the aggregation, such as `execname`; it becomes the
+//! thread's name. Lines before the first blank line are DTrace's own messages.
 
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::bytes::digits::decimal;
@@ -18,10 +18,10 @@ use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{FrameKind, Profile, Row, Track, Unit};
 
-/// The modules of the kernels of Solaris, FreeBSD and macOS.
+/// Names of the kernel modules of Solaris, FreeBSD and macOS.
 const KERNELS: &[&[u8]] = &[b"unix", b"genunix", b"kernel", b"mach_kernel"];
 
-/// True if it is such a text: behind a blank line a stack of `module`function`, then a number.
+/// Whether an input is such a text: after a blank line there is a stack of `module`function`, then a number.
 pub fn sniff(head: &[u8]) -> bool {
     if memchr::memchr(b'`', head).is_none() && memchr::memmem::find(head, b"0x").is_none() {
         return false;
@@ -36,7 +36,7 @@ pub fn sniff(head: &[u8]) -> bool {
             _ => return false,
         }
     }
-    // A stack may be longer than these bytes.
+    // The stack may be cut off at the end of `head`.
     frames > 1
 }
 
@@ -45,7 +45,7 @@ fn is_frame(line: &[u8]) -> bool {
     line.contains(&b'`') || line.strip_prefix(b"0x").is_some_and(is_address)
 }
 
-/// Reads all stacks.
+/// Reads all stacks and their counts. Damaged ones are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("samples", Unit::Samples);
@@ -74,7 +74,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// `module`function+0x15`
+/// Parses a frame such as `module`function+0x15`.
 fn stated_frame(line: &[u8]) -> StatedFrame<'_> {
     let tick = memchr::memchr(b'`', line);
     let (module, function) = tick.map_or((&b""[..], line), |tick| (&line[..tick], &line[tick + 1..]));

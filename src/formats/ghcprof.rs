@@ -1,5 +1,5 @@
 //! GHC's time and allocation profile (`.prof`): a tree of cost centers, each with its share of the time and of the
-//! bytes, and with `-P` its ticks and bytes themselves.
+//! allocated bytes. With `-P` there are also its ticks and bytes.
 //!
 //! ```text
 //!  total time  =        0.52 secs   (520 ticks @ 1000 us, 1 processor)
@@ -11,7 +11,7 @@
 //!  main       Main    a.hs:1:1   257        0    1.5    0.1   100.0   99.0
 //! ```
 //!
-//! One blank is one level. Shares have one decimal: without `-P` the sum is theirs, not that of the totals.
+//! Each level is indented by one space. Shares have only one decimal, so without `-P` our sums differ from the totals.
 
 use crate::analysis::indented_tree::IndentedTree;
 use crate::bytes::lines::lines;
@@ -19,7 +19,7 @@ use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Counting, Profile, Row, Track, Unit};
 
-/// The names above the tree; the table of hot cost centers before it has fewer.
+/// The column names above the tree. The table of hot cost centers that precedes it has fewer columns.
 const COLUMNS: [&str; 10] = ["COST", "CENTRE", "MODULE", "SRC", "no.", "entries", "%time", "%alloc", "%time", "%alloc"];
 
 fn is_header(line: &[u8]) -> bool {
@@ -27,16 +27,16 @@ fn is_header(line: &[u8]) -> bool {
     text.split_whitespace().take(COLUMNS.len()).eq(COLUMNS)
 }
 
-/// True if it is such a report.
+/// Whether an input is such a report.
 pub fn sniff(head: &[u8]) -> bool {
     let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
-    // Few texts have this word, and none of thousands of inputs is to be taken apart line by line for it.
+    // Only a few inputs contain this word, so most need not be searched line by line.
     let may_have_header = || has(COLUMNS[COLUMNS.len() - 1].as_bytes());
     has(b"Time and Allocation Profiling Report")
         || may_have_header() && head.split(|&byte| byte == b'\n').any(is_header)
 }
 
-/// Reads the tree.
+/// Reads the tree of cost centers. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
     let (time, alloc) =
@@ -77,7 +77,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// The base of shares.
+/// The totals that shares refer to.
 struct Totals {
     ticks: f64,
     tick_nanos: f64,
@@ -85,7 +85,7 @@ struct Totals {
 }
 
 impl Default for Totals {
-    /// A tenth of a percent of a thousand ticks of a millisecond is one.
+    /// Used if the file has no totals: the smallest share, 0.1%, becomes one tick of a millisecond and one byte.
     fn default() -> Self {
         Self { ticks: 1000.0, tick_nanos: 1e6, bytes: 1000.0 }
     }
@@ -112,7 +112,7 @@ struct CentreLine<'d> {
     depth: usize,
     name: &'d [u8],
     module: &'d [u8],
-    /// Percent of its own.
+    /// Shares without callees, in percent.
     time: f64,
     alloc: f64,
     ticks: Option<f64>,
@@ -120,7 +120,7 @@ struct CentreLine<'d> {
 }
 
 impl<'d> CentreLine<'d> {
-    /// The place in the source may hold blanks, so that numbers are counted from the right.
+    /// Parses a line. The source location can contain spaces, so the numbers are counted from the right.
     fn of(line: &'d [u8]) -> Option<Self> {
         let depth = line.iter().position(|&byte| byte != b' ')?;
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
@@ -132,7 +132,7 @@ impl<'d> CentreLine<'d> {
             word.is_some_and(|word| word.contains(&b'.'))
         };
         let (shares, ticks, bytes) = match numbers[..] {
-            // Shares have a decimal point, ticks have none.
+            // Shares have a decimal point; ticks and bytes don't.
             [bytes, ticks, _, _, alloc, time, ..] if !is_share(0) => ((time, alloc), Some(ticks), Some(bytes)),
             [_, _, alloc, time, _, _, ..] => ((time, alloc), None, None),
             _ => return None,

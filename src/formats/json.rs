@@ -1,17 +1,18 @@
-//! Stacks as plain JSON, for programs of one's own: every row with all that is known of it. It is only written.
+//! Writes stacks as plain JSON with all their attributes, for other programs to process. There is no reader.
 //!
 //! ```text
 //! {"about":{"command":[…],"host":…,"arch":…,"kernel":…,"cpus":…,"epoch":…,"first":…,"last":…,"lost":0,
 //!   "modules":[{"path":…,"build_id":…},…],"processes":[{"pid":…,"parent":…,"started":…,"ended":…},…]},
-//!  "frames":[{"name":…,"module":…,"file":…,"line":…,"start_line":…,"start_column":…,"address":"0x…",
-//!   "kind":"jit","tier":"baseline"},…],
+//!  "frames":[{"name":…,"module":…,"file":…,"line":…,"start_file":…,"start_line":…,"start_column":…,
+//!   "address":"0x…","kind":"jit","tier":"baseline"},…],
 //!  "events":[{"name":"cycles","unit":"cycles","frequency":…,"stacks":[{"comm":…,"pid":…,"tid":…,"cpu":…,"time":…,
 //!   "weight":…,"count":…,"frames":[root, …, leaf]},…]},…]}
 //! ```
 //!
-//! `frames` of a stack are positions in the list of frames; times are in nanoseconds of the recording's clock, of which
-//! `epoch` is the zero in nanoseconds since 1970. A frame of which no function is known is called after its module,
-//! `[libc.so.6]`, and is marked `"unnamed":true`. Unknown values are left out.
+//! The `frames` of a stack are indices in the list of frames. Times are nanoseconds on the recording's clock; `epoch`
+//! is that clock's zero in nanoseconds since 1970. A frame without a known function is named after its module, such as
+//! `[libc.so.6]`, and marked with `"unnamed":true`. `start_file` is only there if the function starts in another file
+//! than `file`. An event has a `period` if it was not sampled at a `frequency`. Unknown values are left out.
 
 use crate::analysis::label;
 use crate::contract::format::WriteOptions;
@@ -26,7 +27,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::io::Write;
 
-/// Writes all events.
+/// Writes all events of a profile.
 pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let mut serializer = serde_json::Serializer::new(&mut *out);
     document(profile, &mut serializer).map_err(std::io::Error::from)?;
@@ -43,7 +44,7 @@ fn document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S:
     map.end()
 }
 
-/// A field that is left out if it is not known.
+/// Writes a field, or nothing for `None`.
 fn put<M: SerializeMap>(map: &mut M, name: &str, value: Option<impl Serialize>) -> Result<(), M::Error> {
     value.map_or(Ok(()), |value| map.serialize_entry(name, &value))
 }
@@ -51,7 +52,7 @@ fn put<M: SerializeMap>(map: &mut M, name: &str, value: Option<impl Serialize>) 
 struct FrameJson<'a>(&'a Profile, &'a Frame);
 struct EventJson<'a>(&'a Profile, &'a Series);
 struct RowJson<'a>(&'a Profile, &'a Row, i64);
-/// Facts about the profile as a whole.
+/// Facts about the whole recording.
 struct AboutJson<'a>(&'a About);
 
 impl Serialize for FrameJson<'_> {
@@ -139,7 +140,7 @@ impl Serialize for AboutJson<'_> {
     }
 }
 
-/// Fields, those left out that are not known.
+/// An object whose `None` fields are left out.
 struct KnownFields<const N: usize>([(&'static str, Option<Value>); N]);
 
 impl<const N: usize> Serialize for KnownFields<N> {

@@ -1,10 +1,10 @@
-//! pprof's gzipped protocol buffer (`go tool pprof`, Grafana, Parca, speedscope read it): all events as value types of one
-//! profile, threads as labels.
+//! pprof's gzipped protocol buffer, which `go tool pprof`, Grafana, Parca and speedscope read. All events are value
+//! types of one profile; threads are labels.
 //!
-//! Samples of one thread and stack are one sample: the format has no times. Its viewers show what weighs most of the
-//! first mapping, so that is the program's own file.
+//! Samples with the same thread and stack are merged, since the format has no times. Viewers take the first mapping for
+//! the profiled program, so the program's own file comes first.
 //!
-//! Field numbers are those of <https://github.com/google/pprof/blob/main/proto/profile.proto>.
+//! The messages: <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
 mod dropped;
 mod messages;
@@ -35,7 +35,7 @@ use prost::encoding::message::encode as encode_tagged;
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
-/// Writes all events.
+/// Writes all events of a profile.
 pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let PprofDraft { mut file, sums, labels } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
@@ -62,30 +62,32 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// The number of [`PprofProfile::sample`].
+/// The field number of [`PprofProfile::sample`].
 const SAMPLE: u32 = 2;
 
-/// So much is packed at once.
+/// How many bytes are compressed at a time.
 const PIECE: usize = 1 << 20;
 
-/// A sample has a value for each type, most of them 0: so many may all samples together have.
+/// Upper limit for the number of values in all samples together. Each sample has a value for every type, most of them
+/// 0.
 const MOST_VALUES: usize = 1 << 28;
 
-/// Profilers count a few dozen things.
+/// Profiles with at most this many value types are written without checking [`MOST_VALUES`]. Profilers have a few
+/// dozen.
 const MANY_TYPES: usize = 256;
 
-/// A file, whose samples are not spelled out yet: each has the list of all its frames, which may be far more than all
-/// else together.
+/// A profile whose samples are not encoded yet. Each encoded sample lists all its frames, so together the samples can
+/// be far larger than everything else.
 struct PprofDraft {
     file: PprofProfile,
     sums: Vec<SampleSum>,
-    /// By event and thread.
+    /// The labels of samples, by event and thread.
     labels: FxHashMap<(usize, TrackId), Vec<LabelMessage>>,
 }
 
-/// A sample.
+/// A sample to be written: the sums for one thread and stack.
 struct SampleSum {
-    /// The event and thread whose labels it has.
+    /// The event and thread, which determine the labels.
     owner: (usize, TrackId),
     stack: Option<StackId>,
     values: Vec<i64>,
@@ -115,12 +117,12 @@ fn build(profile: &Profile) -> PprofDraft {
     draft
 }
 
-/// The values of samples for events that aren't a pprof profile's: each event has two, or one if its weight is a number
-/// of samples.
+/// Adds value types to a file whose profile wasn't read from pprof. Each event gets a sample count and a weight, or
+/// only the weight if that is a sample count itself.
 fn own_places(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValuePlaces> {
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
-    // An event may be called so itself.
+    // An event may itself be called "samples".
     let is_taken = profile.series.iter().any(|series| series.name == "samples");
     let mut places = Vec::new();
     for series in &profile.series {
@@ -136,7 +138,7 @@ fn own_places(profile: &Profile, strings: &mut StringTable, file: &mut PprofProf
     places
 }
 
-/// The values of samples as the pprof profile that was read has them, those of events that were left out excepted.
+/// Adds the value types of the pprof profile that was read, except those of events that were filtered out.
 fn stated_places(
     profile: &Profile,
     stated: &ValueTypes,
@@ -161,13 +163,13 @@ fn stated_places(
     places
 }
 
-/// The places of an event's values in a sample.
+/// Where an event's values are in a sample.
 #[derive(Clone, Copy)]
 struct ValuePlaces {
-    /// The number of samples, if there is one by itself.
+    /// The index of the sample count, if it is separate from the weight.
     counts: Option<usize>,
     weights: usize,
-    /// The number of the event's units that one of the file's is.
+    /// The number of the event's units in one unit of the file, such as 1000 nanoseconds in a microsecond.
     scale: u64,
 }
 
@@ -175,7 +177,8 @@ fn value_type(series: &Series, strings: &mut StringTable) -> ValueType {
     ValueType { r#type: strings.id(&series.name), unit: strings.id(series.unit.word()) }
 }
 
-/// When, how long, how often, and what the profile that was read asks its viewers for.
+/// Fills in time, duration, period and comments. If a pprof profile was read, also keeps what that says to viewers,
+/// such as the default sample type.
 fn head(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut StringTable, file: &mut PprofProfile) {
     let about = &profile.about;
     let sampled = about.sampled.or_else(|| extent(profile.series.iter().flat_map(|series| &series.rows)));
@@ -193,7 +196,7 @@ fn head(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut StringTabl
     } else if let Some(series) = profile.series.first() {
         let counted = value_type(series, strings);
         (file.period_type, file.period) = (Some(counted), clamp(series.period()));
-        // Without it, viewers begin with the last one: of several events, the least.
+        // Without a default, viewers start with the last type, which is the least important event.
         file.default_sample_type = counted.r#type;
     }
     file.comment.extend(command_line(&about.command).map(|command| strings.id(&command)));
@@ -208,8 +211,8 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
 }
 
 impl PprofDraft {
-    /// Adds the samples of all events. Those of one thread and stack are one sample if they are `joined`; else each event
-    /// has its own, with its name as a label.
+    /// Adds the samples of all events. If `joined`, an event's values go into the same sample as other events' values
+    /// for the same thread and stack. Otherwise each event has its own samples, with its name as a label.
     fn add_samples(&mut self, profile: &Profile, places: &[ValuePlaces], joined: bool, strings: &mut StringTable) {
         let mut numbers: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
         for (at, (series, places)) in profile.series.iter().zip(places).enumerate() {
@@ -238,7 +241,7 @@ impl PprofDraft {
     }
 }
 
-/// The process of a sample.
+/// The labels for process, thread and CPU, and for the event if it is given.
 fn label(track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<LabelMessage> {
     let numbers = [
         ("pid", track.pid.map(|pid| i64::from(pid.0))),
@@ -256,13 +259,13 @@ fn label(track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<L
     labels
 }
 
-/// Ids must not be 0.
+/// pprof reserves ID 0, so IDs are one higher than frame numbers.
 fn location_id(frame: FrameId) -> u64 {
     u64::from(frame.0) + 1
 }
 
-/// One location for each frame, one entry for each function. Where only the files of lines are known, there is one for
-/// each of these: the format has a file for functions only.
+/// Adds one location per frame, and one function per name, module, file and start. In pprof only functions have a file,
+/// so if a function's file is unknown, each source file that its frames mention makes a function of its own.
 fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
     let mut found = Vec::new();
     let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
@@ -298,7 +301,7 @@ fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMappin
         file_offset: range.map_or(0, |range| range.file_offset),
         filename: strings.id_of(piece.name),
         build_id: piece.build.as_deref().map_or(0, |id| strings.id_of(id)),
-        // With this flag, readers do not look for the binaries.
+        // These flags tell readers not to look for the binaries.
         has_functions: true,
         has_filenames: true,
         has_line_numbers: true,

@@ -1,5 +1,5 @@
-//! The text of macOS's `sample`: a tree of calls for each thread, each function with its samples and those of what it
-//! called.
+//! The text output of macOS's `sample`: a call tree for each thread. Each function has the number of samples in it and
+//! its callees.
 //!
 //! ```text
 //! Analysis of sampling node (pid 77) every 1 millisecond
@@ -11,7 +11,7 @@
 //! Total number in stack (recursive counted multiple, when >=5):
 //! ```
 //!
-//! Two characters are one level. Threads that wait count like others.
+//! Each level is indented by two characters. Waiting threads count like running ones.
 
 use crate::analysis::indented_tree::{IndentedTree, OwnWeights};
 use crate::bytes::digits::number;
@@ -24,14 +24,14 @@ use crate::model::{Pid, Tid};
 const BEGIN: &[u8] = b"Call graph:";
 const END: &[u8] = b"Total number in stack";
 
-/// True if it is such a text: it shows what it is, then comes the tree.
+/// Whether an input is such a text: it starts with the program's headline and contains a tree.
 pub fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n');
     let analysis = head.starts_with(b"Analysis of sampling ") || head.starts_with(b"Sampling process ");
     analysis && lines.any(|line| line.starts_with(BEGIN))
 }
 
-/// Reads all threads.
+/// Reads the call trees of all threads. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("samples", Unit::Samples);
@@ -68,7 +68,8 @@ struct SampleTreeReader {
 }
 
 impl SampleTreeReader {
-    /// A thread is not a function: what its functions leave of its samples has an empty stack.
+    /// Adds a line of the tree; false if its depth is wrong. A thread isn't a function, so its samples outside of all
+    /// functions get an empty stack.
     fn line(&mut self, line: &SampleLine<'_>, track: TrackId) -> bool {
         let stack = match line.depth.checked_sub(1) {
             None => None,
@@ -83,7 +84,7 @@ impl SampleTreeReader {
     }
 }
 
-/// `Analysis of sampling NAME (pid N) every …`
+/// The process from the headline `Analysis of sampling NAME (pid N) every …`.
 fn process(line: &[u8]) -> Track {
     let text = String::from_utf8_lossy(line);
     let name = text.strip_prefix("Analysis of sampling ").and_then(|rest| rest.split_once(" (pid "));
@@ -92,7 +93,7 @@ fn process(line: &[u8]) -> Track {
     Track { comm: name.as_bytes().to_vec(), pid, ..Track::default() }
 }
 
-/// `Thread_9012`, `Thread_9012: its name`, `Thread_9012   DispatchQueue_1: …`
+/// The thread from `Thread_9012`, `Thread_9012: its name` or `Thread_9012   DispatchQueue_1: …`.
 fn thread(process: &Track, name: &[u8]) -> Track {
     let text = String::from_utf8_lossy(name);
     let Some(rest) = text.strip_prefix("Thread_") else { return process.clone() };

@@ -1,4 +1,4 @@
-//! Walks the table of formats: what holds for every one of them.
+//! Tests that every format in the table must pass.
 
 use crate::analysis::timeline::{
     OtherEvent, SliceKind, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter, Timeline,
@@ -56,7 +56,7 @@ fn every_format_that_is_written_has_files_of_its_own() {
     assert_eq!(["svg", ".svg", "a.gz", "a", "json", "a.svg.bak"].map(told), [None; 6]);
 }
 
-/// The small inputs of all cases, unpacked as they are.
+/// The small inputs of all test fixtures, decompressed.
 fn inputs() -> Vec<(String, Vec<u8>)> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut found = Vec::new();
@@ -72,7 +72,7 @@ fn inputs() -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Reads whatever it is, as far as it can be read without files; a damaged input may be an error, never a panic.
+/// Reads an input in any format, except for formats that need other files. Damage may cause an error but never a panic.
 fn read(bytes: &[u8]) {
     let (options, warnings) = (ReadOptions::default(), &mut Warnings::new());
     let _ = match detect(bytes).map(|format| format.read) {
@@ -87,7 +87,7 @@ fn read(bytes: &[u8]) {
     };
 }
 
-/// In every way.
+/// Reads an input of spans in all possible ways.
 fn read_spans(of: &Spans, bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<()> {
     let input = || SpanInput::whole(bytes);
     let _ = (of.stacks)(input(), options, warnings);
@@ -97,7 +97,7 @@ fn read_spans(of: &Spans, bytes: &[u8], options: &ReadOptions, warnings: &mut Wa
     (of.timeline)(input(), options, warnings).map(|_| ())
 }
 
-/// Writes every span of the sinks' files.
+/// A sink that writes every span it is given.
 #[derive(Debug)]
 struct PassAll<'w>(Box<dyn SpanWriter + 'w>);
 
@@ -119,7 +119,7 @@ impl SpanSink for PassAll<'_> {
     }
 }
 
-/// All spans of an input in another format.
+/// Converts all spans of an input to another format.
 fn written(of: &Spans, bytes: &[u8], warnings: &mut Warnings, start: StartSpansFn) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut sink = PassAll(start(&mut out)?);
@@ -129,7 +129,7 @@ fn written(of: &Spans, bytes: &[u8], warnings: &mut Warnings, start: StartSpansF
     Ok(out)
 }
 
-/// The first format that spans can be written in.
+/// The writer of the first format that spans can be written in.
 fn span_writer() -> StartSpansFn {
     FORMATS.iter().find_map(|format| format.write?.spans).unwrap()
 }
@@ -140,7 +140,7 @@ fn cut_and_changed_inputs_do_no_harm() {
     assert!(!inputs.is_empty());
     for (name, bytes) in inputs {
         let detected = detect(&bytes).unwrap_or_else(|| panic!("{name} is of no known format"));
-        // Some 500 places of each, spread evenly: all of them would take minutes.
+        // Damage every input at about 500 evenly spread positions. All positions would take minutes.
         let step = (bytes.len() / 500).max(1);
         for at in (0..bytes.len()).step_by(step) {
             read(&bytes[..at]);
@@ -152,7 +152,7 @@ fn cut_and_changed_inputs_do_no_harm() {
     }
 }
 
-/// As many frames as fit in no machine's stack, if a reader went down them by calling itself.
+/// More nested frames than the call stack could hold if a reader were recursive.
 const DEEP: usize = 100_000;
 
 #[test]
@@ -204,7 +204,7 @@ fn deep_stacks_are_read_without_going_down_them() {
     }
 }
 
-/// The spans that took time: name, begin and duration, sorted.
+/// The spans that have a duration: their names, starts and durations, sorted.
 fn spans_of(timeline: &Timeline) -> Vec<(String, i64, i64)> {
     let spans = timeline.slices.iter().filter(|slice| slice.kind != SliceKind::Instant);
     let named = spans.map(|slice| {

@@ -1,9 +1,9 @@
-//! The call tree of Visual Studio's instrumenting profiler as CSV: a function with its level, how often it was called
-//! and how long a call took without what it called, in milliseconds.
+//! The call tree of Visual Studio's instrumentation profiler as CSV: for each function its level, its number of calls,
+//! and the average time of a call without its callees, in milliseconds.
 //!
-//! A function's time is its share as the file states it, of the whole: calls × average is not the time, because averages
-//! are rounded, to nothing for short functions. How long the whole took follows from the call whose average is known
-//! best. The calls are a function's count.
+//! Weights are computed from the shares in the file. The product of calls and average would be wrong, because averages
+//! are rounded, for short functions even to zero. The total time is derived from the function whose average is the most
+//! precise. A function's calls become its sample count.
 
 use crate::analysis::indented_tree::IndentedTree;
 use crate::bytes::csv_line::fields;
@@ -21,19 +21,19 @@ const TIME: &str = "Avg Elapsed Inclusive Time";
 const OWN: &str = "Avg Elapsed Exclusive Time";
 const MODULE: &str = "Module Name";
 
-/// True if the first line has the names of such a table.
+/// Whether the first line has the column names of such a table.
 pub fn sniff(head: &[u8]) -> bool {
     VsprofColumns::of(header(head).0).is_some()
 }
 
-/// The first line, and what is behind it.
+/// Splits the input after the first line.
 fn header(bytes: &[u8]) -> (&[u8], &[u8]) {
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let end = memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
     (text[..end].trim_ascii(), &text[end..])
 }
 
-/// Reads the tree.
+/// Reads the call tree. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let (first, rest) = header(bytes);
     let columns = VsprofColumns::of(first).ok_or_else(|| Error::new("has no line of names"))?;
@@ -43,7 +43,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         None if columns.shares.is_some() => profile.series_named("share", Unit::Named("ppm".to_owned())),
         _ => profile.series_named("time", Unit::Nanos),
     };
-    // Parts per million of what took unknown time count like nanoseconds of a millisecond.
+    // Without a total, weights are in parts per million. That is what nanoseconds of a 1 ms total are.
     let whole = whole.or(columns.shares.map(|_| 1.0));
     profile.series[series].counting = Counting::Exact;
     let track = profile.track(Track::default());
@@ -70,32 +70,32 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// The places of the columns.
+/// The indices of the columns.
 struct VsprofColumns {
     level: usize,
     name: usize,
     calls: usize,
-    /// Shares with and without what a function called, if the file has them.
+    /// The inclusive and exclusive shares, if the file has them.
     shares: Option<(usize, usize)>,
-    /// The average with what a function called, if the file has it.
+    /// The average inclusive time, if the file has it.
     time: Option<usize>,
     own: usize,
     module: usize,
 }
 
-/// A function.
+/// A function in the tree.
 struct VsprofLine {
     level: usize,
     calls: u64,
-    /// Its own share, in per cent.
+    /// Share of the time without callees, in percent.
     share: Option<f64>,
-    /// Its own time by the rounded average, in milliseconds.
+    /// Time without callees in milliseconds, computed from the rounded average.
     millis: f64,
     function: Vec<u8>,
     module: Vec<u8>,
 }
 
-/// A number as it is written, which is known to half of its last digit.
+/// A rounded number and its maximum error, half a unit in the last digit.
 struct Rounded {
     value: f64,
     error: f64,
@@ -124,8 +124,8 @@ impl VsprofColumns {
         })
     }
 
-    /// How many milliseconds the whole took: calls × average is a known share of it. The line whose numbers are rounded
-    /// least says so. `None` if none does.
+    /// The total time in milliseconds, computed from the line with the smallest rounding error: there, calls × average
+    /// is a known share of the total. `None` if no line allows that.
     fn whole(&self, text: &[u8]) -> Option<f64> {
         let (inclusive, exclusive) = self.shares?;
         let mut best: Option<(f64, f64)> = None;
@@ -168,10 +168,10 @@ impl VsprofColumns {
 }
 
 impl VsprofLine {
-    /// Its own time, if the whole took so many milliseconds.
+    /// The time without callees in nanoseconds; `whole` is the total in milliseconds.
     fn nanos(&self, whole: Option<f64>) -> u64 {
         let millis = match (self.share, whole) {
-            // Less than the last digit of a share, which the average may know.
+            // The share is less than half its last digit. The average may be more precise.
             (Some(0.0), Some(whole)) => self.millis.min(whole * 0.005 / 100.0),
             (Some(share), Some(whole)) => whole * share / 100.0,
             _ => self.millis,
@@ -180,12 +180,12 @@ impl VsprofLine {
     }
 }
 
-/// `2,893,824`
+/// Parses an integer such as `2,893,824`.
 fn whole(field: &[u8]) -> Option<u64> {
     digits(field).parse().ok()
 }
 
-/// A number without what parts its thousands.
+/// Removes thousands separators from a number.
 fn digits(field: &[u8]) -> String {
     field.iter().filter(|byte| byte.is_ascii_digit() || **byte == b'.').map(|&byte| char::from(byte)).collect()
 }

@@ -1,5 +1,5 @@
-//! VTune's top-down tree as CSV (`vtune -report top-down -format csv -csv-delimiter comma`): a function is indented by
-//! its depth and has the seconds of its own.
+//! VTune's top-down tree as CSV (`vtune -report top-down -format csv -csv-delimiter comma`). Functions are indented by
+//! their depth; each has its self time in seconds.
 
 use crate::analysis::indented_tree::IndentedTree;
 use crate::bytes::csv_line::fields;
@@ -12,13 +12,13 @@ const FIRST: &[u8] = b"Function Stack,";
 const TIME: &str = "CPU Time:Self";
 const MODULE: &str = "Module";
 
-/// True if it has the line of such a report's names; VTune's own words may precede it.
+/// Whether an input has the header line of such a report. VTune's messages may precede it.
 pub fn sniff(head: &[u8]) -> bool {
     let is_header = |line: &[u8]| line.starts_with(FIRST) && memchr::memmem::find(line, TIME.as_bytes()).is_some();
     memchr::memmem::find(head, FIRST).is_some() && head.split(|&byte| byte == b'\n').any(is_header)
 }
 
-/// Reads the tree.
+/// Reads the call tree. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
@@ -49,13 +49,13 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// The places of the columns.
+/// The indices of the columns.
 struct VtuneColumns {
     time: usize,
     module: Option<usize>,
 }
 
-/// A function.
+/// A function in the tree.
 struct VtuneLine {
     depth: usize,
     seconds: f64,

@@ -1,5 +1,5 @@
-//! Numbers of Linux's binary interface that more than one room needs: processors (`e_machine`,
-//! include/uapi/linux/elf-em.h) and what memory is mapped for (include/uapi/asm-generic/mman-common.h).
+//! Constants of Linux's ABI that several rooms need: ELF machines (`e_machine`, include/uapi/linux/elf-em.h), and
+//! memory protection and mapping flags (include/uapi/asm-generic/mman-common.h).
 
 /// 32-bit x86
 pub const EM_386: u16 = 3;
@@ -24,8 +24,8 @@ pub const EM_RISCV: u16 = 243;
 /// LoongArch
 pub const EM_LOONGARCH: u16 = 258;
 
-/// The machine that this program is built for. A perf map does not state for which it is: most likely for one like
-/// this.
+/// The `e_machine` of the machine that jitgraft was built for. A perf map doesn't say which machine its code is for;
+/// most likely it is this one.
 pub const HOST_MACHINE: u16 = if cfg!(target_arch = "aarch64") {
     EM_AARCH64
 } else if cfg!(target_arch = "x86") {
@@ -44,7 +44,7 @@ pub const HOST_MACHINE: u16 = if cfg!(target_arch = "aarch64") {
     EM_X86_64
 };
 
-/// The name of a machine, by its `e_machine`.
+/// The common name of a machine, given its `e_machine`.
 pub fn machine_name(machine: u16) -> String {
     let name = match machine {
         EM_386 => "i386",
@@ -63,11 +63,11 @@ pub fn machine_name(machine: u16) -> String {
     name.to_owned()
 }
 
-/// Memory may be read.
+/// Memory protection: readable.
 pub(crate) const PROT_READ: u32 = 1;
-/// Memory may be executed.
+/// Memory protection: executable.
 pub const PROT_EXEC: u32 = 4;
-/// Writes to the memory do not go to the file.
+/// Mapping flag: writes to the memory don't reach the file.
 pub const MAP_PRIVATE: u32 = 2;
-/// The usual protection of mapped code of files.
+/// The protection that mappings of code from files usually have.
 pub const PROT_READ_EXEC: u32 = PROT_READ | PROT_EXEC;

@@ -1,7 +1,7 @@
-//! The facts about a profile as a whole: who was recorded, where, when and how, and what was mapped meanwhile.
+//! Facts about a profile as a whole: what was recorded, on which machine, when and how, and which modules were mapped.
 //!
-//! Readers fill the fields that their format has; writers put it where theirs has room. Nothing in it decides what a
-//! stack is called or weighs.
+//! Readers fill in the fields that their format provides; writers output those that their format has room for. Nothing
+//! here affects the names or weights of stacks.
 
 use super::frame_counts::FrameCounts;
 use super::perf_command::{PerfCommand, simpleperf_program};
@@ -12,82 +12,83 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The facts that a profile states about itself.
+/// What is known about a profile as a whole. Fields that the input doesn't provide are empty or `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
-    /// The command line, word by word: the recorder's with the program's behind it, or the program's alone.
+    /// The command line, word by word: either the recorder's (including the recorded program's) or only the program's.
     pub command: Vec<Vec<u8>>,
-    /// The machine's name.
+    /// The host name of the recorded machine.
     pub host: Option<Vec<u8>>,
-    /// Its processor, as `uname -m` states it.
+    /// The machine's architecture, as `uname -m` prints it.
     pub arch: Option<Vec<u8>>,
-    /// Its kernel, as `uname -r` states it.
+    /// The machine's kernel release, as `uname -r` prints it.
     pub os_release: Option<Vec<u8>>,
-    /// The number of processors that it had at work.
+    /// The number of CPUs that were online.
     pub cpus: Option<u32>,
-    /// The time of the wall clock at time 0 of the profile's own clock: nanoseconds since 1970, to be added to times.
+    /// Wall-clock time (nanoseconds since 1970) at time 0 of the profile's clock; add it to a sample's time to get a
+    /// date.
     pub epoch: Option<i128>,
-    /// The time of samples, the profile's own clock: for those that count.
+    /// The times of the first and last sample, on the profile's clock. Samples that were filtered out don't count.
     pub sampled: Option<TimeExtent>,
-    /// Samples that the recorder states were lost.
+    /// How many samples were lost, according to the recorder.
     pub lost: u64,
-    /// Those of each machine, if the profile is of several and states it.
+    /// Lost samples per host, for profiles of several machines that record it.
     pub lost_on: BTreeMap<Box<str>, u64>,
-    /// Frames of the samples that count; none if nobody counted them.
+    /// How many frames have names, over all samples that weren't filtered out; all zero if nobody counted them.
     pub frames: FrameCounts,
-    /// The files of the frames, by the name that frames have as their module.
+    /// The modules of the frames, by the name that [`Frame::module`](super::stacks::Frame::module) has.
     pub modules: BTreeMap<Vec<u8>, Module>,
-    /// The processes.
+    /// All known processes.
     pub processes: BTreeMap<Pid, ProcessLife>,
-    /// The note for a reader of the stacks: that they are an estimate.
+    /// Remarks to show along with the stacks, such as that they are an estimate.
     pub notes: Vec<String>,
-    /// The other events, in the order of time.
+    /// Events other than samples (renames, forks, exits, losses), by time.
     pub moments: Vec<Moment>,
-    /// What a pprof profile states about its values, for the profile that is written.
+    /// The value types of the pprof profile that was read, so that they can be written again.
     pub values: Option<ValueTypes>,
 }
 
-/// The values that each sample of a pprof profile has, and what the profile asks its viewers for.
+/// The value types of a pprof profile, and its hints for viewers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValueTypes {
-    /// In the order of the file.
+    /// One per value of a sample, in the order of the file.
     pub types: Vec<SampleValue>,
-    /// The name of the type that is shown first; empty: none is stated.
+    /// The name of the type to show first; empty if the file has no preference.
     pub default_type: String,
-    /// Name and unit of what was counted between two samples.
+    /// Type and unit of the event between samples, for example `cpu` and `nanoseconds`.
     pub period_type: Option<(String, String)>,
-    /// How much of it.
+    /// The sampling period, in the unit of `period_type`.
     pub period: i64,
-    /// Regular expression: functions whose whole name matches are left out, with all that they called.
+    /// Regular expression: functions whose whole name matches are dropped, along with everything they called.
     pub drop_frames: String,
-    /// Regular expression: functions whose whole name matches stay nevertheless.
+    /// Regular expression: functions whose whole name matches are kept even if `drop_frames` matches.
     pub keep_frames: String,
 }
 
-/// One of the values.
+/// One value type of a pprof profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleValue {
-    /// Its name.
+    /// The type's name, such as `cpu` or `alloc_space`.
     pub name: String,
-    /// Its unit, as the file spells it.
+    /// The unit as the file spells it.
     pub unit: String,
-    /// The name of the event whose weights or numbers of samples it has; `None` if it belongs to no event.
+    /// The event whose weights or sample counts this value contains; `None` if it belongs to no event.
     pub event: Option<String>,
-    /// True if it has the numbers of samples.
+    /// True if the value is a sample count, false if it is a weight.
     pub is_count: bool,
-    /// The number of the event's units that one of the file's is.
+    /// How many of the event's units make one unit of the file, for example 1,000 if the file counts microseconds.
     pub scale: u64,
 }
 
 impl ValueTypes {
-    /// True if they are the values of all these events, of which there are some.
+    /// True if every named event is among the weights, and there is at least one weight.
     pub fn are_of<'e>(&self, mut names: impl Iterator<Item = &'e str>) -> bool {
         let weighed = self.types.iter().filter(|value| !value.is_count);
         let events: FxHashSet<&str> = weighed.filter_map(|value| value.event.as_deref()).collect();
         !events.is_empty() && names.all(|name| events.contains(name))
     }
 
-    /// Takes over what a profile read after this one states: the longest period.
+    /// Merges the value types of a profile that was read after this one: the longer period wins.
     fn merge(&mut self, other: &Self) {
         if self.period_type == other.period_type {
             self.period = self.period.max(other.period);
@@ -95,7 +96,7 @@ impl ValueTypes {
     }
 }
 
-/// From the first to the last of something.
+/// A span of time, including both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeExtent {
     /// The first time.
@@ -104,25 +105,25 @@ pub struct TimeExtent {
     pub last: Nanos,
 }
 
-/// A fact that several state, and may state differently: the value of all that state one.
+/// A fact that several sources may state, possibly differently.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Agreed<T> {
-    /// Nobody stated it.
+    /// No source stated it.
     #[default]
     Unstated,
-    /// All stated this.
+    /// All sources that stated it agree on this value.
     Same(T),
-    /// Two stated different values.
+    /// Sources disagree.
     Several,
 }
 
 impl<T: PartialEq> Agreed<T> {
-    /// Takes what one more states; `None` if nothing.
+    /// Adds a source's value; `None` if it states nothing.
     pub fn add(&mut self, stated: Option<T>) {
         self.merge(stated.map_or(Self::Unstated, Self::Same));
     }
 
-    /// Takes what others agreed on.
+    /// Combines two results.
     pub fn merge(&mut self, other: Self) {
         match (&*self, &other) {
             (Self::Same(one), Self::Same(another)) if one != another => *self = Self::Several,
@@ -131,7 +132,7 @@ impl<T: PartialEq> Agreed<T> {
         }
     }
 
-    /// The value, if all agree.
+    /// The value that all sources agree on; `None` if there is none or they disagree.
     pub fn into_option(self) -> Option<T> {
         match self {
             Self::Same(value) => Some(value),
@@ -140,48 +141,49 @@ impl<T: PartialEq> Agreed<T> {
     }
 }
 
-/// A file, or what stands for one, whose code was mapped.
+/// A mapped file, or something else that contains code, such as the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Module {
-    /// The build ID of the file.
+    /// The file's build ID.
     pub build_id: Agreed<BuildId>,
-    /// The same by OpenTelemetry's hash of both ends of the file
-    /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image::htl_hash)), if the file was here.
+    /// OpenTelemetry's hash of the beginning and end of the file
+    /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image::htl_hash)); unstated if the file wasn't available.
     pub htl_hash: Agreed<[u8; 16]>,
-    /// True if it is the kernel or a part of it.
+    /// True for the kernel and its modules.
     pub is_kernel: bool,
-    /// The mappings of its code, in the order of the profile.
+    /// Mappings of the module's code, in the order of the profile.
     pub mapped: Vec<MappedRange>,
 }
 
-/// The mapping of a module's code in a process.
+/// One mapping of a module's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedRange {
     /// The process; -1 for the kernel.
     pub pid: Pid,
-    /// Since when; 0 if it was there before.
+    /// When it was mapped; 0 if before the recording began.
     pub time: Nanos,
     /// First address.
     pub addr: Addr,
     /// Length in bytes.
     pub len: u64,
-    /// Offset in the file of the first byte.
+    /// File offset of the mapping's first byte.
     pub file_offset: u64,
 }
 
-/// A process from its start to its end.
+/// A process's parent, start and end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessLife {
-    /// The parent, if the fork was seen.
+    /// The parent, if the recording contains the fork.
     pub parent: Option<Pid>,
-    /// When it was forked, if that was seen.
+    /// When it was forked, if the recording contains the fork.
     pub started: Option<Nanos>,
-    /// When it ended, if that was seen.
+    /// When it exited, if the recording contains the exit.
     pub ended: Option<Nanos>,
 }
 
 impl Module {
-    /// Adds a mapping, of a profile that does not show whose it is.
+    /// Adds a mapping from a profile that doesn't say which process it belongs to. Also decides whether the module
+    /// (called `name`) is the kernel's.
     pub fn map(&mut self, name: &[u8], memory: Range<u64>, file_offset: u64) {
         self.is_kernel = Backing::of(name).is_kernel_object();
         let len = memory.end.saturating_sub(memory.start);
@@ -193,30 +195,30 @@ impl Module {
 }
 
 impl TimeExtent {
-    /// That of one time.
+    /// The extent of a single moment.
     pub fn at(time: Nanos) -> Self {
         Self { first: time, last: time }
     }
 
-    /// That of both.
+    /// The smallest extent that covers both.
     pub fn with(self, other: Self) -> Self {
         Self { first: self.first.min(other.first), last: self.last.max(other.last) }
     }
 
-    /// From the first to the last, in nanoseconds.
+    /// The duration in nanoseconds.
     pub fn duration(self) -> u64 {
         self.last.0.saturating_sub(self.first.0)
     }
 }
 
-/// The extent of both.
+/// The extent that covers both; `None` if there are none.
 pub fn joined(one: Option<TimeExtent>, other: Option<TimeExtent>) -> Option<TimeExtent> {
     one.into_iter().chain(other).reduce(TimeExtent::with)
 }
 
 impl About {
-    /// The program that was recorded, with its arguments: the command line without the recorder's own words. Empty if
-    /// it is not known, or only said how long others were recorded (`perf record -a sleep 5`).
+    /// The recorded program with its arguments: the command line without the recorder's own words. Empty if unknown, or
+    /// if the program only determined how long others were recorded (`perf record -a sleep 5`).
     pub fn program(&self) -> &[Vec<u8>] {
         if let Some(program) = simpleperf_program(&self.command) {
             return program;
@@ -228,8 +230,8 @@ impl About {
         }
     }
 
-    /// The file of the program that was recorded, among the modules: the one that is called like it; else the first that
-    /// the first of the processes mapped that are known to have mapped anything.
+    /// The module of the recorded program: the one with the program's file name, or else the first one mapped by the
+    /// process with the lowest ID.
     pub fn program_module(&self) -> Option<&[u8]> {
         let base = |path: &[u8]| base_name(path).to_vec();
         let programs = || self.modules.iter().filter(|(_, module)| !module.is_kernel);
@@ -238,17 +240,17 @@ impl About {
         named.map(|(path, _)| &**path).or_else(|| self.first_mapped(|_, _| true))
     }
 
-    /// A process and those that it was forked from, as far as that is known.
+    /// A process, its parent, grandparent and so on, as far as known.
     pub fn lineage(&self, pid: Pid) -> impl Iterator<Item = Pid> {
         let parent = |pid: &Pid| self.processes.get(pid)?.parent.filter(|parent| parent != pid);
-        // A damaged recording may have them in a circle.
+        // Damaged recordings may contain cycles.
         std::iter::successors(Some(pid), parent).take(self.processes.len().max(1))
     }
 
-    /// The file of the program that a process runs: one that it mapped, or else one that it was forked from, the one
-    /// that its thread is called after, or the first.
+    /// The module of the program that a process runs: the one that its first thread is named after (`comm`), or else
+    /// the first one mapped. If the process itself mapped nothing, its ancestors are searched.
     pub fn executable(&self, pid: Pid, comm: &[u8]) -> Option<&[u8]> {
-        /// The kernel cuts the names of threads there (`TASK_COMM_LEN`).
+        /// The kernel truncates thread names to this many bytes (`TASK_COMM_LEN`).
         const CUT: usize = 15;
         let is_called = |path: &[u8]| {
             let base = base_name(path);
@@ -261,7 +263,7 @@ impl About {
         self.lineage(pid).find_map(of)
     }
 
-    /// The program or library of which the first such range was mapped.
+    /// The module (not the kernel) with the earliest mapping that `counts` accepts.
     fn first_mapped(&self, counts: impl Fn(&[u8], &MappedRange) -> bool) -> Option<&[u8]> {
         let programs = self.modules.iter().filter(|(_, module)| !module.is_kernel);
         let first = |(path, module): (&'_ Vec<u8>, &'_ Module)| {
@@ -272,7 +274,7 @@ impl About {
         mapped.min().map(|(_, path)| path)
     }
 
-    /// Adds samples that were lost, on this machine if it is known.
+    /// Adds lost samples, also to the host's own count if it is known.
     pub fn add_lost(&mut self, lost: u64, host: Option<&str>) {
         add(&mut self.lost, lost);
         if let Some(host) = host {
@@ -280,8 +282,7 @@ impl About {
         }
     }
 
-    /// Takes over what another profile, read after this one, contains: of single facts those that this one does not
-    /// know.
+    /// Merges the facts of a profile that was read after this one. Where only one value fits, this profile's own wins.
     pub fn merge(&mut self, other: &Self) {
         if self.command.is_empty() {
             self.command.clone_from(&other.command);
@@ -320,7 +321,7 @@ fn add(sum: &mut u64, number: u64) {
     *sum = sum.saturating_add(number);
 }
 
-/// Programs map their own file before those that it needs, and below them.
+/// Sort key that finds a process's executable: it is mapped before the libraries that it needs, and below them.
 fn place_in_time(range: &&MappedRange) -> (Pid, Nanos, Addr) {
     (range.pid, range.time, range.addr)
 }

@@ -1,74 +1,74 @@
-//! Forks: what a child did not load or map itself comes from its ancestors, each as of the fork.
+//! Forks: answers which ancestor a process inherited code and mappings from, and as of when.
 //!
 //! ```text
-//! 7 ──┬─────────────────▶ time      asked for 9 as of d, the ancestors are 8 as of c and 7 as of a:
-//!     a 8 ──┬──────────▶            what 7 does after a, and 8 after c, is theirs alone
+//! 7 ──┬─────────────────▶ time      asked about 9 at time d, the ancestors are 8 as of c and 7 as of a:
+//!     a 8 ──┬──────────▶            what 7 does after a, and 8 after c, concerns only themselves
 //!           c 9 ──d──▶
 //! ```
 //!
-//! Numbers of processes are used again. An ancestor that was itself forked later than its child is such a case: the
-//! line of ancestors ends with it.
+//! Process IDs are reused. If an ancestor was itself forked later than its child, its ID was reused, and the line of
+//! ancestors ends there.
 
 use super::process::Processes;
 use super::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Lines that are longer are damage, or an attempt to make every lookup slow: this many processes would have to run
-/// one after the other, none of which execs.
+/// Longer lines of ancestors are cut: they are damage, or an attempt to make every lookup slow. A genuine one would
+/// need this many processes forked one from another without an exec.
 const MAX_GENERATIONS: u32 = 1 << 14;
 
-/// The forks of a recording, for many lookups.
+/// The forks of a recording, prepared for many lookups.
 #[derive(Debug, Clone, Default)]
 pub struct Ancestry {
     forks: FxHashMap<Pid, Fork>,
     endless: Vec<Pid>,
 }
 
-/// The origin of a process.
+/// How a process came to be.
 #[derive(Debug, Clone, Copy)]
 struct Fork {
     parent: Pid,
     at: Nanos,
-    /// When it replaced what it had inherited by a program of its own.
+    /// When the process first called exec after the fork, which discards what it inherited.
     exec: Option<Nanos>,
-    /// The number of processes above it, each forked no later than the next.
+    /// The number of ancestors.
     generation: u32,
-    /// The first of these that still has something of what the process inherited, and the time of the inheritance.
+    /// The nearest ancestor that can answer questions about inherited code or mappings, and as of when.
     asked: Option<(Pid, Nanos)>,
-    /// The same for what it may have had at any time.
+    /// Like `asked`, but also across an ancestor's exec: for questions about any time.
     ever_asked: Option<(Pid, Nanos)>,
 }
 
-/// A process was forked from another one.
+/// A fork: `parent` created `child`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descent {
     /// The new process.
     pub child: Pid,
-    /// The one it was a copy of.
+    /// The process that the child was a copy of.
     pub parent: Pid,
-    /// When.
+    /// The time of the fork.
     pub at: Nanos,
 }
 
 impl Fork {
-    /// True if it was before a moment.
+    /// True if the fork had happened by `time` (`None`: the end of the recording).
     fn is_seen_by(&self, time: Option<Nanos>) -> bool {
         time.is_none_or(|time| self.at <= time)
     }
 
-    /// True if the child still runs what it was forked with.
+    /// True if the child hadn't called exec by `time` (`None`: the end of the recording).
     fn passes_on(&self, time: Option<Nanos>) -> bool {
         self.exec.is_none_or(|exec| time.is_some_and(|time| time < exec))
     }
 }
 
-/// A process, and the time of the question about it.
+/// A process and the time as of which to ask about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
     /// The process.
     pub pid: Pid,
-    /// The moment; `None` is the end of the recording.
+    /// Ask as of this time; `None` means the end of the recording.
     pub time: Option<Nanos>,
 }
 
@@ -77,7 +77,7 @@ fn as_of_fork((pid, at): (Pid, Nanos)) -> (Ancestor, Nanos) {
 }
 
 impl Ancestry {
-    /// The forks of all processes.
+    /// Collects the forks of all processes.
     pub fn new(processes: &Processes) -> Self {
         let forked = processes.by_pid.iter().filter_map(|(&pid, process)| {
             let (parent, at) = process.forked.filter(|(parent, _)| *parent != pid)?;
@@ -94,7 +94,7 @@ impl Ancestry {
         ancestry
     }
 
-    /// The same for questions that only some processes can answer: all lines pass over the others, however many there are.
+    /// Skips processes that `can_answer` rejects: lookups then go straight to the next ancestor that it accepts.
     pub fn among(mut self, can_answer: impl Fn(Pid) -> bool) -> Self {
         for Descent { child, parent, at } in self.descents() {
             if can_answer(parent) {
@@ -109,7 +109,7 @@ impl Ancestry {
         self
     }
 
-    /// All forks in the order of time; with equal times, a process that inherits from another child comes behind it.
+    /// All forks by time. Of forks at the same time, a parent's own fork precedes its child's.
     pub fn descents(&self) -> impl Iterator<Item = Descent> + use<> {
         let descent = |(&child, fork): (&Pid, &Fork)| (fork.at, fork.generation, child, fork.parent);
         let mut descents: Vec<_> = self.forks.iter().map(descent).collect();
@@ -117,26 +117,27 @@ impl Ancestry {
         descents.into_iter().map(|(at, _, child, parent)| Descent { child, parent, at })
     }
 
-    /// When a process was forked, if that was seen and its line of ancestors ends.
+    /// When a process was forked; `None` if the recording doesn't contain the fork or its line of ancestors was
+    /// [cut](Self::endless).
     pub fn forked(&self, pid: Pid) -> Option<Nanos> {
         self.forks.get(&pid).map(|fork| fork.at)
     }
 
-    /// True if a process still runs what it was forked with.
+    /// True if at `time` a process still runs the program that it was forked with.
     pub fn inherits(&self, pid: Pid, time: Option<Nanos>) -> bool {
         self.forks.get(&pid).is_some_and(|fork| fork.is_seen_by(time) && fork.passes_on(time))
     }
 
-    /// The process itself, then those of which it runs code or has mappings at `time`: as far up as each of them still
-    /// ran what it was forked with.
+    /// The process itself, then the ancestors whose code and mappings it still has at `time`. The line ends at an exec.
     pub fn inherited(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| {
             if fork.is_seen_by(time) && fork.passes_on(time) { fork.asked.map(as_of_fork) } else { None }
         })
     }
 
-    /// The same for what was logged with times of its own: a sample that is stamped before the record of its process's
-    /// fork (text in another order, clocks of several processors) runs what the parent had at that moment.
+    /// Like [`inherited`](Self::inherited), for code that was logged with timestamps. A sample may be stamped earlier
+    /// than the record of its process's fork (reordered text, clocks of several CPUs); such a sample runs the parent's
+    /// code of that moment.
     pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| match time {
             _ if !fork.passes_on(time) => None,
@@ -145,8 +146,8 @@ impl Ancestry {
         })
     }
 
-    /// The stretch of time around a moment in which a process's inheritance stays the same: it is that of the fork,
-    /// whenever the question is asked. Before the fork it cannot be determined.
+    /// The time range around `time` in which [`inherited_code`](Self::inherited_code) gives the same ancestors. Only
+    /// the moment itself if it is before the fork, because the answer then depends on the time.
     pub fn settled(&self, pid: Pid, time: Nanos) -> Range<Nanos> {
         let Some(&Fork { at, exec, .. }) = self.forks.get(&pid) else { return Nanos(0)..Nanos(u64::MAX) };
         match exec {
@@ -156,12 +157,13 @@ impl Ancestry {
         }
     }
 
-    /// The process itself, then all that it may have inherited from at any time.
+    /// The process itself, then every process that it may have inherited from at any time.
     pub fn ancestors(&self, pid: Pid) -> impl Iterator<Item = Pid> + '_ {
         self.line(Ancestor { pid, time: None }, |fork, _| fork.ever_asked.map(as_of_fork)).map(|ancestor| ancestor.pid)
     }
 
-    /// `asked` returns the next ancestor and the time as of which it counts, with the time of its child's fork.
+    /// Follows the ancestors of `first`. `asked` returns the next ancestor to visit and the time of the fork that leads
+    /// to it.
     fn line(
         &self,
         first: Ancestor,
@@ -176,19 +178,19 @@ impl Ancestry {
         line.map(|(ancestor, _)| ancestor)
     }
 
-    /// Processes that are their own ancestors, or have more of them than anybody has: they inherit nothing.
+    /// Processes whose line of ancestors is a cycle or longer than `MAX_GENERATIONS`. They inherit nothing.
     pub fn endless(&self) -> &[Pid] {
         &self.endless
     }
 
-    /// Cuts the lines that lead back to where they began, and those that are longer than any.
+    /// Cuts lines of ancestors that form cycles or are too long, and fills in the generations.
     fn end_lines(&mut self, pids: impl Iterator<Item = Pid>) {
-        // The number of ancestors that a process has, of those that others may have for one; not yet true of those in
-        // the line under way.
+        // How many ancestors each process contributes to its children's count; 0 for now for those on the line being
+        // followed.
         let mut depths: FxHashMap<Pid, u32> = FxHashMap::default();
         let mut line = Vec::new();
         for pid in pids {
-            // Children of processes that were not forked themselves, or are known: nearly all.
+            // Most processes have a parent that wasn't itself forked within the recording: nothing to follow.
             if self.forked_parent(pid).is_none() {
                 continue;
             }
@@ -198,7 +200,7 @@ impl Ancestry {
                 line.push(pid);
                 next = self.forked_parent(pid);
             }
-            // The line has come back to itself.
+            // The line has reached a process that is already on it: a cycle.
             next.filter(|known| line.contains(known)).into_iter().for_each(|first| self.cut(first));
             let mut depth = next.map_or(0, |known| depths[&known]);
             for pid in line.drain(..).rev() {
@@ -214,7 +216,7 @@ impl Ancestry {
         }
     }
 
-    /// The parent, if the line goes on from there.
+    /// The parent, if it was itself forked earlier within the recording.
     fn forked_parent(&self, pid: Pid) -> Option<Pid> {
         let fork = self.forks.get(&pid)?;
         self.forks.get(&fork.parent).filter(|above| above.at <= fork.at).map(|_| fork.parent)
@@ -231,7 +233,7 @@ mod tests {
     use super::*;
     use crate::model::process::Process;
 
-    /// Child, parent, and when.
+    /// Each fork is (child, parent, time).
     fn ancestry(forks: &[(i32, i32, u64)]) -> Ancestry {
         let process = |&(pid, parent, at): &(i32, i32, u64)| {
             (Pid(pid), Process { forked: Some((Pid(parent), Nanos(at))), ..Process::default() })
@@ -324,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_number_that_is_used_again_ends_the_line() {
-        // 7 forks 8 and ends; then 8 forks another 7.
+        // 7 forks 8 and exits; then 8 forks another process, which gets the ID 7 again.
         let ancestry = ancestry(&[(8, 7, 10), (7, 8, 20)]);
         assert_eq!(pids(&ancestry, 7, Some(30)), [(7, Some(30)), (8, Some(20)), (7, Some(10))]);
         assert_eq!(pids(&ancestry, 8, Some(30)), [(8, Some(30)), (7, Some(10))]);

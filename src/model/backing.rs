@@ -1,54 +1,54 @@
-//! The backing of a mapping: a file, or one of the many kinds of memory that none backs.
+//! What backs a mapping: a file, or one of the many kinds of memory without a file.
 //!
-//! A recording has a mapping's path for it and nothing else: the kernel writes names of its own where there is no file
-//! (`perf_event_mmap_event` in kernel/events/core.c), and perf adds some. They are distinguished here and nowhere else.
-//! Each question about a mapping is a method. Some differ in one kind only, and on purpose: the methods show why.
+//! A recording tells them apart only by the mapping's path. Where there is no file, the kernel writes a name of its own
+//! (`perf_event_mmap_event` in kernel/events/core.c), and perf adds a few. All knowledge of these names is here: each
+//! question about a mapping is a method of [`Backing`]. Some methods differ in a single kind only; that is intended.
 
-/// The kind of a mapping, by its path.
+/// What backs a mapping, according to its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing<'a> {
     /// The record has no path.
     Unnamed,
-    /// `//anon`: private memory.
+    /// `//anon`: private anonymous memory.
     Anonymous,
-    /// `[anon:NAME]`: private memory that its program has named (`PR_SET_VMA_ANON_NAME`).
+    /// `[anon:NAME]`: private anonymous memory that the program named (`PR_SET_VMA_ANON_NAME`).
     NamedAnonymous,
-    /// `/anon_hugepage`: private memory in huge pages.
+    /// `/anon_hugepage`: private anonymous memory in huge pages.
     HugePages,
     /// `[heap]`
     Heap,
-    /// `[stack]`, in old kernels also `[stack:TID]`.
+    /// `[stack]`; in old kernels also `[stack:TID]`.
     Stack,
-    /// `/dev/zero`: memory that processes share without a name for it.
+    /// `/dev/zero`: unnamed memory shared between processes.
     SharedAnonymous,
-    /// `[anon_shmem:NAME]`: such memory that its program has named.
+    /// `[anon_shmem:NAME]`: shared memory that the program named.
     NamedShared,
-    /// `/memfd:NAME (deleted)`: memory by `memfd_create`. Runtimes map it twice, to write and to run.
+    /// `/memfd:NAME (deleted)`: memory from `memfd_create`. Runtimes map it twice, once writable and once executable.
     Memfd,
-    /// `/SYSV0000002a (deleted)`: memory by `shmget`.
+    /// `/SYSV0000002a (deleted)`: memory from `shmget`.
     SystemV,
-    /// `/dev/shm/NAME (deleted)`, `/dev/ashmem/NAME`: memory by `shm_open`, or Android's. One that still has its name may
-    /// as well be a library that somebody put there.
+    /// `/dev/shm/NAME (deleted)` or `/dev/ashmem/NAME`: memory from `shm_open`, or Android's. A path in `/dev/shm` that
+    /// isn't deleted is a [`File`](Self::File): it may as well be a library that somebody put there.
     PosixShared,
     /// `/tmp/#77 (deleted)`: a file that never had a name (`O_TMPFILE`).
     NamelessFile,
-    /// `anon_inode:[perf_event]` and other things of the kernel's that are mapped.
+    /// `anon_inode:[perf_event]` and other kernel objects that can be mapped.
     AnonInode,
-    /// `[vdso]`, `[vdso32]`, `[vdsox32]`: the kernel's page of functions for programs.
+    /// `[vdso]`, `[vdso32]`, `[vdsox32]`: functions that the kernel maps into every program.
     Vdso,
-    /// `[vsyscall]`: what came before it.
+    /// `[vsyscall]`: the predecessor of the vDSO.
     Vsyscall,
-    /// `//toolong`, `//enomem`: a file whose name the kernel could not give.
+    /// `//toolong`, `//enomem`: a file whose path the kernel could not determine.
     Untold,
-    /// Anything else in brackets: `[kernel.kallsyms]_text`, a module's `[ext4]`, `[uprobes]`.
+    /// Any other name in brackets: `[kernel.kallsyms]_text`, a kernel module such as `[ext4]`, `[uprobes]`.
     Bracketed(&'a [u8]),
     /// A file, with its path.
     File(&'a [u8]),
-    /// A name that is not a path.
+    /// A name that isn't a path.
     Other(&'a [u8]),
 }
 
-/// The start of a path of each kind. The first that fits decides.
+/// Path prefixes and the kinds that they indicate. The first match wins.
 const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
     (b"//anon", Backing::Anonymous),
     (b"//", Backing::Untold),
@@ -63,15 +63,15 @@ const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
     (b"[vdso", Backing::Vdso),
     (b"[vsyscall]", Backing::Vsyscall),
     (b"anon_inode:", Backing::AnonInode),
-    // Android's, up to version 9: `/dev/ashmem/dalvik-jit-code-cache (deleted)`.
+    // Android up to version 9: `/dev/ashmem/dalvik-jit-code-cache (deleted)`.
     (b"/dev/ashmem/", Backing::PosixShared),
 ];
 
-/// What the kernel writes behind the path of a file that has been unlinked.
+/// The kernel appends this to the path of an unlinked file.
 const DELETED: &[u8] = b" (deleted)";
 
 impl<'a> Backing<'a> {
-    /// The kind that this path shows.
+    /// Classifies a mapping by its path.
     pub fn of(path: &'a [u8]) -> Self {
         match path {
             [] => Self::Unnamed,
@@ -86,24 +86,23 @@ impl<'a> Backing<'a> {
         }
     }
 
-    /// True if it is a file, whatever may be in it.
+    /// True for files, whatever they contain.
     pub fn is_file(self) -> bool {
         matches!(self, Self::File(_))
     }
 
-    /// True if it is a file that was unlinked, or replaced by another, when it was mapped or while it was.
+    /// True for a file that was unlinked or replaced, before it was mapped or during the recording.
     pub fn is_deleted(self) -> bool {
         matches!(self, Self::File(path) if path.ends_with(DELETED))
     }
 
-    /// True if a JIT compiler may have written the code in a file that can't be read here: it has no name any more, or
-    /// lies where programs share memory.
+    /// True if a file that can't be read may be the output of a JIT compiler: it has been deleted, or is in `/dev/shm`.
     pub fn is_likely_jit_file(self) -> bool {
         self.is_deleted() || matches!(self, Self::File(path) if path.starts_with(b"/dev/shm/"))
     }
 
-    /// True if it is memory that a process shares with others or with itself, elsewhere: what perf prints as an address
-    /// in it may be counted from its start, as in a file.
+    /// True for memory that several processes, or several mappings of one process, share. perf may print addresses in
+    /// it as offsets from its start, as in a file.
     pub fn is_shared_memory(self) -> bool {
         matches!(
             self,
@@ -116,43 +115,44 @@ impl<'a> Backing<'a> {
         )
     }
 
-    /// True if it is memory of one process: what perf prints as an address in it is one of the process.
+    /// True for memory of a single process. perf prints addresses in it as they are.
     pub fn is_private_memory(self) -> bool {
         matches!(self, Self::Anonymous | Self::NamedAnonymous | Self::HugePages | Self::Heap | Self::Stack)
     }
 
-    /// True if a JIT compiler may have put code there.
+    /// True if JIT compilers may put code there.
     pub fn may_hold_jit_code(self) -> bool {
         self.is_private_memory() || self.is_shared_memory() || self == Self::Unnamed
     }
 
-    /// True if no file backs it, so that there are neither symbols for it nor versions of it. More than what [may hold
-    /// JIT code](Self::may_hold_jit_code): a ring buffer of the kernel's is not a file either.
+    /// True if no file backs it, so that there are neither symbols nor versions of it. Includes more than
+    /// [`may_hold_jit_code`](Self::may_hold_jit_code), for example a ring buffer of the kernel.
     pub fn is_memory(self) -> bool {
         self.may_hold_jit_code() || self == Self::AnonInode
     }
 
-    /// True if it is memory that listings call by its own name. All other memory perf calls after the map that would
-    /// report it, `/tmp/perf-PID.map`.
+    /// True for memory that perf shows under its own name. All other memory it shows as `/tmp/perf-PID.map`, the perf
+    /// map that would name its code.
     pub fn has_own_name(self) -> bool {
         matches!(self, Self::Memfd | Self::AnonInode | Self::PosixShared | Self::NamelessFile)
     }
 
-    /// True if JIT code ends where this is mapped over it. Memory does not end it, for that is mapped again when it
-    /// grows; nor do dumps that a runtime maps as a marker, and images of JIT code, which show the code itself.
+    /// True if mapping it over JIT code means that the code is gone. Anonymous memory doesn't mean that, because
+    /// runtimes map it again to grow it. Neither do jitdumps, which are mapped as markers, nor images of JIT code,
+    /// which contain that code.
     pub fn ends_jit_code(self) -> bool {
         let Self::File(path) = self else { return false };
         let name = base_name(path);
         !name.starts_with(b"jitted-") && !name.starts_with(b"jit-")
     }
 
-    /// True if it is something that no image of JIT code may reach over, since perf's unwinders know it as a library.
-    /// Memory that has a name is none, and neither is a jitdump.
+    /// True if perf's unwinders know it as a library, so that no ELF image of JIT code may overlap it. Memory with a
+    /// name doesn't count, and neither does a jitdump.
     pub fn is_library(self) -> bool {
         matches!(self, Self::File(path) if !path.ends_with(b".dump"))
     }
 
-    /// True if a name that perf prints for an object is the kernel's or a module's.
+    /// True for the names that perf prints for the kernel and its modules.
     pub fn is_kernel_object(self) -> bool {
         match self {
             Self::Bracketed(name) => name.ends_with(b"]") && ![JIT_APP_CACHE, JIT_ZYGOTE_CACHE].contains(&name),
@@ -161,8 +161,8 @@ impl<'a> Backing<'a> {
         }
     }
 
-    /// True if a name that a profile has for an object is JIT code's: its memory, its image, the dump or map that
-    /// reports it, or what eBPF agents call them all.
+    /// True if a profile's module name stands for JIT code: its memory, an ELF image of it, the jitdump or perf map
+    /// that reports it, or the names that eBPF agents use.
     pub fn is_jit_object(self) -> bool {
         let (Self::File(path) | Self::Other(path) | Self::Bracketed(path)) = self else {
             return self != Self::Unnamed && self.may_hold_jit_code();
@@ -176,25 +176,26 @@ impl<'a> Backing<'a> {
             || is(b"[JIT] tid ", b"")
     }
 
-    /// True if it is a perf map, by its name.
+    /// True if its name is a perf map's: `perf-PID.map`.
     pub fn is_perf_map(self) -> bool {
         let (Self::File(path) | Self::Other(path)) = self else { return false };
         let base = base_name(path);
         base.starts_with(b"perf-") && base.ends_with(b".map")
     }
 
-    /// True if it is the kernel itself, as perf records it: `[kernel.kallsyms]_text`.
+    /// True for the kernel itself, as perf records it: `[kernel.kallsyms]_text`.
     pub fn is_kernel(self) -> bool {
         matches!(self, Self::Bracketed(name) if name.starts_with(b"[kernel"))
     }
 }
 
-/// What simpleperf's reports call ART's JIT code: of an app, and of the process that apps are forked from.
+/// Simpleperf's names for ART's JIT code: of an app, and of the zygote, the process that apps are forked from.
 const JIT_APP_CACHE: &[u8] = b"[JIT app cache]";
 const JIT_ZYGOTE_CACHE: &[u8] = b"[JIT zygote cache]";
 
-/// The name in listings of the files that simpleperf lets JIT code be mapped from (`…_jit_app_cache:START-END`): they do
-/// not exist, and offsets in them are addresses of the process. `None` for other paths.
+/// The name to show for one of the pseudo files from which simpleperf says JIT code is mapped
+/// (`…_jit_app_cache:START-END`). They don't exist; offsets in them are addresses of the process. `None` for other
+/// paths.
 pub fn simpleperf_jit_cache(path: &[u8]) -> Option<&'static [u8]> {
     let contains = |part: &[u8]| memchr::memmem::find(path, part).is_some();
     if contains(b"_jit_app_cache:") {
@@ -206,15 +207,14 @@ pub fn simpleperf_jit_cache(path: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
-/// The name of the kernel in listings, and the symbol behind it: the mapping's page offset is that symbol's address.
-/// Any other path is as it is, without a symbol.
+/// Splits `[kernel.kallsyms]_text` into the kernel's name and the reference symbol, whose address the mapping's page
+/// offset is. Any other path is returned whole, with an empty symbol.
 pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().position(|&byte| byte == b']').filter(|_| path.starts_with(b"["));
     path.split_at(end.map_or(path.len(), |end| end + 1))
 }
 
-/// True if a file is a kernel's image (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`) or a module, which
-/// distributions pack.
+/// True for kernel images (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`) and modules (`.ko`), also compressed.
 fn is_kernel_file(path: &[u8]) -> bool {
     let base = base_name(path);
     let packed = [&b".gz"[..], b".xz", b".zst", b".debug"].iter().find_map(|ending| base.strip_suffix(*ending));
@@ -226,13 +226,13 @@ fn is_kernel_file(path: &[u8]) -> bool {
         || path.ends_with(b"vmlinux")
 }
 
-/// True if a path is that of a file that never had a name: its inode's number stands for one.
+/// True for a file that never had a name: `#` and its inode number stand for one.
 fn is_nameless(path: &[u8]) -> bool {
     let name = base_name(path).strip_prefix(b"#").and_then(|name| name.strip_suffix(DELETED));
     name.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
-/// The last part of a path, behind its last slash.
+/// The part of a path after its last slash.
 pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
@@ -241,8 +241,8 @@ pub fn base_name(path: &[u8]) -> &[u8] {
 pub(crate) mod tests {
     use super::*;
 
-    /// Paths of every sort that the kernel or perf writes, and some that only look like one. The rooms that ask what
-    /// is mapped somewhere pin their answers for each of them.
+    /// Paths of every kind that the kernel or perf writes, and some that only look like one. Rooms that ask about
+    /// mappings have tests that list their answers for all of these.
     pub(crate) const PATHS: &[&str] = &[
         "",
         "//anon",
@@ -285,7 +285,7 @@ pub(crate) mod tests {
         "[JIT] tid 77",
     ];
 
-    /// Those of [`PATHS`] of which something holds.
+    /// The [`PATHS`] for which `holds` is true.
     pub(crate) fn those(holds: impl Fn(&[u8]) -> bool) -> Vec<&'static str> {
         PATHS.iter().copied().filter(|path| holds(path.as_bytes())).collect()
     }

@@ -1,72 +1,72 @@
-//! BPF programs: machine code that the kernel made at run time, and the source that it was made of.
+//! BPF programs: machine code that the kernel compiled at run time, and its source.
 //!
-//! A program has one or more functions, each with machine code of its own at a place of its own. Its source text comes
-//! with it, as far as its compiler wrote it down (BTF): nothing of it need be here as a file.
+//! A program has one or more functions, each with machine code at its own address. If the program's compiler wrote BTF,
+//! the source text is part of the program; no source file is needed.
 
 use super::Addr;
 use std::fmt;
 use std::sync::Arc;
 
-/// The index in [`super::process::Processes::bpf_functions`].
+/// Index into [`super::process::Processes::bpf_functions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BpfFunctionId(pub u32);
 
-/// A function of a BPF program.
+/// One function of a BPF program.
 #[derive(Debug, Clone)]
 pub struct BpfFunction {
-    /// The program that it is of.
+    /// The program that the function belongs to.
     pub program: Arc<BpfProgram>,
-    /// Its name in its source; the kernel's symbol may have no more than a hash. `None` without BTF.
+    /// The name in the source; `None` without BTF. The kernel's own symbol may contain only a hash.
     pub name: Option<BpfText>,
-    /// The start of its machine code.
+    /// The address of its machine code.
     pub addr: Addr,
     /// Its machine code.
     pub bytes: Vec<u8>,
-    /// Sorted by offset; empty if unknown.
+    /// Source lines, sorted by offset; empty if unknown.
     pub lines: Vec<BpfLine>,
 }
 
-/// The data that all functions of a BPF program share.
+/// What all functions of a BPF program share.
 #[derive(Debug)]
 pub struct BpfProgram {
-    /// The number that the kernel gave it; after the program is gone, another one may have it.
+    /// The kernel's ID of the program. It may be reused once the program is gone.
     pub id: u32,
-    /// Its name, at most 15 bytes; often that of its first function.
+    /// The program's name, at most 15 bytes; often the name of its first function.
     pub name: Vec<u8>,
-    /// The strings of its BTF: names of functions and files, source lines.
+    /// The strings of its BTF: function and file names, source lines.
     pub strings: Arc<BpfStrings>,
 }
 
-/// The string section of a BTF object: texts that end with a NUL.
+/// The string section of a BTF object: strings that end with NUL.
 #[derive(Default)]
 pub struct BpfStrings {
-    /// As it is in the file.
+    /// The raw section.
     pub bytes: Vec<u8>,
 }
 
-/// A text of a [`BpfStrings`]: where it begins.
+/// A string of a [`BpfStrings`], by its byte offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BpfText(pub u32);
 
-/// A source position from `offset` on, up to the next one.
+/// A source position, valid from `offset` to the next one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BpfLine {
     /// Bytes from the start of the function.
     pub offset: u32,
-    /// The file as the compiler named it.
+    /// The file, as the compiler named it.
     pub file: BpfText,
-    /// The text of the line.
+    /// The source text of the line.
     pub text: BpfText,
-    /// Counted from 1; 0 is unknown.
+    /// The line number, from 1; 0 if unknown.
     pub line: u32,
 }
 
-/// No name, file name or line is reported beyond that: in damaged strings one could go on to the section's end, and
-/// that for each of many.
+/// Maximum length of a string that is returned. In a damaged section each of many strings could extend to the section's
+/// end.
 const LONGEST: usize = 512;
 
 impl BpfStrings {
-    /// The text that begins there; empty beyond the section.
+    /// Returns the string at an offset, cut to `LONGEST` bytes; empty if the offset is outside the section.
     pub fn text(&self, at: BpfText) -> &[u8] {
         let from = self.bytes.get(at.0 as usize..).unwrap_or_default();
         let text = &from[..from.len().min(LONGEST)];
@@ -81,17 +81,17 @@ impl fmt::Debug for BpfStrings {
 }
 
 impl BpfFunction {
-    /// The position of the byte at `offset`.
+    /// The source position of the instruction at `offset` bytes from the start of the function; `None` if unknown.
     pub fn line_at(&self, offset: u64) -> Option<&BpfLine> {
         self.lines[..self.lines.partition_point(|line| u64::from(line.offset) <= offset)].last()
     }
 
-    /// A text of its program's.
+    /// Returns a string of the function's program.
     pub fn text(&self, text: BpfText) -> &[u8] {
         self.program.strings.text(text)
     }
 
-    /// Its name in its source.
+    /// The function's name in the source; `None` if unknown.
     pub fn source_name(&self) -> Option<&[u8]> {
         self.name.map(|name| self.text(name)).filter(|name| !name.is_empty())
     }

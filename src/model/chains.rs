@@ -1,7 +1,7 @@
-//! Call chains before they have names: prefix trees of places, outermost first.
+//! Call chains before symbolization: a prefix tree of code locations, outermost frame first.
 //!
-//! A sample costs one look at each frame that differs from the sample before; everything that is dear (symbols,
-//! lines, spelling) is done later, once for each distinct place.
+//! Adding a sample costs one lookup per frame that differs from the previous sample. Everything expensive (symbols,
+//! source lines, spelling of names) happens later, once per distinct location.
 
 use super::interner::{self, Interner, id};
 use super::prefix_tree::PrefixTree;
@@ -9,13 +9,13 @@ use crate::error::Result;
 use std::hash::Hash;
 
 id! {
-    /// A chain: a node of the tree.
+    /// A call chain: a node of the prefix tree.
     ChainId,
-    /// A distinct place.
+    /// A distinct code location.
     PlaceId
 }
 
-/// Chains of places, both numbered by first appearance.
+/// Call chains of locations of type `P`. Both get IDs in order of first appearance.
 #[derive(Debug, Clone)]
 pub struct Chains<P> {
     places: Interner<P, PlaceId>,
@@ -29,27 +29,27 @@ impl<P> Default for Chains<P> {
 }
 
 impl<P: Copy + Eq + Hash> Chains<P> {
-    /// The number of a place.
+    /// Interns a location.
     pub fn place(&mut self, place: P) -> PlaceId {
         self.places.intern(place)
     }
 
-    /// The chain that continues `caller` (`None`: the outermost frame) with a callee.
+    /// The chain that extends `caller` (`None`: the empty chain) by a callee.
     pub fn chain(&mut self, caller: Option<ChainId>, callee: PlaceId) -> ChainId {
         ChainId(self.tree.child(caller.map(|caller| caller.0), callee))
     }
 
-    /// Chains that continue `caller`, each with its innermost place, the newest ones: not all if there are many.
+    /// The chains that extend `caller`, newest first, each with its innermost location. Limited to a few.
     pub fn newest(&self, caller: Option<ChainId>) -> impl Iterator<Item = (ChainId, PlaceId)> + '_ {
         self.tree.newest(caller.map(|caller| caller.0)).map(|(chain, place)| (ChainId(chain), place))
     }
 
-    /// All places; the position is the number.
+    /// All locations, indexed by ID.
     pub fn places(&self) -> &[P] {
         self.places.items()
     }
 
-    /// True if everything got a number of its own. Check it after chains were read and before they are used.
+    /// Fails if IDs ran out. Call it after reading and before using the chains.
     pub fn check(&self) -> Result<()> {
         match (self.places.is_full(), self.tree.is_full()) {
             (false, false) => Ok(()),
@@ -63,17 +63,17 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         self.tree.len()
     }
 
-    /// True if it is empty.
+    /// True if there are no chains.
     pub fn is_empty(&self) -> bool {
         self.tree.is_empty()
     }
 
-    /// All chains: caller's chain (always a smaller number) and innermost place; the position is the number.
+    /// All chains in the order of their IDs: the caller's chain (its ID is always smaller) and the innermost location.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (Option<ChainId>, PlaceId)> + DoubleEndedIterator + '_ {
         self.tree.iter().map(|(caller, place)| (caller.map(ChainId), place))
     }
 
-    /// The same from a number on.
+    /// Like [`nodes`](Self::nodes), starting at the chain with ID `first`.
     pub fn nodes_since(
         &self,
         first: usize,
@@ -81,7 +81,7 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         self.tree.since(first).map(|(caller, place)| (caller.map(ChainId), place))
     }
 
-    /// The places of a chain, innermost first.
+    /// The locations of a chain, innermost first.
     pub fn up(&self, chain: Option<ChainId>) -> impl Iterator<Item = PlaceId> + '_ {
         let mut next = chain.map(|chain| chain.0);
         std::iter::from_fn(move || {

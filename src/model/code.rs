@@ -1,96 +1,99 @@
-//! JIT code as neutral events: what a jitdump, a perf map or a placed ELF object state, without their layouts.
+//! JIT code as a sequence of events, independent of format: what a jitdump, a perf map or a placed ELF object reports.
 
 use super::units::{Addr, Nanos, Pid, Tid};
 use std::borrow::Cow;
 use std::fmt::Debug;
 
-/// One code range that a runtime wrote into memory. Everything borrows from the mapped dump.
+/// A piece of code that a runtime wrote to memory. Borrows from the mapped file.
 #[derive(Debug, Clone, Copy)]
 pub struct Code<'data> {
-    /// The name as the runtime gave it; need not be UTF-8.
+    /// The name that the runtime gave it; may not be UTF-8.
     pub name: &'data [u8],
-    /// The address of the code when it was logged. A moved piece lives elsewhere later.
+    /// The address at which it was loaded. Code that moves has another address later.
     pub addr: Addr,
     /// Length in bytes; can be 0.
     pub size: u64,
-    /// The machine code, `size` bytes; `None` where the source has only names (perf map).
+    /// The machine code (`size` bytes); `None` if the source has only names, like a perf map.
     pub bytes: Option<&'data [u8]>,
     /// Source lines, sorted by offset from the start of the code; empty if unknown.
     pub lines: Lines<'data>,
-    /// Unwinding information; `None` if the dump has none, or an empty one.
+    /// Unwinding information; `None` if it is missing or empty.
     pub unwind: Option<Unwind<'data>>,
-    /// The source that said so: an index into the code map's list of origins.
+    /// The jitdump, perf map or other source that reported it.
     pub origin: OriginId,
 }
 
 impl<'data> Code<'data> {
-    /// A piece of machine code without lines and unwinding information.
+    /// Creates code without source lines and unwinding information.
     pub fn new(name: &'data [u8], addr: Addr, bytes: &'data [u8], origin: OriginId) -> Self {
         let (size, lines) = (bytes.len() as u64, Lines::default());
         Self { name, addr, size, bytes: Some(bytes), lines, unwind: None, origin }
     }
 }
 
-/// The dump or map that a code range comes from.
+/// A source of code, such as a jitdump or perf map: an index into the code map's list of origins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OriginId(pub u32);
 
-/// Line entries of one code range, decoded when asked for: a dump may hold millions that no sample touches.
+/// The source lines of one piece of code, decoded only when needed: a jitdump may contain millions of entries that no
+/// sample touches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lines<'data> {
-    /// The entries as they are in the dump; empty if absent.
+    /// The raw entries; empty if there are none.
     pub raw: &'data [u8],
-    /// Decodes them. A format puts its own decoder here, so that the model has no layout.
+    /// Decodes `raw`. Each format provides its own decoder, so that the model doesn't depend on layouts.
     pub decode: Option<for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>>,
-    /// The number of entries that the dump claims.
+    /// How many entries the jitdump claims to have.
     pub count: u64,
-    /// The address to subtract from an entry's to get the offset from the start of the code: the code's address,
-    /// plus the producer's bias (V8: 0x40).
+    /// Subtract this from an entry's address to get an offset into the code: the code's address plus the producer's
+    /// bias (0x40 in V8).
     pub base: u64,
-    /// The size of the code: entries beyond it are nonsense.
+    /// The size of the code; entries beyond it are invalid.
     pub size: u64,
-    /// True if the producer's byte order is big endian.
+    /// True if the producer is big-endian.
     pub big_endian: bool,
-    /// The code's name: some producers damage the names of files, and have them in those of functions, too.
+    /// The code's name. Some producers garble file names but repeat them in function names.
     pub function: &'data [u8],
-    /// Reports instead of `decode`, where more than the entries is needed.
+    /// Decodes `raw` instead of `decode`, for formats that need more than the entries themselves.
     pub positions: Option<&'data dyn Positions>,
-    /// If the files of these lines were generated, the lines that their authors wrote.
+    /// Maps generated positions to authored ones, if the lines refer to generated files.
     pub authored: Option<&'data dyn AuthoredLines>,
 }
 
-/// Positions in generated files → positions in the files that their authors wrote.
+/// Maps positions in generated files (such as bundled JavaScript) to the files that people wrote.
 pub trait AuthoredLines: Debug + Sync {
-    /// File, line and column of a generated position; `None` if the file isn't known to be generated.
+    /// Authored file, line and column of a generated position; `None` if the file isn't known to be generated.
     fn position(&self, file: &[u8], line: u32, column: u32) -> Option<(&[u8], u32, u32)>;
 
-    /// The authored name of an inlined function, spelled like the generated one.
+    /// The authored name of an inlined function, in the same spelling as the generated name; borrowed if it doesn't
+    /// change.
     fn function<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]>;
 }
 
-/// Reports what the raw entries of one code range state, by what its source gives once for all code.
+/// Decodes a code's raw entries with the help of data that its source gives once for all code.
 pub trait Positions: Debug + Sync {
-    /// Lines and inlined calls of the code that has these entries ([`Lines::raw`]).
+    /// Source lines and inlined calls of the code with these entries ([`Lines::raw`]).
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;
 
-    /// The calls that the compiler expanded, where the entries report them without their addresses.
+    /// Calls that the compiler inlined at unknown addresses; empty if the format doesn't report any.
     fn expanded(&self, _raw: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }
 }
 
 impl<'data> Lines<'data> {
-    /// The entries, sorted by offset; those outside the code are left out.
+    /// The source lines, sorted by offset. Entries outside the code are dropped.
     pub fn entries(&self) -> Vec<Line<'data>> {
         self.source_map().lines
     }
 
-    /// The calls that the compiler expanded at unknown addresses.
+    /// Calls that the compiler inlined at unknown addresses.
     pub fn expanded(&self) -> Vec<ExpandedCall> {
         self.positions.map_or_else(Vec::new, |positions| positions.expanded(self.raw))
     }
 
-    /// The entries, and the calls that were expanded.
+    /// The source lines and inlined calls, mapped to authored files where known. Nesting is limited to
+    /// [`MOST_INLINED`].
     pub fn source_map(&self) -> SourceMap<'data> {
         let generated = match (self.positions, self.decode) {
             (Some(positions), _) => positions.source_map(self.raw),
@@ -105,26 +108,26 @@ impl<'data> Lines<'data> {
     }
 }
 
-/// Inlined calls in more calls than these are left out: they count for the call around them, as all do where inlined
-/// calls are not shown. Compilers nest a few dozen; each position has all of its calls as frames.
+/// Maximum nesting of inlined calls. Compilers nest a few dozen, and every position produces one frame per level. Lines
+/// nested deeper count for the call at this depth.
 pub const MOST_INLINED: usize = 256;
 
-/// The source lines of one code range.
+/// Source lines and inlined calls of one piece of code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMap<'data> {
     /// Sorted by offset.
     pub lines: Vec<Line<'data>>,
-    /// The calls that the compiler expanded.
+    /// Inlined calls, referred to by index ([`Line::inlined`], [`InlinedCall::parent`]).
     pub calls: Vec<InlinedCall<'data>>,
-    /// The number of lines that were in more than [`MOST_INLINED`] of them.
+    /// How many lines were nested deeper than [`MOST_INLINED`].
     pub too_deep: u64,
 }
 
-/// The depth of a call that is in itself.
+/// Marks a call that contains itself, directly or not.
 const ENDLESS: usize = usize::MAX;
 
 impl<'data> SourceMap<'data> {
-    /// The same, with lines that are in too many calls where the outermost [`MOST_INLINED`] of these lead.
+    /// Moves lines that are nested too deeply up to the call site at depth [`MOST_INLINED`].
     fn limit_depth(mut self) -> Self {
         if self.calls.len() <= MOST_INLINED {
             return self;
@@ -147,8 +150,8 @@ impl<'data> SourceMap<'data> {
         self
     }
 
-    /// The number of calls that each call is in, with itself, and of those that are too deep, the outermost one around it
-    /// that is.
+    /// For each call, its nesting depth (counting itself), and the outermost of its enclosing calls that is too deep
+    /// (itself if none is).
     fn depths(&self) -> (Vec<usize>, Vec<usize>) {
         const UNKNOWN: usize = 0;
         let mut depths = vec![UNKNOWN; self.calls.len()];
@@ -159,7 +162,7 @@ impl<'data> SourceMap<'data> {
             while let Some(call) = at
                 && depths[call] == UNKNOWN
             {
-                // If it is come to again before it is known, it is in itself.
+                // Stays if the call is reached again while it is being computed: then it contains itself.
                 depths[call] = ENDLESS;
                 path.push(call);
                 let parent = self.calls[call].parent.map(|parent| parent as usize);
@@ -177,7 +180,7 @@ impl<'data> SourceMap<'data> {
         (depths, outermost)
     }
 
-    /// The same, with lines written by people.
+    /// Replaces generated positions and names by authored ones.
     fn authored(mut self, authored: &'data dyn AuthoredLines) -> Self {
         for line in &mut self.lines {
             if let Some((file, number, column)) = authored.position(line.file, line.line, line.discriminator) {
@@ -195,14 +198,14 @@ impl<'data> SourceMap<'data> {
         self
     }
 
-    /// The position of the byte at `offset`.
+    /// The source line of the instruction at `offset`; `None` before the first line.
     pub fn at(&self, offset: u64) -> Option<&Line<'data>> {
         self.lines[..self.lines.partition_point(|line| line.offset <= offset)].last()
     }
 
-    /// The expanded calls around a position, innermost first.
+    /// The inlined calls around a line, innermost first.
     pub fn calls_around(&self, line: &Line<'data>) -> impl Iterator<Item = &InlinedCall<'data>> {
-        // In damaged entries a call may be inside of itself.
+        // In damaged data a call may contain itself.
         let mut left = self.calls.len();
         let mut next = line.inlined;
         std::iter::from_fn(move || {
@@ -214,88 +217,90 @@ impl<'data> SourceMap<'data> {
     }
 }
 
-/// A call that the compiler expanded into its caller.
+/// A call that the compiler inlined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InlinedCall<'data> {
-    /// The called function, spelled as if it were code of its own.
+    /// The inlined function, spelled as if it were code of its own.
     pub function: Cow<'data, [u8]>,
     /// The file of the caller.
     pub file: &'data [u8],
-    /// The line of the call in it, counted from 1; 0 is unknown.
+    /// The caller's line that contains the call, from 1; 0 if unknown.
     pub line: u32,
-    /// The column of the call, from 1; 0 is unknown.
+    /// The column of the call, from 1; 0 if unknown.
     pub column: u32,
-    /// The expanded call ([`SourceMap::calls`]) that this one is in; `None` if it is in the code's own function.
+    /// The enclosing inlined call (index into [`SourceMap::calls`]); `None` if the caller is the code's own function.
     pub parent: Option<u32>,
 }
 
-/// A call that the compiler expanded at unknown addresses: it can be determined of the code, and never is a frame.
+/// A call that the compiler inlined at unknown addresses. It is known to be part of the code, but never becomes a
+/// frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandedCall {
-    /// The called function, spelled as if it were code of its own.
+    /// The inlined function, spelled as if it were code of its own.
     pub function: Vec<u8>,
-    /// The number of expanded calls that it is in. Its caller precedes it.
+    /// The number of inlined calls around this one. Calls are listed in preorder, so the enclosing call comes before.
     pub depth: u32,
-    /// The call's place in its caller: index into the caller's bytecode.
+    /// Where the call is in its caller: a bytecode index.
     pub bytecode: u32,
 }
 
-/// A source position from `offset` on, up to the next one.
+/// A source position, valid from `offset` to the next one's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Line<'data> {
     /// Bytes from the start of the code.
     pub offset: u64,
     /// The file as the runtime named it.
     pub file: &'data [u8],
-    /// Counted from 1; 0 is unknown.
+    /// The line number, from 1; 0 if unknown.
     pub line: u32,
-    /// The jitdump's `discrim`: a column in some producers (V8), a discriminator in others.
+    /// The jitdump's `discrim` field: a column in some producers (V8), a discriminator in others.
     pub discriminator: u32,
-    /// The innermost expanded call ([`SourceMap::calls`]) that it is in; `None` in the code's own function.
+    /// The innermost inlined call that the line belongs to (index into [`SourceMap::calls`]); `None` for the code's own
+    /// function.
     pub inlined: Option<u32>,
 }
 
-/// Unwinding information as the dump has it: `.eh_frame`, then `.eh_frame_hdr`, as perf and V8 lay them out.
+/// Unwinding information as a jitdump contains it: `.eh_frame`, then `.eh_frame_hdr`, in the layout of perf and V8.
 #[derive(Debug, Clone, Copy)]
 pub struct Unwind<'data> {
-    /// The `.eh_frame` bytes: CIEs and FDEs relative to their place directly behind the code, aligned to 8.
+    /// The `.eh_frame` section: CIEs and FDEs, relative to a location directly after the code, aligned to 8 bytes.
     pub eh_frame: &'data [u8],
-    /// The `.eh_frame_hdr` bytes.
+    /// The `.eh_frame_hdr` section.
     pub eh_frame_hdr: &'data [u8],
-    /// The number of its bytes that are mapped in the process behind the code; 0 if it is only in the dump.
+    /// How many of these bytes are mapped after the code in the process; 0 if they are in the jitdump only.
     pub mapped_size: u64,
 }
 
-/// Something that happened to JIT code in one process.
+/// Something that happened to a process's JIT code.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeEvent<'data> {
-    /// The process, by the recording's own number (pid namespaces are already undone).
+    /// The process ID as recorded, outside of PID namespaces.
     pub pid: Pid,
-    /// The thread that did it, as the dump states; 0 if unknown.
+    /// The thread that did it, according to the source; 0 if unknown.
     pub tid: Tid,
-    /// When, on the recording's clock; `None` for sources without times, which then hold for the whole run.
+    /// When, on the recording's clock; `None` if the source has no times. Such an event holds for the whole run.
     pub time: Option<Nanos>,
-    /// The event.
+    /// What happened.
     pub kind: CodeEventKind<'data>,
 }
 
-/// The kind of a [`CodeEvent`].
+/// What happened to the code.
 #[derive(Debug, Clone, Copy)]
 pub enum CodeEventKind<'data> {
     /// Code was written to `code.addr`.
     Load(Code<'data>),
-    /// The code that was loaded with index `load` of the same event list moved to `to`.
+    /// The code loaded by event `load` of the same list moved to `to`.
     Move {
-        /// Position in the event list of the load (never a code_index, which producers repeat).
+        /// Index of the load in the event list (not the jitdump's code_index, which producers reuse).
         load: usize,
-        /// The new address; name, bytes, lines and unwinding information stay.
+        /// The new address. Name, bytes, lines and unwinding information stay the same.
         to: Addr,
     },
-    /// The code that was loaded with index `load` of the same event list is no more.
+    /// The code loaded by event `load` of the same list was discarded.
     Unload {
-        /// As of a move.
+        /// Index of the load in the event list.
         load: usize,
-        /// The address.
+        /// The address at which the code was.
         at: Addr,
     },
 }

@@ -1,19 +1,20 @@
-//! Inlined calls in DWARF that nest too deep are taken out before anybody reads them.
+//! Removes too deeply nested inlined calls from DWARF before anything else reads it.
 //!
-//! `addr2line` reads inlined calls in inlined calls by calling itself, so that a file of a few kilobytes can use up the
-//! stack; and every address in the innermost of thousands of calls has as many frames. Compilers nest a few dozen.
+//! `addr2line` reads nested inlined calls recursively, so that a file of a few kilobytes can overflow the stack.
+//! Moreover, each address in the innermost of thousands of calls would have thousands of frames. Compilers nest a few
+//! dozen.
 //!
 //! ```text
 //! DW_TAG_subprogram
 //!   DW_TAG_inlined_subroutine         1
 //!     …
 //!       DW_TAG_inlined_subroutine     `most`
-//!         DW_TAG_lexical_block        a block of bytes, in place of what was here
+//!         DW_TAG_lexical_block        a block of bytes that replaces the deeper calls
 //! ```
 //!
-//! An entry of the same length replaces each call that is too deep, with all that is in it. Its code then counts for the
-//! call around it, as all code does where inlined calls are not shown. The unit gets a table of abbreviations of its
-//! own, at the end of the others, that has an entry for blocks.
+//! Each call that is too deep, together with its children, is overwritten by an entry of the same length. Its code then
+//! counts for the enclosing call, as if inlined calls weren't shown. The unit gets its own abbreviation table, appended
+//! to `.debug_abbrev`, which adds abbreviations for the replacements.
 
 use gimli::constants as dw;
 use gimli::{Dwarf, EndianSlice, Reader as _, RunTimeEndian, Section, UnitHeader};
@@ -22,31 +23,32 @@ use std::ops::Range;
 
 type Reader<'d> = EndianSlice<'d, RunTimeEndian>;
 
-/// `.debug_info` and `.debug_abbrev` without what is too deep.
+/// Copies of `.debug_info` and `.debug_abbrev` without the calls that are too deep.
 #[derive(Debug)]
 pub(crate) struct ShallowDwarf {
     /// `.debug_info`
     pub(crate) info: Vec<u8>,
     /// `.debug_abbrev`
     pub(crate) abbreviations: Vec<u8>,
-    /// The number of calls that were taken out.
+    /// The number of inlined calls removed.
     pub(crate) left_out: u64,
 }
 
-/// The parts of a unit that are too deep.
+/// A unit and its entries that are too deep.
 struct DeepUnit {
-    /// The start of the unit in `.debug_info`.
+    /// Offset of the unit in `.debug_info`.
     start: usize,
-    /// The place there of the number that says where its abbreviations are.
+    /// Where in `.debug_info` the unit's `debug_abbrev_offset` field is.
     field: Range<usize>,
-    /// Where they are.
+    /// Offset of the unit's abbreviation table in `.debug_abbrev`.
     table: usize,
-    /// The entries that go, as stretches of `.debug_info`.
+    /// The entries to replace, as ranges of `.debug_info`.
     entries: Vec<Range<usize>>,
     calls: u64,
 }
 
-/// Takes out of these units what is nested in more than `most` inlined calls. `None` if there is nothing.
+/// Removes what is nested in more than `most` inlined calls, from the units that `is_wanted` accepts. `None` if there
+/// is nothing to remove.
 pub(crate) fn without_deep_calls(
     dwarf: &Dwarf<Reader<'_>>,
     most: usize,
@@ -72,7 +74,7 @@ pub(crate) fn without_deep_calls(
     shallow
 }
 
-/// How many inlined calls a split unit would lose; 0 if none is too deep.
+/// Counts the inlined calls of split DWARF that are nested deeper than `most`.
 pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
     let (mut units, mut calls) = (dwarf.units(), 0);
     while let Ok(Some(header)) = units.next() {
@@ -86,13 +88,13 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     let table = dwarf.abbreviations(header).ok()?;
     let mut entries = header.entries_raw(&table, None).ok()?;
     let (mut found, mut calls) = (Vec::new(), 0);
-    // The functions and inlined calls that are open: how deep each stands in the tree, and how many calls it is in.
+    // The open functions and inlined calls: their depth in the entry tree, and how many inlined calls they are in.
     let mut open: Vec<(isize, usize)> = Vec::new();
-    // The entry that is being taken out, and how deep it stands.
+    // The entry being removed: its offset in the unit and its depth in the tree.
     let mut cut: Option<(usize, isize)> = None;
     while !entries.is_empty() {
         let (at, depth) = (entries.next_offset().0, entries.next_depth());
-        // What follows a damaged entry is read by nobody.
+        // Nobody reads what follows a damaged entry.
         let Ok(entry) = entries.read_abbreviation() else { break };
         let Some(entry) = entry else {
             if let Some((from, outside)) = cut
@@ -124,7 +126,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
                 calls += 1;
             }
             true => open.push((depth, around + 1)),
-            // A function in a function is read by itself.
+            // addr2line reads a function nested in another one separately.
             false => open.push((depth, 0)),
         }
     }
@@ -137,10 +139,10 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     (!found.is_empty()).then(|| DeepUnit { start, field: field..field + width, table, entries: found, calls })
 }
 
-/// Where a unit's head names its abbreviations.
+/// Offset of `debug_abbrev_offset` in a unit's header.
 fn place_of_table(header: &UnitHeader<Reader<'_>>) -> usize {
     let length = usize::from(header.encoding().format.initial_length_size());
-    // Behind the version; since DWARF 5 also behind the unit's type and the size of its addresses.
+    // After the version; since DWARF 5 also after the unit type and the address size.
     length + if header.version() >= 5 { 4 } else { 2 }
 }
 
@@ -148,7 +150,7 @@ impl ShallowDwarf {
     fn replace(&mut self, unit: &DeepUnit, endian: RunTimeEndian) {
         let table = self.abbreviations.get(unit.table..).unwrap_or_default();
         let place = self.abbreviations.len();
-        // Without abbreviations a unit is left out.
+        // An empty table: readers skip a unit without abbreviations. Used if the real table is damaged.
         let mut new = vec![0];
         let blocks = end_and_free_code(table).and_then(|(end, code)| {
             let blocks = Blocks { short: uleb(code), long: uleb(code + 1), endian };
@@ -171,17 +173,17 @@ impl ShallowDwarf {
     }
 }
 
-/// Entries that are a block of bytes and nothing else.
+/// Abbreviation codes for replacement entries, which contain a block of bytes and nothing else.
 struct Blocks {
-    /// The code of one whose length is one byte.
+    /// For blocks with a length of one byte (ULEB128).
     short: Vec<u8>,
-    /// The code of one whose length is four bytes.
+    /// For blocks with a length of four bytes (ULEB128).
     long: Vec<u8>,
     endian: RunTimeEndian,
 }
 
 impl Blocks {
-    /// Puts a block in place of each entry. `None` if one is too short for that.
+    /// Overwrites each entry with a block. `None` if an entry is too short.
     fn replace(&self, entries: &[Range<usize>], info: &mut [u8]) -> Option<()> {
         for entry in entries {
             let place = info.get_mut(entry.clone())?;
@@ -191,7 +193,7 @@ impl Blocks {
         Some(())
     }
 
-    /// The first bytes of a block that has this length with them.
+    /// The header of a replacement entry of `len` bytes in total. `None` if it doesn't fit.
     fn head(&self, len: usize) -> Option<Vec<u8>> {
         if let Ok(inside) = u8::try_from(len.checked_sub(self.short.len() + 1)?) {
             return Some([&self.short[..], &[inside]].concat());
@@ -201,7 +203,7 @@ impl Blocks {
         Some([&self.long[..], &inside].concat())
     }
 
-    /// What a table of abbreviations ends with, so that there are such entries.
+    /// The end of an abbreviation table, which adds the two abbreviations for blocks.
     fn abbreviations(&self) -> Vec<u8> {
         const HAS_NO_CHILDREN: u8 = 0;
         let attribute = dw::DW_AT_description.0 as u8;
@@ -213,7 +215,7 @@ impl Blocks {
     }
 }
 
-/// Where a table of abbreviations ends, and a code that none of them has. `None` if it is damaged.
+/// Offset of an abbreviation table's terminator, and an unused abbreviation code. `None` if the table is damaged.
 fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
     let (mut at, mut highest) = (0, 0);
     loop {
@@ -224,7 +226,7 @@ fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
         }
         highest = highest.max(code);
         read_uleb(table, &mut at)?;
-        // True if it has children.
+        // Skip DW_CHILDREN.
         at += 1;
         loop {
             let (name, form) = (read_uleb(table, &mut at)?, read_uleb(table, &mut at)?);
@@ -238,7 +240,7 @@ fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
     }
 }
 
-/// Reads a number of seven bits a byte; what is more than 64 bits is lost.
+/// Reads a ULEB128 number and advances `at`. Bits above the 64th are lost; `None` at the end of the bytes.
 pub(crate) fn read_uleb(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let (mut value, mut shift) = (0, 0);
     loop {
@@ -262,7 +264,7 @@ fn uleb(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// Takes out of all units what is nested in more than `most` inlined calls; how many calls that are.
+/// Removes what is nested in more than `most` inlined calls from all units, and returns the number of calls removed.
 pub(crate) fn limit_sections(
     sections: &mut gimli::DwarfSections<Cow<'_, [u8]>>,
     endian: RunTimeEndian,
@@ -280,7 +282,8 @@ mod tests {
     use super::*;
     use addr2line::Context;
 
-    /// A unit of a function of 64 bytes at 0x1000 that has so many calls nested in it, each of the same addresses.
+    /// A unit with one function of 64 bytes at 0x1000 and `calls` nested inlined calls, all at the same addresses.
+    /// Without `closed`, the entries that end lists of children are missing.
     fn nested(calls: usize, closed: bool) -> gimli::DwarfSections<Cow<'static, [u8]>> {
         const HAS_CHILDREN: u8 = 1;
         let placed = |code: u8, tag: gimli::DwTag| {
@@ -300,7 +303,7 @@ mod tests {
         if closed {
             entries.extend(std::iter::repeat_n(0, calls + 2));
         }
-        // Version 4, the abbreviations at 0, addresses of 8 bytes.
+        // DWARF 4, abbreviations at offset 0, addresses of 8 bytes.
         let unit = [&[4, 0, 0, 0, 0, 0, 8][..], &entries].concat();
         let info = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
         let section = |id| match id {
@@ -330,7 +333,7 @@ mod tests {
             let mut sections = nested(calls, closed);
             let left_out = limit_sections(&mut sections, RunTimeEndian::Little, MOST);
             assert_eq!(left_out, (calls - MOST) as u64);
-            // addr2line reads nothing of a unit that is cut off.
+            // addr2line doesn't read a truncated unit.
             if closed {
                 let shown = names(&sections);
                 assert_eq!((shown.len(), &shown[0][..], &shown[MOST][..]), (MOST + 1, "call200", "function"));

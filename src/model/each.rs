@@ -1,9 +1,9 @@
-//! Lists whose elements are made one after the other while they are written: all of them at once take many times the
-//! room of their text.
+//! Serializes lists whose elements are created while writing: holding all of them at once takes many times the memory
+//! of their text.
 
 use serde::ser::{Serialize, Serializer};
 
-/// The elements that the iterator gives that this makes.
+/// Serializes the elements of the iterator that the function returns.
 #[derive(Debug)]
 pub struct Each<F>(pub F);
 

@@ -1,14 +1,14 @@
-//! The bytes of a file that several things are parts of.
+//! A file's bytes, shared by everything that refers to parts of the file.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes that are there as long as anybody has them.
+/// Reference-counted bytes.
 #[derive(Clone)]
 pub struct FileBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
 impl FileBytes {
-    /// Of a file, or of what was decoded.
+    /// Shares a file's mapped memory, or decoded bytes.
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         Self(Arc::new(bytes))
     }

@@ -1,36 +1,39 @@
-//! The number of frames of a recording's samples have a name, and how many have none.
+//! Counts of named and unnamed frames.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Frames of all samples: a frame counts once for each sample that has it.
+/// Frame counts of all samples: a frame counts once per sample that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameCounts {
-    /// All of them; 0 where only those in JIT memory were looked at.
+    /// All frames; 0 if only frames in JIT memory were counted.
     pub frames: u64,
-    /// Those without a name.
+    /// Frames without a name.
     pub unnamed: u64,
-    /// Those in JIT memory: in code that a dump, a map or an image reports, or in memory that no file backs.
+    /// Frames in JIT memory: in code that a jitdump, perf map or ELF image reports, or in memory that no file backs.
     pub jit: u64,
-    /// Those in JIT memory without a name.
+    /// Frames in JIT memory without a name.
     pub jit_unnamed: u64,
-    /// Those of them where code is known of other times only: that of this time was not logged, or not yet.
+    /// Those of `jit_unnamed` where code is known for other times only: the code at the sample's time wasn't logged, or
+    /// logged later.
     pub other_time: u64,
 }
 
-/// Of 100 frames in JIT memory, this many without a name are too many: a runtime's own trampolines are fewer.
+/// JIT frames are considered poorly named from this percentage of unnamed ones on. A runtime's own trampolines are
+/// fewer.
 const JIT_PERCENT: u64 = 1;
 
-/// Of 100 frames, this many without a name are worth a look. Stripped libraries make a few per cent everywhere.
+/// Frames are considered poorly named from this percentage of unnamed ones on. Stripped libraries account for a few
+/// percent everywhere.
 const PERCENT: u64 = 10;
 
 impl FrameCounts {
-    /// True if so much of JIT memory has no name that `--strict` fails.
+    /// True if so many JIT frames are unnamed that `--strict` fails.
     pub fn lacks_jit_names(&self) -> bool {
         self.jit_unnamed > 0 && self.jit_unnamed.saturating_mul(100) >= self.jit.saturating_mul(JIT_PERCENT)
     }
 
-    /// True if so much has no name that one should ask why.
+    /// True if so many frames are unnamed that the user should look into it.
     pub fn lacks_names(&self) -> bool {
         let many = self.unnamed > 0 && self.unnamed.saturating_mul(100) >= self.frames.saturating_mul(PERCENT);
         many || self.lacks_jit_names()
@@ -66,7 +69,7 @@ impl fmt::Display for FrameCounts {
     }
 }
 
-/// The named part in percent, rounded down: a few frames without a name are not lost in 100 %.
+/// The percentage of named frames, rounded down so that a few unnamed ones don't disappear in "100 %".
 fn share(whole: u64, unnamed: u64) -> String {
     let per_mille = u128::from(whole.saturating_sub(unnamed)) * 1000 / u128::from(whole.max(1));
     format!("{}.{} %", per_mille / 10, per_mille % 10)

@@ -1,8 +1,8 @@
-//! Distinct things, numbered by first appearance.
+//! Interning: distinct values get IDs in order of first appearance.
 //!
-//! Numbers have 32 bits: a profile holds them by the million. An input can hold more distinct things, if the machine
-//! holds them; then no number is given twice, whoever asks gets one that exists, and the table is known to be full.
-//! Readers need not look at every step: who takes over what was read asks once whether it is whole ([`full`]).
+//! IDs have 32 bits, since profiles hold millions of them. An input may contain more distinct values than that. No ID
+//! is then given twice: further values get an existing ID, and the table remembers that it overflowed. Readers needn't
+//! check each step; whoever uses the result checks once ([`full`]).
 
 use crate::error::Error;
 use hashbrown::HashTable;
@@ -11,7 +11,7 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 
-/// Numbers of things as types of their own, so that those of one table are not taken for another's.
+/// Defines ID types, one per table, so that they can't be confused.
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident),*) => {$(
         $(#[$doc])*
@@ -28,7 +28,7 @@ macro_rules! id {
             }
         }
         impl $name {
-            /// As an index into the table of its kind.
+            /// The ID as an index into its table.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -38,21 +38,20 @@ macro_rules! id {
 
 pub(crate) use id;
 
-/// The number of distinct things that have a number each; the one number that is left stands for none where one is
-/// needed.
+/// The maximum number of interned values. The one remaining `u32` can stand for "none".
 pub(super) const MOST: u32 = u32::MAX;
 
-/// The error for a table that was full.
+/// The error for a table that ran out of IDs; `what` is the plural of its contents.
 pub fn full(what: &str) -> Error {
     Error::new(format!(
         "more than {MOST} different {what}, which is all that can be numbered: read less at once (--time, --event, --pid)"
     ))
 }
 
-/// Numbers of things, found by their hash; the things are elsewhere.
+/// A hash table from hashes to IDs; the values are stored elsewhere.
 ///
-/// The table holds a part of each hash beside the number, so that it grows, and most things that are not the one looked
-/// for are distinguished, without a look at the things.
+/// It stores 32 bits of each hash beside the ID. Growing and ruling out most other values therefore needs no access to
+/// the values.
 #[derive(Debug, Clone, Default)]
 pub struct InternedNumbers(HashTable<Numbered>);
 
@@ -63,30 +62,30 @@ struct Numbered {
 }
 
 impl InternedNumbers {
-    /// The number of which `is_it` holds.
+    /// The ID that has this hash and that `is_it` accepts.
     pub fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let found = self.0.find(whole(hash), |known| known.hash == hash && is_it(known.number));
         found.map(|known| known.number)
     }
 
-    /// Adds a number; that of an equal thing must not be there.
+    /// Adds an ID. No equal value may be in the table.
     pub fn insert(&mut self, hash: u32, number: u32) {
         self.0.insert_unique(whole(hash), Numbered { hash, number }, |known| whole(known.hash));
     }
 }
 
-/// A hash that a part of one stands for: a table takes the place from the low bits, and compares the highest.
+/// Expands 32 bits of a hash to 64: hashbrown picks the slot by the low bits and compares the highest ones.
 fn whole(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
 
-/// The part of a hash that [`InternedNumbers`] are found by.
+/// A value's hash for [`InternedNumbers`].
 pub fn hash_of<Q: Hash + ?Sized>(item: &Q) -> u32 {
     let hash = FxBuildHasher.hash_one(item);
     (hash ^ (hash >> 32)) as u32
 }
 
-/// Things by number, and numbers by thing. Each thing is kept once.
+/// Values by ID and IDs by value. Each value is stored once.
 #[derive(Debug, Clone)]
 pub struct Interner<T, Id> {
     items: Vec<T>,
@@ -103,14 +102,14 @@ impl<T, Id> Default for Interner<T, Id> {
 }
 
 impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
-    /// The number of a thing; that of the first thing if no number is left.
+    /// Returns the value's ID; the first value's if IDs ran out.
     pub fn intern(&mut self, item: T) -> Id {
         let hash = hash_of(&item);
         let known = self.numbers.find(hash, |number| self.items[number as usize] == item);
         Id::from(known.unwrap_or_else(|| self.push(hash, item)))
     }
 
-    /// The number of a thing, which is only made of this if it is new.
+    /// Like [`intern`](Self::intern), but converts the item to an owned value only if it is new.
     pub fn number<Q: Hash + Eq + ?Sized>(&mut self, item: &Q) -> Id
     where
         T: Borrow<Q> + for<'q> From<&'q Q>,
@@ -118,7 +117,7 @@ impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
         self.get(item).unwrap_or_else(|| self.intern(item.into()))
     }
 
-    /// The number of a thing that is known.
+    /// The ID of a value that has been interned.
     pub fn get<Q: Hash + Eq + ?Sized>(&self, item: &Q) -> Option<Id>
     where
         T: Borrow<Q>,
@@ -140,22 +139,22 @@ impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
 }
 
 impl<T, Id> Interner<T, Id> {
-    /// All; the position is the number.
+    /// All values, indexed by ID.
     pub fn items(&self) -> &[T] {
         &self.items
     }
 
-    /// The same, when no more come.
+    /// Returns all values, indexed by ID.
     pub fn into_items(self) -> Vec<T> {
         self.items
     }
 
-    /// True if a thing got no number of its own.
+    /// True if IDs ran out and a value was given an ID that isn't its own.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// For tests: one that is full sooner.
+    /// A table that is full after `most` values.
     #[cfg(test)]
     pub(super) fn of_most(most: u32) -> Self {
         Self { most, ..Self::default() }

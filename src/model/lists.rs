@@ -1,18 +1,17 @@
-//! Many short lists, such as the calls of each function: all in one, with where each begins. A list of lists would be an
-//! allocation for each.
+//! Many short lists in one allocation, such as the callees of each function.
 
 use std::ops::Index;
 
-/// A list for each number from 0.
+/// A list for each index from 0 to [`count`](Self::count).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lists<T> {
     items: Vec<T>,
-    /// The start of each list, and the end of the last one.
+    /// Where each list starts in `items`, and where the last one ends.
     starts: Vec<usize>,
 }
 
 impl<T: Copy> Lists<T> {
-    /// A number of lists; items come with the number of theirs, and each list has them in the order in which they come.
+    /// Builds `count` lists. Each item comes with the index of its list, and each list keeps the order of its items.
     pub fn new(count: usize, items: impl Iterator<Item = (u32, T)> + Clone) -> Self {
         let mut starts = vec![0; count + 1];
         for (list, _) in items.clone() {
@@ -36,12 +35,12 @@ impl<T: Copy> Lists<T> {
         self.starts.len() - 1
     }
 
-    /// All items, with the number of their list.
+    /// All items with the index of their list, list by list.
     pub fn items(&self) -> impl Iterator<Item = (u32, T)> + Clone + '_ {
         (0..self.count()).flat_map(|list| self[list].iter().map(move |item| (list as u32, *item)))
     }
 
-    /// All items, to be changed.
+    /// All items, list by list.
     pub fn items_mut(&mut self) -> &mut [T] {
         &mut self.items
     }

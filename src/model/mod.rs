@@ -1,4 +1,4 @@
-//! Plain data that readers fill and writers get. No I/O, no formats, no threads.
+//! Plain data that readers fill in and writers output. No I/O, no formats, no threads.
 
 pub mod abi;
 pub mod about;

@@ -1,36 +1,36 @@
-//! The words of a `perf record` command line: which are perf's own, and which start the recorded program
-//! (perf-record(1)).
+//! Parses `perf record` command lines: perf's own options, and the recorded program (perf-record(1)).
 
 use crate::model::backing::base_name;
 
-/// A `perf record` command line, taken apart.
+/// A parsed `perf record` command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerfCommand<'a> {
-    /// perf as it was called, and `record`.
+    /// The name that perf was called by, and `record`.
     pub called: &'a [Vec<u8>],
-    /// perf's options with their values.
+    /// perf's options and their values.
     pub options: &'a [Vec<u8>],
-    /// The program that perf started, with its arguments.
+    /// The program that perf started, and its arguments.
     pub program: &'a [Vec<u8>],
-    /// True if perf recorded other processes (`-a`, `-p` …): then the program only determines how long.
+    /// True if perf recorded something other than the program (`-a`, `-p`, …). The program then only determines the
+    /// duration.
     pub records_others: bool,
 }
 
 /// One of perf's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerfOption<'a> {
-    /// A letter, or a name without its dashes.
+    /// A letter, or a long name without dashes.
     pub name: &'a [u8],
-    /// Its value, as part of the same word or as the next one.
+    /// The value, whether it is in the same word or the next; `None` for flags.
     pub value: Option<&'a [u8]>,
-    /// True if it is the long form, with two dashes and the value behind a sign of equality.
+    /// True for the long form: `--name`, `--name=value` or `--name value`.
     is_long: bool,
-    /// True if the value is the next word.
+    /// True if the value is a word of its own.
     is_apart: bool,
 }
 
 impl<'a> PerfCommand<'a> {
-    /// `None` if it is another command's line.
+    /// `None` if the command line isn't one of `perf record`.
     pub fn parse(words: &'a [Vec<u8>]) -> Option<Self> {
         if is_simpleperf(words) {
             return None;
@@ -39,7 +39,7 @@ impl<'a> PerfCommand<'a> {
         Some(Self::parse_options(&words[..=record], &words[record + 1..]))
     }
 
-    /// From the words behind `perf record`.
+    /// Parses the words that follow `perf record`.
     pub fn parse_options(called: &'a [Vec<u8>], words: &'a [Vec<u8>]) -> Self {
         let (mut end, mut records_others) = (0, false);
         while let Some(word) = words.get(end).filter(|word| word.starts_with(b"-") && *word != b"--") {
@@ -51,7 +51,7 @@ impl<'a> PerfCommand<'a> {
         Self { called, options, program, records_others }
     }
 
-    /// perf's options, one by one.
+    /// Iterates over perf's options. `-ag` gives two.
     pub fn each_option(&self) -> impl Iterator<Item = PerfOption<'a>> + use<'a> {
         let (mut at, words, mut found) = (0, self.options, Vec::new());
         while let Some(word) = words.get(at) {
@@ -62,21 +62,21 @@ impl<'a> PerfCommand<'a> {
         found.into_iter()
     }
 
-    /// The value of the last option of these names.
+    /// The value of the last option that has one of these names.
     pub fn value(&self, names: &[&str]) -> Option<&'a [u8]> {
         self.each_option().filter(|option| option.is(names)).last()?.value
     }
 
-    /// True if one of these options is given.
+    /// True if an option with one of these names is given.
     pub fn has(&self, names: &[&str]) -> bool {
         self.each_option().any(|option| option.is(names))
     }
 }
 
-/// The program in a command line of Android's `simpleperf record`, with its arguments; empty if it recorded others.
-/// `None` if it is another command's line.
+/// The recorded program and its arguments, from a command line of Android's `simpleperf record`; empty if other
+/// processes were recorded. `None` if it is another command.
 pub fn simpleperf_program(words: &[Vec<u8>]) -> Option<&[Vec<u8>]> {
-    /// Options without a value; all others take the next word (simpleperf/cmd_record.cpp).
+    /// Options without a value; all others consume the next word (simpleperf/cmd_record.cpp).
     const ALONE: &[&str] = &[
         "-a",
         "-b",
@@ -129,12 +129,12 @@ fn is_simpleperf(words: &[Vec<u8>]) -> bool {
 }
 
 impl PerfOption<'_> {
-    /// True if it goes by one of these names.
+    /// True if the option has one of these names.
     pub fn is(&self, names: &[&str]) -> bool {
         names.iter().any(|name| name.as_bytes() == self.name)
     }
 
-    /// Its words, apart from others.
+    /// The option and its value as separate words of a command line.
     pub fn words(&self) -> Vec<Vec<u8>> {
         let dashed = [if self.is_long { &b"--"[..] } else { b"-" }, self.name].concat();
         match self.value {
@@ -145,7 +145,7 @@ impl PerfOption<'_> {
     }
 }
 
-/// The options in one word: `-ag` is two.
+/// The options in one word; `-ag` is two. `next` is the next word if the last option consumes it.
 fn options_of<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'a>> {
     if let Some(long) = word.strip_prefix(b"--") {
         let equals = long.iter().position(|byte| *byte == b'=');
@@ -165,17 +165,17 @@ fn options_of<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'a>>
     options
 }
 
-/// True if an option names what is recorded, so that the program is not it.
+/// True if the option selects what to record, so that perf doesn't record the program.
 fn names_others(word: &[u8]) -> bool {
     options_of(word, None)
         .iter()
         .any(|option| option.is(&["a", "p", "t", "u", "C", "all-cpus", "pid", "tid", "uid", "cpu"]))
 }
 
-/// Letters that take the next word, or the rest of their own, for their value.
+/// Short options with a value, which is the rest of the word or the next word.
 const SHORT_WITH_VALUE: &[u8] = b"eFcptuoCmkDjGrW";
 
-/// True if perf record takes the word behind this one for an option's value.
+/// True if perf takes the next word as the value of an option in this one.
 fn takes_next_word(word: &[u8]) -> bool {
     const LONG: &[&str] = &[
         "event",
@@ -204,7 +204,7 @@ fn takes_next_word(word: &[u8]) -> bool {
     ];
     let letters = word.strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-"));
     match letters {
-        // Behind several letters the last one may take a value, if none before it does.
+        // Several letters in one word: the first that takes a value takes the rest of the word, if there is any.
         Some(letters) => letters
             .iter()
             .position(|letter| SHORT_WITH_VALUE.contains(letter))

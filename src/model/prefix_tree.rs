@@ -1,26 +1,27 @@
-//! Sequences that share their beginnings, such as call chains: a sequence is a node, and each node is numbered once.
+//! A prefix tree for sequences with common beginnings, such as call chains. Each sequence is a node with an ID.
 //!
-//! A node's children are a list, newest first. Nearly all nodes have one or two, and those of one sequence stand side
-//! by side in memory: that is several times faster than one hash table for all. Children further back in the list of a
-//! node with many children are found by hash.
+//! A node's children are a linked list, newest first. Nearly all nodes have one or two children, and the nodes of a
+//! sequence are close together in memory, which makes this several times faster than one hash table for everything. In
+//! nodes with many children, all but the newest are found by hash.
 
 use super::interner::MOST;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// The number of children that are looked at one by one. With fewer, wide nodes cost less and all others more.
+/// How many children are compared one by one before using the hash table. A smaller number makes nodes with many
+/// children cheaper and all others more expensive.
 const LISTED: usize = 8;
 
-/// Stands for no node.
+/// Means "no node".
 const NONE: u32 = MOST;
 
-/// Nodes, numbered by first appearance.
+/// Sequences of `K`. IDs are assigned in order of first appearance.
 #[derive(Debug, Clone)]
 pub struct PrefixTree<K> {
     nodes: Vec<TreeNode<K>>,
-    /// The newest sequence of one item.
+    /// The newest sequence with a single item.
     first: u32,
-    /// The children of a node behind the first [`LISTED`], by node and key.
+    /// Children beyond the first [`LISTED`] of their parent, by parent and key.
     others: FxHashMap<(u32, K), u32>,
     most: u32,
     full: bool,
@@ -30,9 +31,9 @@ pub struct PrefixTree<K> {
 struct TreeNode<K> {
     parent: u32,
     key: K,
-    /// Its newest child.
+    /// The newest child.
     first: u32,
-    /// Its parent's next older child.
+    /// The parent's next older child.
     next: u32,
 }
 
@@ -43,8 +44,8 @@ impl<K> Default for PrefixTree<K> {
 }
 
 impl<K: Copy + Eq + Hash> PrefixTree<K> {
-    /// The number of the sequence that continues `parent` (`None`: the empty one) with `key`; if there is no number
-    /// left, that of `parent` or of any.
+    /// The ID of the sequence `parent` (`None`: the empty sequence) followed by `key`. If IDs ran out, that of `parent`
+    /// or any other.
     pub fn child(&mut self, parent: Option<u32>, key: K) -> u32 {
         let parent = parent.unwrap_or(NONE);
         let first = self.first_of(parent);
@@ -59,22 +60,22 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         if let Some(&found) = self.others.get(&(parent, key)) {
             return found;
         }
-        // The last one looked at is pushed out of sight.
+        // The new child pushes this one off the list.
         self.others.insert((parent, self.nodes[last as usize].key), last);
         self.push(parent, key, first)
     }
 
-    /// The newest sequences that continue `parent`, and with what: as many as are looked at one by one.
+    /// The newest sequences that extend `parent` by one key, with that key; at most `LISTED`.
     pub fn newest(&self, parent: Option<u32>) -> impl Iterator<Item = (u32, K)> + '_ {
         self.from(self.first_of(parent.unwrap_or(NONE))).take(LISTED)
     }
 
-    /// All sequences that continue a sequence, and with what, newest first.
+    /// All sequences that extend `parent` by one key, with that key, newest first.
     pub fn children(&self, parent: u32) -> impl Iterator<Item = (u32, K)> + '_ {
         self.from(self.first_of(parent))
     }
 
-    /// A sequence, and the older ones that continue the same.
+    /// Follows a list of siblings from `at` to the oldest.
     fn from(&self, mut at: u32) -> impl Iterator<Item = (u32, K)> + '_ {
         std::iter::from_fn(move || {
             let node = self.nodes.get(at as usize)?;
@@ -101,14 +102,14 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         new
     }
 
-    /// Removes all, and keeps the room.
+    /// Removes all sequences but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.others.clear();
         (self.first, self.full) = (NONE, false);
     }
 
-    /// The number of them; their numbers run from 0.
+    /// The number of sequences. IDs run from 0.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -118,23 +119,23 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.nodes.is_empty()
     }
 
-    /// True if a sequence got no number of its own.
+    /// True if IDs ran out and a sequence was given another one's ID.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// The smaller number that a sequence continues, and the element that it adds.
+    /// The ID of the sequence without its last key (always smaller), and the last key.
     pub fn get(&self, number: u32) -> (Option<u32>, K) {
         let node = &self.nodes[number as usize];
         ((node.parent != NONE).then_some(node.parent), node.key)
     }
 
-    /// All, in the order of their numbers, as [`PrefixTree::get`] gives them.
+    /// All sequences in the order of their IDs, as [`PrefixTree::get`] returns them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + DoubleEndedIterator + '_ {
         self.since(0)
     }
 
-    /// The same from a number on.
+    /// Like [`iter`](Self::iter), starting at ID `first`.
     pub fn since(&self, first: usize) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + DoubleEndedIterator + '_ {
         (first..self.nodes.len()).map(|number| self.get(number as u32))
     }

@@ -1,21 +1,21 @@
-//! Names as text that is safe to show: on a terminal, in a picture, on a page, in a spreadsheet.
+//! Makes names safe to show on a terminal, in a picture, on a page or in a spreadsheet.
 //!
-//! A name is whatever bytes a runtime wrote, and a path whatever bytes a file is called. Characters that a reader's
-//! program would obey instead of showing are written out: an escape sequence that repaints a terminal, a mark that
-//! turns the rest of a line around, a character that XML forbids.
+//! A name may be any bytes that a runtime wrote, and a path any bytes that a file is named with. Characters that a
+//! program would obey instead of showing are escaped: for example escape sequences that repaint a terminal, marks that
+//! reverse the direction of text, and characters that XML forbids.
 //!
-//! * A byte that is not UTF-8, and a control character below U+0080, is `\x1b`: two hexadecimal digits.
-//! * Every other character that is not shown as it is, is `\u{202e}`.
+//! * A byte that isn't UTF-8, and a control character below U+0080, becomes two hexadecimal digits: `\x1b`.
+//! * Every other character that isn't shown as it is becomes `\u{202e}`.
 //!
-//! Backslashes stay as they are, so that PHP's namespaces and Windows' paths can be read, and text that was made
-//! printable can be made so again. Names without backslashes stay different from each other.
+//! Backslashes aren't escaped. PHP namespaces and Windows paths therefore stay readable, and escaping a text twice
+//! doesn't change it. Different names without backslashes stay different.
 //!
-//! If names are read by people ([`readable`]), one is only as long as can be read; other programs get all of it.
+//! Names for people ([`readable`]) are also limited in length; other programs get the whole name.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// A name as text that does nothing but be read; borrowed if it is that already.
+/// Escapes a name. Borrowed if nothing had to be escaped.
 pub fn printable(name: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(name) {
         Ok(text) if !text.chars().any(is_active) => Cow::Borrowed(text),
@@ -23,15 +23,15 @@ pub fn printable(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A longer name loses its middle where people read it. Compilers' longest that one meets are some 4,000 characters;
-/// more fill screens, and pad every line of a table.
+/// Longer names lose their middle when shown to people. The longest that compilers usually produce have some 4,000
+/// characters; more would fill screens and widen tables.
 pub const LONGEST: usize = 4096;
 
-/// The length that is kept of a longer name on either side; with the text between them it is no longer than
+/// How many characters are kept at either end of a longer name. With the text between them, the result stays below
 /// [`LONGEST`].
 const SIDE: usize = 2000;
 
-/// A name as text for people: printable, and not longer than [`LONGEST`] characters.
+/// Escapes a name for people and shortens it to at most [`LONGEST`] characters.
 pub fn readable(name: &[u8]) -> Cow<'_, str> {
     match printable(name) {
         text if text.len() > LONGEST && text.chars().count() > LONGEST => {
@@ -41,8 +41,8 @@ pub fn readable(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A text of more than `longest` characters without those between `side` at its beginning and `side` at its end; shows
-/// how many these were.
+/// Cuts the middle out of a text of more than `longest` characters. Keeps `side` characters at either end, and states
+/// how many were cut.
 pub fn without_middle(text: &str, longest: usize, side: usize) -> String {
     let count = text.chars().count();
     if count <= longest {
@@ -53,9 +53,9 @@ pub fn without_middle(text: &str, longest: usize, side: usize) -> String {
     format!("{}…[{} more]…{}", &text[..head], count - 2 * side, &text[tail..])
 }
 
-/// A name as a cell of CSV: printable, quoted where it must be (RFC 4180), and no formula to a spreadsheet: what one
-/// would take for a formula gets an apostrophe in front, which spreadsheets read as "this is text". If the decimal sign
-/// is a comma, they take `;` for the end of a cell, whether quoted or not: what is behind one is treated alike.
+/// A name as a CSV cell: escaped, quoted where necessary (RFC 4180), and never a formula. What a spreadsheet would take
+/// for a formula gets a leading apostrophe, which means "this is text". In locales with a decimal comma, spreadsheets
+/// end a cell at `;` even within quotes, so the text after each `;` is treated the same way.
 pub fn csv_cell(name: &[u8]) -> Cow<'_, str> {
     let mut text = printable(name);
     if text.split(';').any(is_formula) {
@@ -65,24 +65,24 @@ pub fn csv_cell(name: &[u8]) -> Cow<'_, str> {
     if text.contains(['"', ',']) { Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))) } else { text }
 }
 
-/// True if a spreadsheet computes a cell; some drop blanks before a text and take wide characters for narrow ones.
+/// True if a spreadsheet would evaluate the cell. Some trim leading whitespace and treat full-width characters like
+/// ASCII.
 fn is_formula(cell: &str) -> bool {
     cell.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
 }
 
-/// True if a character does something to what surrounds it, or may not be in XML.
+/// True for a character that affects the text around it, that is invisible, or that XML forbids.
 fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}') // bidirectional
-        || matches!(c, '\u{2028}' | '\u{2029}') // separators of lines and paragraphs
-        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}') // the mark of byte order, text between lines
+        || matches!(c, '\u{2028}' | '\u{2029}') // line and paragraph separators
+        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}') // byte order mark, interlinear annotations
         || is_invisible(c)
-        || matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe // no characters
+        || matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe // noncharacters
 }
 
-/// True if nothing is seen of a character: a name with one looks like another name. These are the characters that
-/// Unicode lets programs ignore (`Default_Ignorable_Code_Point` of DerivedCoreProperties.txt), and a blank pattern of
-/// Braille.
+/// True for invisible characters, which make a name look like another one: all that Unicode lets programs ignore
+/// (`Default_Ignorable_Code_Point` in DerivedCoreProperties.txt), and the blank Braille pattern.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}')
         || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
@@ -108,7 +108,7 @@ fn push(text: &mut String, c: char) {
 }
 
 fn push_hex(text: &mut String, number: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
+    // Writing to a string can't fail.
     let _ = text.write_fmt(number);
 }
 
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(readable(fits.as_bytes()), fits);
     }
 
-    /// The list once more, as ranges, and not as the code has it.
+    /// The list of forbidden characters, written down independently of the code under test.
     fn is_forbidden(c: char) -> bool {
         let code = u32::from(c);
         let ranges = [0..=0x1f, 0x7f..=0x9f, 0x61c..=0x61c, 0x200e..=0x200f, 0x2028..=0x202e, 0x2066..=0x206f];
@@ -197,7 +197,7 @@ mod tests {
         ranges.iter().chain(&later).any(|range| range.contains(&code)) || no_character
     }
 
-    /// Bytes among which there are many that are not UTF-8, and many characters that must not get through.
+    /// Byte strings with much invalid UTF-8 and many characters that must be escaped.
     fn name() -> impl Strategy<Value = Vec<u8>> {
         let odd = prop::sample::select(vec![
             '\u{1b}', '\n', '\u{9b}', '\u{202e}', '\u{2069}', '\u{ffff}', '=', '"', ',', 'é',

@@ -1,5 +1,5 @@
-//! The facts about processes in a recording: who was forked from whom, who replaced its image, who named a jitdump, and
-//! on which clock. Every reader fills the fields that its format has; `sources` and `resolve` read them.
+//! What a recording says about processes: forks, execs, mappings, jitdump markers, and the clock. Readers fill in the
+//! fields that their format has; `sources` and `resolve` use them.
 
 use super::backing::Backing;
 use super::bpf::{BpfFunction, BpfFunctionId};
@@ -13,80 +13,80 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Everything that is known about the processes of a recording. All lists are in time order.
+/// Everything known about the processes of a recording. All lists are sorted by time.
 #[derive(Debug, Default, Clone)]
 pub struct Processes {
-    /// One entry a process seen in any record.
+    /// Every process that any record mentions.
     pub by_pid: BTreeMap<Pid, Process>,
-    /// The places where a process mapped something that is named like a jitdump.
+    /// Mappings of files that are named like a jitdump.
     pub markers: Vec<Marker>,
-    /// The way times of the recording relate to other clocks.
+    /// How the recording's times relate to other clocks.
     pub clock: Clock,
-    /// e_machine of the recorded program, if the recording states (its ARCH feature).
+    /// `e_machine` of the recorded program, if the recording states it (ARCH feature).
     pub machine: Option<u16>,
-    /// The kernel's release (its OSRELEASE feature), as `uname -r` states it.
+    /// The kernel release, as `uname -r` prints it (OSRELEASE feature).
     pub os_release: Option<Vec<u8>>,
-    /// The command line that was recorded with (its CMDLINE feature), word by word.
+    /// The recorder's command line, word by word (CMDLINE feature).
     pub command: Vec<Vec<u8>>,
-    /// Pieces of kernel code with names of their own, from KSYMBOL records, in time order.
+    /// Kernel symbols that appeared or disappeared during the recording (KSYMBOL records), by time.
     pub kernel_symbols: Vec<KernelSymbol>,
-    /// The BPF programs in the recording, those of one program behind each other.
+    /// Functions of the BPF programs that the recording contains; functions of one program are adjacent.
     pub bpf_functions: Vec<BpfFunction>,
-    /// Symbols of files that the recording contains.
+    /// Symbols of files, if the recording contains them.
     pub recorded_symbols: RecordedSymbols,
-    /// Samples that the recorder lost, by its own count.
+    /// Samples lost, as counted by the recorder.
     pub lost: u64,
-    /// True if every process that has samples is reported for: the input is a recording, not a text or a file about one
-    /// process.
+    /// True if the input covers every process with samples, as a recording does; false for text, and for files about a
+    /// single process.
     pub is_recording: bool,
-    /// True if others may be reported for later.
+    /// Whether the list of processes is complete or may still grow.
     pub told: ProcessListState,
-    /// The control groups by the numbers that samples have, as labels.
+    /// Labels for each control group, by the ID that samples have.
     pub cgroups: FxHashMap<u64, Labels>,
-    /// Events in the order of time; the state before the recording began is not reported.
+    /// Events other than samples, by time. The state before the recording began isn't included.
     pub moments: Vec<Moment>,
 }
 
-/// The state of a list of processes.
+/// Whether a list of processes is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProcessListState {
-    /// It has all processes.
+    /// All processes are known.
     #[default]
     Whole,
-    /// A text is named while it is read, and others may come. This one is that of its first frames without a name, if
-    /// they are of one alone.
+    /// A text is symbolized while being read, so more processes may come. If its first unnamed frames belong to a
+    /// single process, that process.
     Begun(Option<Pid>),
 }
 
 impl Processes {
-    /// When the code of a BPF function was put where it was; `None` if it was there before the recording began.
+    /// When a BPF function was loaded; `None` if it was there before the recording began.
     pub fn bpf_loaded(&self, function: BpfFunctionId) -> Option<Nanos> {
         let first = self.kernel_symbols.iter().find(|symbol| symbol.bpf == Some(function))?;
         (first.time > Nanos(0)).then_some(first.time)
     }
 }
 
-/// An event of a thread that a recording contains beside its samples: a name, a fork, an end, a loss.
+/// An event other than a sample: a rename, fork, exit or loss.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
     /// When.
     pub time: Nanos,
     /// The process.
     pub pid: Pid,
-    /// The thread in it.
+    /// The thread.
     pub tid: Tid,
     /// The kind.
     pub kind: MomentKind,
 }
 
-/// The kinds of events.
+/// What happened in an event other than a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MomentKind {
-    /// The thread got a name.
+    /// The thread got this name.
     Named(Arc<[u8]>),
-    /// The process became another program, whose name this is.
+    /// The process called exec and has this name now.
     Executed(Arc<[u8]>),
-    /// It made another process.
+    /// The process forked this child.
     Forked(Pid),
     /// The process ended.
     Exited,
@@ -94,7 +94,7 @@ pub enum MomentKind {
     Lost(u64),
 }
 
-/// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or went.
+/// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or disappeared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSymbol {
     /// When.
@@ -103,36 +103,37 @@ pub struct KernelSymbol {
     pub addr: Addr,
     /// Length in bytes.
     pub len: u64,
-    /// Its name, such as `bpf_prog_6deef7357e7b4530_sd_devices`.
+    /// The symbol, such as `bpf_prog_6deef7357e7b4530_sd_devices`.
     pub name: Vec<u8>,
-    /// True if it went (`PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`).
+    /// True if the symbol disappeared (`PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`).
     pub unregistered: bool,
-    /// Its code and source, if the recording holds them.
+    /// The code and source, if the recording contains them.
     pub bpf: Option<BpfFunctionId>,
 }
 
-/// One process.
+/// What a recording says about one process.
 #[derive(Debug, Default, Clone)]
 pub struct Process {
-    /// Its first thread's names from COMM records, in time order; see [`super::programs::Programs::name`].
+    /// The names of its first thread from COMM records, by time. See [`super::programs::Programs::name`].
     pub comms: Vec<(Nanos, Arc<[u8]>)>,
-    /// Parent and time of the fork, if it was seen.
+    /// The parent and the time of the fork, if recorded.
     pub forked: Option<(Pid, Nanos)>,
-    /// When it replaced its image (exec); its former code is gone then.
+    /// When it called exec, which discards its former code.
     pub execs: Vec<Nanos>,
-    /// When it ended.
+    /// When it exited.
     pub exited: Option<Nanos>,
-    /// The pid as the process itself saw it, from a marker's file name or counted by NAMESPACES records.
+    /// The process ID in the process's own PID namespace, from the file name of its jitdump or from NAMESPACES records.
     pub inner_pid: Option<Pid>,
-    /// Its mappings, in time order (equal times in file order). Kernel and module maps are under pid -1.
+    /// Its mappings by time; those of the same time in file order. Mappings of the kernel and its modules belong to PID
+    /// -1.
     pub mappings: Vec<Mapping>,
-    /// True if it mapped executable memory that no file backs (`//anon`, `[anon:…]`, memfd): a place for JIT code.
+    /// True if it mapped executable memory without a file (`//anon`, `[anon:…]`, memfd), where JIT code may be.
     pub has_jit_memory: bool,
 }
 
 impl Process {
-    /// True if its JIT code was injected into the recording: it mapped an image of perf's (`jitted-PID-INDEX.so`) or of
-    /// ours (`jitted-PID.so`, `jitted-PID.2.so`).
+    /// True if the recording already contains injected JIT code: the process mapped an ELF image from perf
+    /// (`jitted-PID-INDEX.so`) or from jitgraft (`jitted-PID.so`, `jitted-PID.2.so`).
     pub fn is_injected(&self) -> bool {
         let injected = |path: &[u8]| {
             let name = base_name(path);
@@ -142,8 +143,8 @@ impl Process {
         self.mappings.iter().any(|map| injected(&map.path))
     }
 
-    /// The first memory for JIT code that this program has and that processes forked from it share: not a copy, as
-    /// `//anon` is after a fork, but the very same.
+    /// The first memory for JIT code that the process's current program shares with its children: the same memory, not
+    /// a copy as `//anon` is after a fork. `None` if there is none.
     pub fn shared_jit_memory(&self) -> Option<SharedMemory> {
         let since = self.execs.last().copied().unwrap_or_default();
         let shared = |map: &&Mapping| {
@@ -158,42 +159,43 @@ impl Process {
     }
 }
 
-/// Memory that several processes may have: what is mapped, and where.
+/// Memory that several processes may share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedMemory {
-    /// Its first address.
+    /// Where it starts.
     pub addr: Addr,
-    /// The kernel's id of it: each such memory has an inode of its own.
+    /// The device and inode of this memory. Each shared memory has its own inode.
     pub file: FileId,
 }
 
-/// A mapping of a file named `jit-PID.dump` (Bun: `jit-TID-PID.dump`), by which a runtime reports to perf of its dump.
+/// A mapping of a file named `jit-PID.dump` (Bun: `jit-TID-PID.dump`). Runtimes map their jitdump so that the recording
+/// mentions it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
     /// The process that mapped it.
     pub pid: Pid,
     /// The thread that mapped it.
     pub tid: Tid,
-    /// The path as recorded.
+    /// The file's path, as recorded.
     pub path: PathBuf,
-    /// When; 0 if it was mapped before the recording began.
+    /// When it was mapped; 0 if before the recording began.
     pub time: Nanos,
-    /// The address of the mapping.
+    /// Where it was mapped.
     pub addr: Addr,
-    /// The file itself, if the recording gives it.
+    /// The file's device and inode, if recorded.
     pub file: Option<FileId>,
-    /// The offset in the recording of the record that states it.
+    /// Offset of the mapping's record in the recording.
     pub offset: u64,
 }
 
-/// The recording's clock.
+/// The recording's clock, and how it relates to others.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
-    /// `attr.clockid` if every event uses one and the same (`perf record -k`): 1 is CLOCK_MONOTONIC.
+    /// `attr.clockid`, if all events use the same clock (`perf record -k`); 1 is CLOCK_MONOTONIC.
     pub clockid: Option<i32>,
-    /// Reference times of the CLOCK_DATA feature: (wall clock, recording's clock), in nanoseconds.
+    /// The same moment on the wall clock and on the recording's clock, in nanoseconds (CLOCK_DATA feature).
     pub reference: Option<(Nanos, Nanos)>,
-    /// How to convert the CPU's time-stamp counter, from the TIME_CONV record.
+    /// Converts the CPU's time-stamp counter to the recording's clock (TIME_CONV record).
     pub tsc: Option<TscConversion>,
 }
 
@@ -206,60 +208,60 @@ pub struct TscConversion {
     pub mult: u64,
     /// `time_zero`
     pub zero: u64,
-    /// `time_cycles`; 0 in the short form.
+    /// `time_cycles`; 0 if the record is the short form.
     pub cycles: u64,
-    /// `time_mask`; 0 in the short form.
+    /// `time_mask`; 0 if the record is the short form.
     pub mask: u64,
-    /// `cap_user_time_zero`; true in the short form.
+    /// `cap_user_time_zero`; true if the record is the short form.
     pub cap_zero: bool,
     /// `cap_user_time_short`
     pub cap_short: bool,
 }
 
-/// An MMAP or MMAP2 record: from `time` on, the range shows this file (or anonymous memory).
+/// An MMAP or MMAP2 record: from `time` on, the address range shows this file or anonymous memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// When; 0 if it was there before the recording began.
+    /// When it was mapped; 0 if before the recording began.
     pub time: Nanos,
     /// First address.
     pub addr: Addr,
     /// Length in bytes.
     pub len: u64,
-    /// Offset in the file of the first byte.
+    /// File offset of the first byte.
     pub pgoff: u64,
-    /// The file as recorded: a path, `[vdso]`, `//anon`, `[kernel.kallsyms]_text`, …
+    /// The path as recorded: a file, `[vdso]`, `//anon`, `[kernel.kallsyms]_text`, …
     pub path: Vec<u8>,
-    /// The file's build ID, if the record or the recording's BUILD_ID feature has one.
+    /// The build ID, from the record or the recording's BUILD_ID feature.
     pub build_id: Option<BuildId>,
-    /// The file itself, if the record gives it.
+    /// The file's device and inode, if recorded.
     pub file: Option<FileId>,
-    /// True if it is executable code (no PERF_RECORD_MISC_MMAP_DATA, and PROT_EXEC where recorded).
+    /// True if it contains executable code (no PERF_RECORD_MISC_MMAP_DATA, and PROT_EXEC where protection is recorded).
     pub executable: bool,
-    /// Privilege of the code in it: the record's `misc & PERF_RECORD_MISC_CPUMODE_MASK`.
+    /// Whose code it contains: the record's `misc & PERF_RECORD_MISC_CPUMODE_MASK`.
     pub cpumode: CpuMode,
-    /// The offset in the recording of the record that states it.
+    /// Offset of the record in the recording.
     pub offset: u64,
 }
 
 impl Mapping {
-    /// The kind of its memory.
+    /// What backs the mapping, according to its path.
     pub fn backing(&self) -> Backing<'_> {
         Backing::of(&self.path)
     }
 }
 
-/// A file, whatever it is called: device and inode, as MMAP2 records and `/proc/PID/maps` have them.
+/// Identifies a file independently of its path: device and inode, as in MMAP2 records and `/proc/PID/maps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// `maj` of the device.
+    /// Device minor number (`min`).
     pub major: u32,
-    /// `min` of the device.
+    /// Inode (`ino`).
     pub minor: u32,
     /// `ino`
     pub inode: u64,
 }
 
-/// A GNU build ID: at most 20 bytes are kept by perf.
+/// A GNU build ID. Like perf, only up to 20 bytes are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId {
     bytes: [u8; 20],
@@ -267,7 +269,7 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// From its bytes; those beyond the 20th are dropped, like perf. `None` if absent, or all are 0.
+    /// Creates a build ID from its bytes, dropping those beyond the 20th like perf. `None` if it is empty or all zero.
     pub fn new(id: &[u8]) -> Option<Self> {
         let len = id.len().min(20);
         let mut bytes = [0; 20];
@@ -275,7 +277,7 @@ impl BuildId {
         (bytes != [0; 20]).then_some(Self { bytes, len: len as u8 })
     }
 
-    /// From hexadecimal digits; `None` if it is anything else, such as a build ID of Go.
+    /// Parses hexadecimal digits. `None` for anything else, such as a Go build ID.
     pub fn from_digits(text: &[u8]) -> Option<Self> {
         let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
         let (pairs, []) = text.as_chunks::<2>() else { return None };
@@ -283,33 +285,33 @@ impl BuildId {
         Self::new(&bytes?)
     }
 
-    /// Its bytes.
+    /// The bytes of the ID.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }
 
 impl fmt::Display for BuildId {
-    /// Two hexadecimal digits a byte.
+    /// Writes two hexadecimal digits per byte.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-/// The running mode, or the owner of the code (`PERF_RECORD_MISC_*` in include/uapi/linux/perf_event.h).
+/// Who was running, or who owns the code (`PERF_RECORD_MISC_*` in include/uapi/linux/perf_event.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum CpuMode {
-    /// Not said.
+    /// The recording doesn't say.
     #[default]
     Unknown,
-    /// The kernel.
+    /// The host's kernel.
     Kernel,
-    /// A program.
+    /// A user-space program on the host.
     User,
     /// The hypervisor.
     Hypervisor,
-    /// A guest's kernel.
+    /// The kernel of a virtual machine.
     GuestKernel,
-    /// A program in a guest.
+    /// A user-space program in a virtual machine.
     GuestUser,
 }

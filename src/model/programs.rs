@@ -1,7 +1,7 @@
-//! The program that each process ran at the end: its name and its mappings, for messages.
+//! The program that each process ran last: its name and its mappings, for use in messages.
 //!
-//! A process that was forked and never execs runs its parent's program, under the name that the parent had then. One
-//! that execs starts anew: what `perf-exec`, `env` or a shell had mapped before is no longer of interest.
+//! A process that was forked and never called exec runs its parent's program, under the name that the parent had at the
+//! fork. After an exec, whatever `perf-exec`, `env` or a shell had mapped before no longer matters.
 
 use super::Pid;
 use super::ancestry::{Ancestor, Ancestry};
@@ -10,26 +10,26 @@ use super::units::Nanos;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-/// The programs of a recording's processes.
+/// Answers questions about the last program of each process.
 #[derive(Debug)]
 pub struct Programs<'a> {
     processes: &'a Processes,
-    /// The ancestry of processes that have names.
+    /// Forks, skipping processes without a name.
     named: OnceCell<Ancestry>,
-    /// The ancestry of processes that have mappings.
+    /// Forks, skipping processes without mappings.
     mapped: OnceCell<Ancestry>,
 }
 
-/// The time of a question about the end of the recording.
+/// The end of the recording.
 const END: Nanos = Nanos(u64::MAX);
 
 impl<'a> Programs<'a> {
-    /// From these processes.
+    /// Creates an index of these processes' programs.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, named: OnceCell::new(), mapped: OnceCell::new() }
     }
 
-    /// The last name of a process; `?` if that is not known.
+    /// The last name of a process; `?` if unknown.
     pub fn name(&self, pid: Pid) -> Cow<'a, str> {
         let name = self.line(pid, &self.named, |process| !process.comms.is_empty()).find_map(|(process, time)| {
             let until = process.comms.partition_point(|(named, _)| *named <= time);
@@ -38,7 +38,7 @@ impl<'a> Programs<'a> {
         name.map_or(Cow::Borrowed("?"), |(_, name)| String::from_utf8_lossy(name))
     }
 
-    /// The mappings of its program, the process's own first.
+    /// The mappings of the process's last program: first its own, then inherited ones.
     pub fn mappings(&self, pid: Pid) -> impl Iterator<Item = &'a Mapping> {
         self.line(pid, &self.mapped, |process| !process.mappings.is_empty()).flat_map(|(process, time)| {
             let execs = process.execs.partition_point(|exec| *exec <= time);
@@ -47,8 +47,8 @@ impl<'a> Programs<'a> {
         })
     }
 
-    /// The processes that ran the program and can answer, the last one first, each with the time up to which its doings
-    /// count.
+    /// The process and its ancestors that ran the program and that `can_answer` accepts, youngest first. Each comes
+    /// with the time up to which its records apply.
     fn line(
         &self,
         pid: Pid,
@@ -83,7 +83,7 @@ mod tests {
         }
     }
 
-    /// `env node`, which forks a child at 30; the child forks another one, which execs `ls`.
+    /// `env node`, which forks a child at time 30. The child forks another process, which calls exec to run `ls`.
     fn processes() -> Processes {
         let comms =
             |comms: &[(u64, &str)]| comms.iter().map(|&(at, name)| (Nanos(at), name.as_bytes().into())).collect();

@@ -1,46 +1,47 @@
-//! The facts in a table's row about its recording.
+//! What each row of a table says about the recording that it comes from.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Words that samples are distinguished by, with their keys; `None` if absent.
+/// Labels that distinguish samples, by key; `None` if there are none.
 pub type Labels = Option<Arc<BTreeMap<Box<str>, Box<str>>>>;
 
-/// Microseconds in a day.
+/// Microseconds per day.
 const DAY: i64 = 86_400_000_000;
 
 /// A recording, as each of its rows describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Recording {
-    /// The SHA-1 of its bytes, unpacked, in hexadecimal digits.
+    /// SHA-1 of the uncompressed file, in hexadecimal digits.
     pub input: Option<Box<str>>,
-    /// The machine.
+    /// The recorded machine's host name.
     pub host: Option<Box<str>>,
-    /// Its processor.
+    /// The machine's architecture.
     pub arch: Option<Box<str>>,
-    /// Its kernel.
+    /// The machine's kernel release.
     pub kernel: Option<Box<str>>,
-    /// The command that was recorded, its words separated by blanks.
+    /// The recorded command line, its words separated by spaces.
     pub command: Option<Box<str>>,
-    /// The time of its first sample, in microseconds since 1970.
+    /// The time of the first sample, in microseconds since 1970.
     pub start: Option<i64>,
-    /// The day that it belongs to, in days since 1970.
+    /// The day that the recording belongs to, in days since 1970.
     pub day: Option<i32>,
-    /// The part of all of its frames that has a name: the bits of an `f64`, so that recordings can be compared.
+    /// The fraction of all frames that have a name, as the bits of an `f64` so that recordings can be compared and
+    /// hashed.
     pub share_named: Option<u64>,
-    /// The wall clock's time at the recording clock's 0, in nanoseconds since 1970.
+    /// Wall-clock time at time 0 of the recording's clock, in nanoseconds since 1970.
     pub epoch: Option<i64>,
-    /// The length in nanoseconds of the stretches of time that its rows are sums of; `None` if a row is a sample.
+    /// The length of the time buckets that rows are summed over, in nanoseconds; `None` if each row is a sample.
     pub bucket: Option<i64>,
 }
 
-/// The names in the path of a control group: its own, and those of the pod and the container that Kubernetes made it
-/// for.
+/// Labels for a control group: its path, and the pod and container if Kubernetes created it.
 pub fn cgroup_labels(path: &str) -> Labels {
     let mut labels: BTreeMap<Box<str>, Box<str>> = BTreeMap::from([("cgroup".into(), path.into())]);
     let parts = || path.split('/').map(|part| part.trim_end_matches(".slice").trim_end_matches(".scope"));
     let is_uid = |text: &&str| text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    // kubepods-burstable-pod6f1e…_…: systemd takes a dash for the end of a directory.
+    // kubepods-burstable-pod6f1e…_…: systemd treats a dash as a path separator, so Kubernetes writes the UID with
+    // underscores.
     let pod = |part: &str| {
         let uid = part.rsplit_once("pod").filter(|(before, _)| before.is_empty() || before.ends_with('-'))?.1;
         Some(uid.replace('_', "-")).filter(|uid| is_uid(&&**uid))
@@ -57,22 +58,22 @@ pub fn cgroup_labels(path: &str) -> Labels {
     Some(Arc::new(labels))
 }
 
-/// Microseconds of nanoseconds, since 1970.
+/// Nanoseconds to microseconds, rounded down; `None` if out of range.
 pub fn micros(nanos: i128) -> Option<i64> {
     i64::try_from(nanos.div_euclid(1000)).ok()
 }
 
-/// The day of a time in microseconds since 1970, in UTC.
+/// Converts a time (microseconds since 1970) to a day (days since 1970, UTC).
 pub fn day(micros: i64) -> Option<i32> {
     i32::try_from(micros.div_euclid(DAY)).ok()
 }
 
-/// The day that a directory of a data set is named after: `2026-11-22`.
+/// Parses the name of a data set's directory, such as `2026-11-22`, to days since 1970.
 pub fn day_named(text: &str) -> Option<i32> {
     let mut parts = text.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (year, month, of_month) = (parts.next()??, parts.next()??, parts.next()??);
     let is_a_day = (0..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&of_month);
-    // Years begin with March, so that the day that some have and others lack is the last; eras are 400 years.
+    // Count years from March, so that a leap day is the last day of its year. An era is 400 years.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + (153 * month + 2) / 5 + of_month - 1;
@@ -80,7 +81,7 @@ pub fn day_named(text: &str) -> Option<i32> {
     (is_a_day && day_name(day) == text).then_some(day)
 }
 
-/// The way a day since 1970 is called.
+/// The ISO date of a day (days since 1970).
 pub fn day_name(day: i32) -> String {
     let since_era = i64::from(day) + 719_468;
     let (era, day_of_era) = (since_era.div_euclid(146_097), since_era.rem_euclid(146_097));

@@ -1,41 +1,41 @@
-//! Symbols that a recorder wrote into its recording: simpleperf does, since the files are on a phone.
+//! Symbols that a recording contains. Simpleperf writes them because the files are on a phone.
 
 use rustc_hash::FxHashMap;
 
-/// A function of a file.
+/// A function in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedSymbol {
-    /// Its first address, as the file counts them.
+    /// Start address, in the address space that the file's [`SymbolBase`] describes.
     pub addr: u64,
-    /// Its length in bytes; 0 if it reaches to the next one.
+    /// Length in bytes; 0 if it extends to the next symbol.
     pub len: u64,
-    /// Its name, as the linker or the runtime spells it.
+    /// The name, as the linker or the runtime spells it.
     pub name: Box<[u8]>,
 }
 
-/// What the symbols of a file are counted from.
+/// Which address space the symbols of a file are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymbolBase {
-    /// The file's first byte, or address 0 where mappings are not of files.
+    /// File offsets; for code that isn't in a file, addresses of the process.
     Start,
-    /// The file's addresses: they differ from offsets by this (wrapping).
+    /// The file's virtual addresses. Add this (wrapping) to an offset to get one.
     Linked(u64),
-    /// This address, where its first mapping of code begins.
+    /// Addresses for which the file's first mapping of code starts here.
     FirstMapping(u64),
 }
 
-/// A file and its symbols.
+/// A file and the symbols recorded for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedFile {
-    /// Its path, as mappings spell it.
+    /// The path, as mappings spell it.
     pub path: Vec<u8>,
-    /// How addresses in it become those of symbols.
+    /// Which address space the symbols are in.
     pub base: SymbolBase,
-    /// Its symbols, in any order.
+    /// The symbols, in any order.
     pub symbols: Vec<RecordedSymbol>,
 }
 
-/// The symbols of all files.
+/// The recorded symbols of all files.
 #[derive(Debug, Clone, Default)]
 pub struct RecordedSymbols {
     files: FxHashMap<Vec<u8>, FileSymbols>,
@@ -43,15 +43,15 @@ pub struct RecordedSymbols {
 
 #[derive(Debug, Clone)]
 struct FileSymbols {
-    /// Added (wrapping) to a place's offset, it gives the address that symbols are counted by.
+    /// Added (wrapping) to a place's offset, gives an address to look up.
     shift: u64,
-    /// In the order of addresses.
+    /// Sorted by address.
     symbols: Vec<RecordedSymbol>,
 }
 
 impl RecordedSymbols {
-    /// Those of these files. `first_mapping` gives the offset that the first byte of a file's first mapping of code has
-    /// as a place ([`crate::resolve::address_space::Place::offset`]).
+    /// Collects the symbols of all files. `first_mapping` returns the offset
+    /// ([`crate::resolve::address_space::Place::offset`]) of the start of a file's first mapping of code.
     pub fn new(files: Vec<RecordedFile>, mut first_mapping: impl FnMut(&[u8]) -> Option<u64>) -> Self {
         let mut all = Self::default();
         for RecordedFile { path, base, symbols } in files {
@@ -74,14 +74,15 @@ impl RecordedSymbols {
         self.files.is_empty()
     }
 
-    /// The symbol at an offset of a file, and how far into it that is.
+    /// The symbol at an offset in a file, and the distance from the symbol's start.
     pub fn find(&self, path: &[u8], offset: u64) -> Option<(&RecordedSymbol, u64)> {
         let FileSymbols { shift, symbols } = self.files.get(path)?;
         let addr = offset.wrapping_add(*shift);
         let behind = symbols.partition_point(|symbol| symbol.addr <= addr);
         let symbol = &symbols[behind.checked_sub(1)?];
         let into = addr - symbol.addr;
-        // One without a length reaches to the next, if that follows within a page: else nothing is known of its end.
+        // A symbol without a length extends to the next one, but by at most a page: beyond that, nothing is known about
+        // its end.
         let len = match symbol.len {
             0 => symbols.get(behind).map_or(0x1000, |next| next.addr - symbol.addr).min(0x1000),
             len => len,

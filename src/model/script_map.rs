@@ -1,6 +1,6 @@
-//! A source map (ECMA-426): positions in a generated script → positions in the files that its authors wrote.
+//! Source maps (ECMA-426): map positions in a generated script to positions in the files that people wrote.
 //!
-//! Lines and columns count from 0 here, columns in UTF-16 units, as in the format.
+//! Here, lines and columns count from 0 and columns are in UTF-16 units, as in the format.
 
 use super::file_bytes::FileBytes;
 use super::script_scopes::ScriptScopes;
@@ -8,35 +8,36 @@ pub use super::script_scopes::{NONE, Place};
 use super::texts::TextList;
 use std::ops::Range;
 
-/// The mappings of one generated script.
+/// The source map of one generated script.
 #[derive(Debug, Default)]
 pub struct ScriptMap {
     /// Sorted by generated position.
     segments: Vec<Segment>,
-    /// The identifiers that the authors used where the script has others.
+    /// The authors' identifiers, where the script has different ones.
     names: TextList,
     /// The authored files.
     pub sources: Vec<AuthoredFile>,
-    /// The functions, where the map lists them.
+    /// The functions, if the map lists them.
     pub scopes: ScriptScopes,
-    /// The build that the map belongs to; the script has the same one in a comment.
+    /// Identifies the build. The script contains the same ID in a comment.
     pub debug_id: Option<String>,
-    /// What the map calls its script, without directories.
+    /// The script's file name according to the map, without directories.
     pub script: Option<String>,
 }
 
-/// A file that an author wrote.
+/// A file that somebody wrote.
 #[derive(Debug, Default)]
 pub struct AuthoredFile {
-    /// Its path as the map has it, after `sourceRoot`; empty if the map has none.
+    /// The path in the map, with `sourceRoot` prepended; empty if the map has none.
     pub path: String,
-    /// Its text, where the map contains it.
+    /// The text, if the map contains it.
     pub content: Option<JsonString>,
-    /// True if the map lists it as third-party code (`ignoreList`).
+    /// True if the map marks it as third-party code (`ignoreList`).
     pub is_third_party: bool,
 }
 
-/// A string in the file of a map, with its quotes and escapes: authored texts are large, and few of them are requested.
+/// A JSON string that stays quoted and escaped in the map's file until it is needed: authored texts are large, and few
+/// are.
 #[derive(Debug, Clone)]
 pub struct JsonString {
     file: FileBytes,
@@ -44,24 +45,25 @@ pub struct JsonString {
 }
 
 impl JsonString {
-    /// Of a part of a file; `None` if it is not one.
+    /// Refers to a part of a file. `json` must be a slice of the file's bytes; `None` if it isn't.
     pub fn of(file: &FileBytes, json: &str) -> Option<Self> {
         let start = (json.as_ptr() as usize).checked_sub(file.bytes().as_ptr() as usize)?;
         let range = start..start.checked_add(json.len())?;
         (range.end <= file.bytes().len()).then(|| Self { file: file.clone(), range })
     }
 
-    /// The text; `None` if it isn't one, such as half of a letter.
+    /// The unescaped text; `None` if it is invalid, for example half of a surrogate pair.
     pub fn text(&self) -> Option<String> {
         self.text_and(|_, _| {})
     }
 
-    /// The same. `escaped` gets each letter that is escaped, and the byte behind it in the text.
+    /// Like [`text`](Self::text), and calls `escaped` with each character that was escaped and the position after it in
+    /// the text.
     pub fn text_and(&self, escaped: impl FnMut(char, usize)) -> Option<String> {
         unescaped(self.quoted()?, escaped)
     }
 
-    /// The end of the text, from the last line on that `begins` it. Nothing in front of that is decoded.
+    /// The end of the text, starting at the last line for which `begins` is true. What precedes it isn't unescaped.
     pub fn ending(&self, begins: impl Fn(&str) -> bool) -> Option<String> {
         let quoted = self.quoted()?;
         let mut end = quoted.len();
@@ -79,23 +81,23 @@ impl JsonString {
     }
 }
 
-/// The escape that ends a line.
+/// The escape sequence for a line break.
 const NEW_LINE: &[u8] = b"\\n";
 
-/// Where the last line of an escaped text begins.
+/// The start of the last line in an escaped text.
 fn line_start(text: &[u8]) -> usize {
     let is_end = |at: &usize| text[..*at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0;
     memchr::memmem::rfind_iter(text, NEW_LINE).find(is_end).map_or(0, |at| at + NEW_LINE.len())
 }
 
-/// A text without its escapes.
+/// Unescapes a text and calls `escaped` with each character that was escaped and the position after it.
 fn unescaped(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String> {
     let mut rest = std::str::from_utf8(text).ok()?;
     let mut text = String::with_capacity(rest.len());
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
         text.push_str(&rest[..at]);
         rest = &rest[at..];
-        // Most of what is escaped is the end of a line, a quote, or a backslash.
+        // The most frequent escapes: line breaks, quotes and backslashes.
         let (letter, len) = match rest.as_bytes().get(1)? {
             b'n' => ('\n', 2),
             b'"' => ('"', 2),
@@ -110,7 +112,8 @@ fn unescaped(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String
     Some(text)
 }
 
-/// The letter that is escaped at the start of a text, and the length of the escape: of two, if it is written as halves.
+/// The character that the escape at the start of `text` stands for, and the length of the escape. A surrogate pair is
+/// one character.
 fn escape(text: &str) -> Option<(char, usize)> {
     let lens = if text.starts_with("\\u") { &[6, 12][..] } else { &[2] };
     lens.iter().find_map(|len| {
@@ -120,21 +123,21 @@ fn escape(text: &str) -> Option<(char, usize)> {
     })
 }
 
-/// From this generated position on, up to the next one on its line, code belongs to this authored position.
+/// Maps generated code, from a position up to the next segment on the line, to a position in an authored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Line and column in the script.
+    /// Position in the script.
     pub generated: Place,
-    /// Line and column in the authored file.
+    /// Position in the authored file.
     pub authored: Place,
-    /// The authored file; [`NONE`] if the code belongs to none.
+    /// Index of the authored file; [`NONE`] if the code belongs to none.
     pub source: u32,
-    /// What the authored file calls the identifier that begins here; [`NONE`] if the map doesn't state.
+    /// Index of the authors' name for the identifier at this position; [`NONE`] if the map has none.
     pub name: u32,
 }
 
 impl ScriptMap {
-    /// Sets its segments, which may be in any order.
+    /// Sets the segments, which may be in any order.
     pub fn set_segments(&mut self, segments: Vec<Segment>) {
         self.segments = segments;
         if !self.segments.is_sorted_by_key(|segment| segment.generated) {
@@ -142,22 +145,22 @@ impl ScriptMap {
         }
     }
 
-    /// Adds a name behind the others.
+    /// Appends a name.
     pub fn push_name(&mut self, name: &str) {
         self.names.push(name.as_bytes());
     }
 
-    /// Adds all names of another map.
+    /// Appends all names of another map.
     pub fn push_names_of(&mut self, other: &Self) {
         other.names.iter().for_each(|name| self.names.push(name));
     }
 
-    /// The name of that number; `None` also of [`NONE`].
+    /// The name with this index; `None` for [`NONE`], too.
     pub fn name(&self, number: u32) -> Option<&str> {
         self.name_bytes(number).and_then(|name| std::str::from_utf8(name).ok())
     }
 
-    /// The same, to be compared with others.
+    /// Like [`name`](Self::name), as bytes for comparisons.
     pub fn name_bytes(&self, number: u32) -> Option<&[u8]> {
         self.names.get(number as usize)
     }
@@ -172,13 +175,13 @@ impl ScriptMap {
         &self.segments
     }
 
-    /// The segment that a generated position is in: the last that begins on its line at it or before it. Of several
-    /// that begin at one position the first, as other readers have it.
+    /// The segment that contains a generated position: the last one on its line that starts at or before it. If several
+    /// start at the same position, the first of them, as in other readers.
     pub fn at(&self, place: Place) -> Option<&Segment> {
         self.segments.get(self.number_at(place)?)
     }
 
-    /// The same, its number among all.
+    /// Like [`at`](Self::at), but returns the segment's index.
     pub fn number_at(&self, place: Place) -> Option<usize> {
         let last = self.segments.partition_point(|segment| segment.generated <= place).checked_sub(1)?;
         let begin = self.segments[last].generated;
@@ -187,18 +190,18 @@ impl ScriptMap {
         (begin.line == place.line).then(|| if is_first { last } else { first() })
     }
 
-    /// The authored name of the identifier that begins exactly at a generated position.
+    /// The authored name of the identifier that starts exactly at a generated position.
     pub fn name_at(&self, place: Place) -> Option<&str> {
         self.exactly_at(place).find_map(|segment| self.name(segment.name))
     }
 
-    /// The segments that begin exactly at a generated position.
+    /// The segments that start exactly at a generated position.
     pub fn exactly_at(&self, place: Place) -> impl Iterator<Item = &Segment> {
         let from = self.segments.partition_point(|segment| segment.generated < place);
         self.segments[from..].iter().take_while(move |segment| segment.generated == place)
     }
 
-    /// The authored file of a segment; `None` if its code belongs to none.
+    /// The authored file of a segment; `None` if the code belongs to none.
     pub fn source_of(&self, segment: &Segment) -> Option<&AuthoredFile> {
         self.sources.get(segment.source as usize)
     }

@@ -1,20 +1,20 @@
-//! Functions as a source map's scopes list them (the "scopes" proposal of ECMA-426): ranges of the script → functions of
+//! Functions in a source map's scopes (the "scopes" proposal for ECMA-426): map ranges of the script to functions of
 //! the authored files, with the names that their authors gave them.
 
-/// Instead of the number of a file or name.
+/// Stands for "no file" or "no name" where an index is expected.
 pub const NONE: u32 = u32::MAX;
 
-/// A line and a column, both from 0.
+/// A position in a text; line and column count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Place {
     /// The line.
     pub line: u32,
-    /// The column, in UTF-16 units.
+    /// In UTF-16 units.
     pub column: u32,
 }
 
 impl Place {
-    /// A place whose line and column count from 1; `None` if one is 0.
+    /// Converts a line and column that count from 1; `None` if one of them is 0.
     pub fn from_one(line: u32, column: u32) -> Option<Self> {
         Some(Self { line: line.checked_sub(1)?, column: column.checked_sub(1)? })
     }
@@ -23,38 +23,39 @@ impl Place {
 /// The functions of one script.
 #[derive(Debug, Default)]
 pub struct ScriptScopes {
-    /// The scopes of all authored files, in the order of the map: each before those in it.
+    /// The scopes of all authored files, in the order of the map: each precedes the scopes nested in it.
     pub authored: Vec<AuthoredScope>,
-    /// The ranges of the script that are functions, by their start.
+    /// The ranges of the script that are functions, sorted by start.
     ranges: Vec<FunctionRange>,
 }
 
-/// A scope of an authored file.
+/// A scope in an authored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthoredScope {
-    /// The authored file.
+    /// Index of the authored file.
     pub source: u32,
-    /// Its start.
+    /// Where the scope starts.
     pub start: Place,
-    /// Its end.
+    /// Where the scope ends.
     pub end: Place,
-    /// Its name among the names of the map; [`NONE`] if it is anonymous.
+    /// Index into the map's names; [`NONE`] if the scope is anonymous.
     pub name: u32,
-    /// True if it is a function.
+    /// True if the scope is a function.
     pub is_function: bool,
 }
 
-/// A function of the script.
+/// A range of the script that is a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionRange {
-    /// Its start.
+    /// Where the range starts.
     pub start: Place,
-    /// The number of the scope that it was made from; [`NONE`] if a tool invented it.
+    /// Index of the authored scope that it was generated from; [`NONE`] if a tool made it up.
     pub definition: u32,
 }
 
 impl ScriptScopes {
-    /// Adds the scopes of a section, whose names and files are behind those that are here.
+    /// Appends the scopes of a section of an index map. The section's names and files start at these indices of the
+    /// whole map.
     pub fn append(&mut self, section: Self, first_name: u32, first_source: u32) {
         let first_scope = self.authored.len() as u32;
         let after = |number: u32, first: u32| if number == NONE { NONE } else { number.saturating_add(first) };
@@ -70,12 +71,13 @@ impl ScriptScopes {
         self.ranges.sort_by_key(|range| range.start);
     }
 
-    /// Adds a function of the script.
+    /// Appends a range of the script.
     pub fn push_range(&mut self, range: FunctionRange) {
         self.ranges.push(range);
     }
 
-    /// The authored scope of the function that starts between two places of the script, if it is a function with a name.
+    /// The authored scope of the last function that starts between two positions of the script; `None` if it isn't a
+    /// named function.
     pub fn function(&self, from: Place, to: Place) -> Option<&AuthoredScope> {
         let before = &self.ranges[..self.ranges.partition_point(|range| range.start <= to)];
         let range = before.last().filter(|range| range.start >= from)?;

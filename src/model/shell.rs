@@ -1,14 +1,13 @@
-//! Words as a shell reads them: a command that is printed can be pasted, whatever its words contain.
+//! Quoting for shells: a printed command can be pasted, whatever its words contain.
 //!
-//! A recorded command line is hostile input. Each word stays one word and starts nothing; what a terminal would obey is
-//! written as an escape.
+//! A recorded command line is hostile input. Each word stays one word and runs nothing; control characters are escaped.
 
 use super::printable::printable;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// A word for a POSIX shell: as it is if nothing in it is special, else in quotes. Bytes that a terminal might obey, and
-/// those that are not UTF-8, are octal escapes in `$'…'` (POSIX.1-2024; bash, zsh and ksh know it).
+/// Quotes a word for a POSIX shell, if necessary. Words with bytes that a terminal may obey, or that aren't UTF-8, are
+/// written as `$'…'` with octal escapes (POSIX.1-2024; supported by bash, zsh and ksh).
 pub fn quoted(word: &[u8]) -> Cow<'_, str> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
     match printable(word) {
@@ -24,15 +23,15 @@ fn escaped(word: &[u8]) -> String {
         match byte {
             b'\'' | b'\\' => text.extend(['\\', char::from(byte)]),
             b' '..=b'~' => text.push(char::from(byte)),
-            // Three digits, so that a digit behind them is not a part of the escape. A string takes all that is
-            // written.
+            // Always three digits, so that a following digit isn't taken as part of the escape. Writing to a string
+            // can't fail.
             _ => drop(write!(text, "\\{byte:03o}")),
         }
     }
     text + "'"
 }
 
-/// Words as one line. The first is never taken for an assignment.
+/// A command line. The first word is quoted if a shell might take it for an assignment.
 pub fn line<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> String {
     let quoted = words.into_iter().enumerate().map(|(at, word)| match quoted(word) {
         Cow::Borrowed(text) if at == 0 && text.contains('=') => Cow::Owned(format!("'{text}'")),

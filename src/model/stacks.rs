@@ -1,8 +1,8 @@
-//! Profiles as weighted stacks: what every converter reads into and every writer writes from.
+//! Profiles as weighted stacks: every converter reads its input into one, and every writer outputs one.
 //!
-//! Names, frames and stacks are interned: a stack is a node of a prefix tree and its identity is one number.
-//! A [`Profile`] keeps the order of first appearance, so that merging parts in input order gives the same numbers
-//! for any number of threads.
+//! Names, frames and stacks are interned. A stack is a node of a prefix tree, identified by a single ID. IDs are
+//! assigned in order of first appearance; if parts are merged in input order, they are the same for any number of
+//! threads.
 
 mod calls;
 mod ids;
@@ -27,43 +27,43 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The name of a frame whose function is not known; its module, if known, states more.
+/// Name of frames whose function is unknown. The frame's module, if known, says more.
 pub const UNKNOWN: &[u8] = b"[unknown]";
 
-/// Stands outside of all frames of a stack whose outermost frames are not known.
+/// Name of an extra outermost frame in stacks whose real outermost frames are missing.
 pub const TRUNCATED: &[u8] = b"[truncated]";
 
-/// One function (or inlined call, or raw address) in a stack.
+/// An entry of a stack: a function, an inlined call, or a raw address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The function, as it must be shown; raw addresses are written out as names too.
+    /// The function's name as it should be shown. A raw address is a name, too.
     pub name: NameId,
-    /// The DSO or category it belongs to.
+    /// The library, program or other object that contains the code, or a category of code.
     pub module: Option<NameId>,
-    /// The build ID of the module, in hexadecimal digits, where the profile states it: a path may be another build on another
-    /// machine or in another container.
+    /// The module's build ID in hexadecimal digits, if the profile has it per frame: on other machines or in other
+    /// containers, a path may be a different build.
     pub build: Option<NameId>,
-    /// The source file of the line.
+    /// The source file that contains `line`.
     pub file: Option<NameId>,
-    /// The source line that ran, 0 if unknown. It says nothing about where the function starts.
+    /// The source line being executed, 0 if unknown. It doesn't say where the function starts.
     pub line: u32,
-    /// The column of that line, from 1; 0 if unknown. Readers fill it for source maps only.
+    /// The column in `line`, from 1; 0 if unknown. Only set for applying source maps.
     pub column: u32,
     /// Where the function starts.
     pub start: FunctionStart,
-    /// The address inside the module (or absolute for code without one), where a format wants it.
+    /// The address within the module (absolute if there is no module), if an output format needs it.
     pub addr: Option<u64>,
-    /// Its kind of code: decides annotation and color.
+    /// The kind of code, which determines annotations and colors.
     pub kind: FrameKind,
-    /// The way its runtime came to run it so; `None` where that is not known, and for all that is not JIT code.
+    /// How the runtime executed the function; `None` if unknown or not JIT code.
     pub tier: Option<Tier>,
-    /// True if it is a call that was expanded into its caller, as the name of the caller's code reported
+    /// True if the frame is an inlined call that was reported in the name of the caller's code
     /// ([`java_calls`](crate::runtimes::java_calls)).
     pub joined: bool,
 }
 
 impl Frame {
-    /// A function of which nothing else is known.
+    /// A frame with a name and kind only.
     pub fn new(name: NameId, kind: FrameKind) -> Self {
         Self {
             name,
@@ -81,11 +81,11 @@ impl Frame {
     }
 }
 
-/// Where a function starts in its source; what the input doesn't state is empty.
+/// Where a function starts in its source, as far as the input says.
 ///
-/// An input that states only which line ran leaves the line and the column empty: a function that ran at several lines
-/// would become several. Recordings of addresses leave the file empty, too, because debug information states the file
-/// of a line, which may be a header.
+/// If an input only says which line was executed, line and column stay empty: otherwise a function that was sampled at
+/// several lines would become several functions. Recordings of addresses leave the file empty too, because debug
+/// information gives the file of the executed line, which may be a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FunctionStart {
     /// The source file.
@@ -97,49 +97,50 @@ pub struct FunctionStart {
 }
 
 impl FunctionStart {
-    /// The same with its file in another profile's names.
+    /// Translates the file's ID to that of another profile.
     fn renumbered(self, name: impl Fn(NameId) -> NameId) -> Self {
         Self { file: self.file.map(name), ..self }
     }
 }
 
-/// A function. Two frames are of one function if these are equal ([`Profile::function_of`]); every table, tree, page
-/// and output goes by it.
+/// The identity of a function: two frames belong to the same function if these are equal ([`Profile::function_of`]).
+/// All tables, trees, pages and outputs follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Function {
-    /// Its name.
+    /// The name.
     pub name: NameId,
-    /// Its module. JIT code has none here: what holds it (`perf-7.map`, `jitted-7-3.so`) is called after the process.
+    /// The module; always `None` for JIT code, whose module (`perf-7.map`, `jitted-7-3.so`) is named after the process.
     pub module: Option<NameId>,
-    /// Where it starts.
+    /// Where it starts in the source code.
     pub start: FunctionStart,
 }
 
-/// The kind of code of a frame. Code of programs without a name has kinds of its own; the kernel's stays the kernel's.
+/// The kind of code in a frame. Unnamed user-space code has kinds of its own; kernel code is [`Kernel`](Self::Kernel)
+/// with or without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameKind {
-    /// A function of a program or library.
+    /// A function in a program or library.
     User,
-    /// The kernel or a module of it, with or without a name.
+    /// Code of the kernel or a kernel module, with or without a name.
     Kernel,
-    /// A function from a JIT compiler, or an interpreted one.
+    /// A function compiled by a JIT compiler, or interpreted.
     Jit,
-    /// A call that the compiler expanded into its caller.
+    /// A call that the compiler inlined.
     Inlined,
-    /// Code without a name in a program or library: the file has no symbol for it, or is not here.
+    /// Unnamed code in a program or library: the file has no symbol for it or isn't available.
     NativeUnnamed,
-    /// Code without a name in memory that no file backs, in a process that runs a JIT compiler: it has mapped a known
-    /// runtime, or there is a dump, map or log of it.
+    /// Unnamed code in memory that no file backs, in a process that runs a JIT compiler: the process mapped a known
+    /// runtime, or there is a jitdump, perf map or log of it.
     JitUnnamed,
-    /// Code without a name in memory that no file backs, where no JIT compiler is known to run.
+    /// Unnamed code in memory that no file backs, in a process without any known JIT compiler.
     Anonymous,
-    /// Neither a name nor a module is known. Nothing was mapped at the address, so it is most likely not code: unwinders
-    /// that lose their way produce such addresses.
+    /// Neither name nor module is known. Nothing was mapped at the address, so it probably isn't code; unwinders that
+    /// go astray produce such addresses.
     Unknown,
 }
 
 impl FrameKind {
-    /// The kind of such code if its function is not known.
+    /// The kind of this code if its function has no name.
     pub fn unnamed(self) -> Self {
         match self {
             Self::User => Self::NativeUnnamed,
@@ -150,7 +151,7 @@ impl FrameKind {
         }
     }
 
-    /// True if it is code from a JIT compiler, with or without a name.
+    /// True for JIT code, with or without a name.
     pub fn is_jit(self) -> bool {
         matches!(self, Self::Jit | Self::JitUnnamed)
     }
@@ -159,23 +160,23 @@ impl FrameKind {
 /// The thread or group that a row belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Track {
-    /// The process's or group's name.
+    /// Name of the process, thread or group.
     pub comm: Vec<u8>,
-    /// The process.
+    /// The process ID.
     pub pid: Option<Pid>,
-    /// The thread.
+    /// The thread ID.
     pub tid: Option<Tid>,
-    /// The processor, where rows are kept apart by it.
+    /// The CPU, if rows are kept apart by CPU.
     pub cpu: Option<u32>,
-    /// The labels that keep rows apart, if the output has room for them.
+    /// Labels that keep rows apart, if the output has room for them.
     pub labels: Labels,
-    /// The recording, where an input holds rows of several machines and the output keeps them apart.
+    /// The recording, if the input contains rows of several machines and the output keeps them apart.
     pub recording: Option<Arc<Recording>>,
-    /// The number of the input, where the output keeps the rows of several inputs apart.
+    /// Index of the input, if the output keeps several inputs apart.
     pub input: Option<u32>,
 }
 
-/// The unit of the weights of a [`Series`].
+/// The unit of a [`Series`]' weights.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Unit {
     /// Samples, or anything else without a unit.
@@ -183,23 +184,23 @@ pub enum Unit {
     Samples,
     /// Nanoseconds.
     Nanos,
-    /// Something named, such as instructions or bytes.
+    /// Any other unit, such as instructions or bytes.
     Named(String),
 }
 
 impl Unit {
-    /// The unit of the periods of a perf event; its name may carry modifiers.
+    /// The unit of a perf event's periods. The event's name may have modifiers.
     pub fn of_event(name: &str) -> Self {
-        // The periods of the two clocks are nanoseconds (kernel/events/core.c, perf_swevent_init_hrtimer).
+        // The periods of the two clock events are nanoseconds (kernel/events/core.c, perf_swevent_init_hrtimer).
         match name.split([':', '/']).next().unwrap_or(name) {
             "cpu-clock" | "task-clock" => Self::Nanos,
-            // perf's own program in the kernel measures how long a thread slept.
+            // perf's BPF program measures how long a thread was off the CPU, in nanoseconds.
             "offcpu-time" => Self::Nanos,
             base => Self::Named(base.to_owned()),
         }
     }
 
-    /// The unit that a file's word stands for, and its factor.
+    /// Parses a unit from a file. Returns a factor that converts the file's values, and the unit.
     pub fn of_word(word: &str) -> (u64, Self) {
         match word {
             "nanoseconds" | "ns" => (1, Self::Nanos),
@@ -211,7 +212,7 @@ impl Unit {
         }
     }
 
-    /// The word for it in files of pprof's family.
+    /// The name of the unit in pprof and related formats.
     pub fn word(&self) -> &str {
         match self {
             Self::Samples => "count",
@@ -219,7 +220,7 @@ impl Unit {
         }
     }
 
-    /// The unit that [`Unit::name`] is the word for.
+    /// The unit with this [`Unit::name`].
     pub fn named(name: &str) -> Self {
         match name {
             "samples" => Self::Samples,
@@ -228,7 +229,7 @@ impl Unit {
         }
     }
 
-    /// The word for it in files.
+    /// The name of the unit in most formats.
     pub fn name(&self) -> &str {
         match self {
             Self::Samples => "samples",
@@ -238,18 +239,18 @@ impl Unit {
     }
 }
 
-/// The part of a [`Row`] that is summed.
+/// Which of a [`Row`]'s two numbers to add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weight {
-    /// Its weight, in the series' unit (perf's period).
+    /// The row's weight, in the series' unit (perf's period).
     #[default]
     Period,
-    /// The number of samples.
+    /// The row's number of samples.
     Samples,
 }
 
 impl Weight {
-    /// The weight of a row.
+    /// Returns the selected number of a row.
     pub fn of(self, row: &Row) -> u64 {
         match self {
             Self::Period => row.weight,
@@ -258,61 +259,60 @@ impl Weight {
     }
 }
 
-/// The parts of rows that a [`Profile`] keeps.
+/// What a [`Profile`] keeps of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// Every row with its time, in the order of the input: for outputs in order of time.
+    /// Every row with its time, in input order: for output that needs times.
     #[default]
     EachRow,
-    /// One row for all of equal thread and stack, in order of first appearance, without times: memory grows with
-    /// distinct stacks, not with samples.
+    /// One row per distinct thread and stack, in order of first appearance and without times. Memory grows with the
+    /// number of distinct stacks, not of samples.
     Sums,
 }
 
-/// The rate at which an event was sampled.
+/// How often an event was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// Each time that it had been counted this many times.
+    /// After this many occurrences of the event.
     Period(u64),
-    /// Times per second.
+    /// This many times per second.
     Frequency(u64),
 }
 
-/// What a row's count of samples is worth when two profiles are compared.
+/// How reliable a row's sample count is when two profiles are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Counting {
     /// Rows count samples.
     #[default]
     Sampled,
-    /// The input has sums only: nobody knows of how many samples.
+    /// The input only has sums, and doesn't say of how many samples.
     Unknown,
-    /// Every call or instruction was measured: there is no noise of sampling.
+    /// Every call or instruction was counted, so there is no sampling noise.
     Exact,
 }
 
 /// The samples of one event.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
-    /// The event's name (`cpu-clock`, `Ir`), unique in its profile.
+    /// The event's name (`cpu-clock`, `Ir`), unique in the profile.
     pub name: String,
-    /// The unit of `weight`.
+    /// The unit of the rows' weights.
     pub unit: Unit,
-    /// The rate at which it was sampled, if that is known.
+    /// How often the event was sampled; `None` if unknown.
     pub sampling: Option<Sampling>,
-    /// True if the input does not show how many samples its weights are of: a row's count is 1 then for each of its
-    /// own.
+    /// True if the input doesn't say how many samples its weights stand for. Each of its rows then counts as 1.
     pub uncounted: bool,
-    /// Whether a change between two of them may be chance.
+    /// Whether differences between profiles may be noise.
     pub counting: Counting,
-    /// Samples in the order read, or sums: see [`Keep`]. They come in by [`Profile::push`].
+    /// Samples in input order, or sums (see [`Keep`]). Added by [`Profile::push`].
     pub rows: Vec<Row>,
-    /// Rows whose weight is to be subtracted, such as memory that was freed; each has the amount. Tables and formats
-    /// with negative numbers count them, pictures can't.
+    /// Rows whose weight must be subtracted, such as freed memory; the weight itself is positive. Tables and formats
+    /// that support negative numbers include them, pictures can't.
     pub negative: Vec<Row>,
 }
 
 impl Series {
-    /// From sample to sample, in the event's unit; 0 where it varies or is not known.
+    /// The sampling period in the event's unit; 0 if it varies or isn't known.
     pub fn period(&self) -> u64 {
         match (self.sampling, &self.unit) {
             (Some(Sampling::Period(period)), _) => period,
@@ -321,13 +321,13 @@ impl Series {
         }
     }
 
-    /// True if the number of samples is a number by itself: it is known, and not the weight.
+    /// True if the sample count is worth showing beside the weight: it is known, and isn't the same number.
     pub fn is_counted(&self) -> bool {
         let is_the_weight = self.unit == Unit::Samples && self.name == "samples";
         !self.uncounted && !is_the_weight
     }
 
-    /// All rows with their weights, those below zero at the end.
+    /// All rows with their weights; negative rows come last. Sample counts of negative rows stay positive.
     pub fn signed_rows(&self, weight: Weight) -> impl Iterator<Item = (&Row, i64)> {
         let amount = move |row: &Row| i64::try_from(weight.of(row)).unwrap_or(i64::MAX);
         let sign = if weight == Weight::Period { -1 } else { 1 };
@@ -340,33 +340,33 @@ impl Series {
         self.rows.is_empty() && self.negative.is_empty()
     }
 
-    /// The sum of all weights.
+    /// The sum of all weights, including negative ones.
     pub fn signed_total(&self, weight: Weight) -> i64 {
         self.signed_rows(weight).fold(0, |sum, (_, weight)| sum.saturating_add(weight))
     }
 
-    /// The identity that series must share for their rows to be added.
+    /// Rows may only be added up if this is equal.
     pub fn identity(&self) -> (&str, &Unit) {
         (&self.name, &self.unit)
     }
 }
 
-/// One sample, or the sum of several.
+/// A sample, or the sum of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The track.
+    /// The thread or group.
     pub track: TrackId,
-    /// The stack; `None` is an empty stack.
+    /// The stack; `None` is the empty stack.
     pub stack: Option<StackId>,
     /// The weight, in the series' unit.
     pub weight: u64,
-    /// The number of samples that it stands for.
+    /// The number of samples that the row stands for.
     pub count: u64,
-    /// When; `None` for sums.
+    /// The sample's time; `None` for sums, and for samples without one.
     pub time: Option<Nanos>,
 }
 
-/// Stacks with weights, for any number of events.
+/// Weighted stacks of any number of events.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
     names: Texts<NameId>,
@@ -374,40 +374,40 @@ pub struct Profile {
     stacks: PrefixTree<FrameId>,
     tracks: Interner<Track, TrackId>,
     keep: Keep,
-    /// Of each series, where the sum of a thread and stack is; empty where every row is kept.
+    /// For each series, the index of the row for a thread and stack; empty if all rows are kept.
     sums: Vec<FxHashMap<(TrackId, Option<StackId>), u32>>,
-    /// True if names are spelled as perf spells them: where a writer follows inferno-collapse-perf, it then drops
-    /// argument lists as that does. Other formats' names are written as they are.
+    /// True if names are spelled like perf's. Writers that imitate inferno-collapse-perf then drop argument lists, as
+    /// it does. Names from other formats are written as they are.
     pub perf_names: bool,
-    /// True if the rows are sums over what lies within the times asked for: each by itself has no time to ask for.
+    /// True if rows are sums over the time range that the user asked for. They can't be filtered by time any more.
     pub cut_to_time: bool,
-    /// True if rows begin at their time and last as long as they weigh (calls), instead of being of one moment
-    /// (samples).
+    /// True if a row is a span, such as a call: it starts at its time and lasts as long as its weight. False if it is a
+    /// sample.
     pub rows_last: bool,
-    /// The facts about it as a whole.
+    /// Facts about the profile as a whole.
     pub about: About,
-    /// One for each event, in the input's order.
+    /// One per event, in input order.
     pub series: Vec<Series>,
-    /// Where the series of a name is: those of the first `numbered` series, as long as nobody moves them.
+    /// Index of series by name. Covers the first `numbered` series, as long as nobody moves them.
     by_name: FxHashMap<String, usize>,
     numbered: usize,
-    /// The calls of each thread, of inputs that state calls instead of stacks; see
+    /// Calls per thread, for inputs that record calls instead of stacks. See
     /// [`CallGraph`](crate::analysis::call_graph::CallGraph).
     pub calls: Vec<ThreadCalls>,
 }
 
 impl Profile {
-    /// An empty one.
+    /// An empty profile.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty one that keeps so much of its rows.
+    /// An empty profile that keeps rows as specified.
     pub fn keeping(keep: Keep) -> Self {
         Self { keep, ..Self::default() }
     }
 
-    /// Takes a row of the series of that index.
+    /// Adds a row to the series with this index.
     pub fn push(&mut self, series: usize, row: Row) {
         let rows = &mut self.series[series].rows;
         match self.keep {
@@ -421,7 +421,7 @@ impl Profile {
         }
     }
 
-    /// Takes a row of the series of that index whose weight is below zero; `row` has the amount.
+    /// Adds a row whose weight is negative; `row.weight` is the absolute value.
     pub fn push_negative(&mut self, series: usize, row: Row) {
         let rows = &mut self.series[series].negative;
         let is_same = |other: &&mut Row| (other.track, other.stack) == (row.track, row.stack);
@@ -434,29 +434,29 @@ impl Profile {
         }
     }
 
-    /// The number of a name.
+    /// Interns a name.
     pub fn name(&mut self, name: &[u8]) -> NameId {
         self.names.intern(name)
     }
 
-    /// The number of a frame.
+    /// Interns a frame.
     pub fn frame(&mut self, frame: Frame) -> FrameId {
         self.frames.intern(frame)
     }
 
-    /// The stack that continues `parent` (`None`: the root) with a callee.
+    /// The stack that extends `parent` (`None`: the empty stack) by a callee.
     pub fn stack(&mut self, parent: Option<StackId>, frame: FrameId) -> StackId {
         StackId(self.stacks.child(parent.map(|parent| parent.0), frame))
     }
 
-    /// The stack of a sample of which no frame is known.
+    /// A stack for samples without any known frame.
     pub fn unknown_stack(&mut self) -> StackId {
         let name = self.name(UNKNOWN);
         let frame = self.frame(Frame::new(name, FrameKind::Unknown));
         self.stack(None, frame)
     }
 
-    /// The number of a track.
+    /// Interns a track.
     pub fn track(&mut self, track: Track) -> TrackId {
         self.tracks.intern(track)
     }
@@ -472,7 +472,7 @@ impl Profile {
         self.sums.iter_mut().for_each(FxHashMap::clear);
     }
 
-    /// True if everything got a number of its own. A profile must be checked after reading and before it is used.
+    /// Fails if IDs ran out. Call it after reading and before using the profile.
     pub fn check(&self) -> Result<()> {
         let full = [
             (self.names.is_full(), "names"),
@@ -483,26 +483,27 @@ impl Profile {
         full.iter().find(|(full, _)| *full).map_or(Ok(()), |(_, what)| Err(interner::full(what)))
     }
 
-    /// The bytes of a name.
+    /// The name with this ID.
     pub fn name_of(&self, id: NameId) -> &[u8] {
         self.names.get(id)
     }
 
-    /// The build ID of a frame's module, in hexadecimal digits: its own, or that on which all mappings of the module agree.
+    /// The build ID of a frame's module in hexadecimal digits: the frame's own, or that of the module if all its
+    /// mappings agree.
     pub fn build_of(&self, frame: &Frame) -> Option<Cow<'_, [u8]>> {
         let agreed = || self.about.modules.get(self.name_of(frame.module?))?.build_id.into_option();
         let own = frame.build.map(|build| Cow::Borrowed(self.name_of(build)));
         own.or_else(|| Some(Cow::Owned(agreed()?.to_string().into_bytes())))
     }
 
-    /// The function that a frame is of.
+    /// The function that a frame belongs to.
     pub fn function_of(&self, frame: &Frame) -> Function {
         let module = frame.module.filter(|module| !frame.kind.is_jit() && !is_of_process(self.name_of(*module)));
         Function { name: frame.name, module, start: frame.start }
     }
 
-    /// File and line of a frame for outputs that have room for one place: the line that ran, else where the function
-    /// starts.
+    /// File and line of a frame, for output that shows only one location: the executed line, or else where the function
+    /// starts. The line is 0 if unknown.
     pub fn place_of(&self, frame: &Frame) -> Option<(NameId, u32)> {
         match (frame.file, frame.start.file) {
             (Some(file), _) if frame.line > 0 => Some((file, frame.line)),
@@ -511,59 +512,59 @@ impl Profile {
         }
     }
 
-    /// The frame of that number.
+    /// The frame with this ID.
     pub fn frame_of(&self, id: FrameId) -> &Frame {
         &self.frames.items()[id.index()]
     }
 
-    /// Parent and last frame of a stack. A parent's number is always smaller than its child's.
+    /// The caller's stack and the innermost frame. A caller's stack always has a smaller ID.
     pub fn stack_of(&self, id: StackId) -> (Option<StackId>, FrameId) {
         let (parent, frame) = self.stacks.get(id.0);
         (parent.map(StackId), frame)
     }
 
-    /// All stacks as [`Profile::stack_of`] gives them, in the order of their numbers.
+    /// All stacks in the order of their IDs, as [`Profile::stack_of`] returns them.
     pub fn stacks(&self) -> impl Iterator<Item = (Option<StackId>, FrameId)> + '_ {
         self.stacks.iter().map(|(parent, frame)| (parent.map(StackId), frame))
     }
 
-    /// The track of that number.
+    /// The track with this ID.
     pub fn track_of(&self, id: TrackId) -> &Track {
         &self.tracks.items()[id.index()]
     }
 
-    /// The number of stacks; their numbers run from 0.
+    /// The number of stacks. IDs run from 0.
     pub fn stack_count(&self) -> usize {
         self.stacks.len()
     }
 
-    /// The number of frames; their numbers run from 0.
+    /// The number of frames. IDs run from 0.
     pub fn frame_count(&self) -> usize {
         self.frames.items().len()
     }
 
-    /// The number of names; their numbers run from 0.
+    /// The number of names. IDs run from 0.
     pub fn name_count(&self) -> usize {
         self.names.len()
     }
 
-    /// All names, in the order of their numbers.
+    /// All names in the order of their IDs.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.names.list().iter()
     }
 
-    /// All frames, in the order of their numbers.
+    /// All frames in the order of their IDs.
     pub fn frames(&self) -> impl Iterator<Item = (FrameId, &Frame)> + '_ {
         (0..).map(FrameId).zip(self.frames.items())
     }
 
-    /// All tracks; the position is the number.
+    /// All tracks, indexed by ID.
     pub fn tracks(&self) -> &[Track] {
         self.tracks.items()
     }
 
-    /// True if there is an axis of time: every input has rows with times. Single rows may lack one, as off-CPU samples of
-    /// perf do that were summed while recording.
+    /// True if a timeline makes sense: every input has rows with times. Single rows may lack one, such as perf's
+    /// off-CPU samples, which are summed up while recording.
     pub fn has_times(&self) -> bool {
         let mut inputs: FxHashMap<Option<u32>, bool> = FxHashMap::default();
         for row in self.series.iter().flat_map(|series| &series.rows) {
@@ -572,7 +573,7 @@ impl Profile {
         !inputs.is_empty() && inputs.values().all(|has_times| *has_times)
     }
 
-    /// The frames of a stack, leaf first.
+    /// The frames of a stack, innermost first.
     pub fn frames_up(&self, stack: Option<StackId>) -> impl Iterator<Item = FrameId> + '_ {
         let mut next = stack;
         std::iter::from_fn(move || {
@@ -582,7 +583,7 @@ impl Profile {
         })
     }
 
-    /// The index of the series of that name, made if it is new.
+    /// The index of the series with this name; creates it if necessary.
     pub fn series_named(&mut self, name: &str, unit: Unit) -> usize {
         self.find_series(name).unwrap_or_else(|| {
             self.series.push(Series { name: name.to_owned(), unit, ..Series::default() });
@@ -590,7 +591,7 @@ impl Profile {
         })
     }
 
-    /// The index of the series of that name. An input may have a hundred thousand.
+    /// The index of the series with this name. Uses a hash table because an input may have a hundred thousand series.
     pub(crate) fn find_series(&mut self, name: &str) -> Option<usize> {
         let is_moved = |(name, at): (&String, &usize)| self.series.get(*at).is_none_or(|series| series.name != *name);
         let found = self.by_name.get_key_value(name);
@@ -604,8 +605,8 @@ impl Profile {
         self.by_name.get(name).copied()
     }
 
-    /// The series of that name and unit. Where the name is taken by one of another unit, the unit follows it: what is
-    /// counted in different units is never added.
+    /// The series with this name and unit. If the name is taken by a series with another unit, the unit is appended to
+    /// the name: values with different units are never added up.
     pub(crate) fn series_of(&mut self, (name, unit): (&str, &Unit)) -> usize {
         let mut name = name.to_owned();
         while self.find_series(&name).is_some_and(|at| self.series[at].unit != *unit) {
@@ -614,7 +615,7 @@ impl Profile {
         self.series_named(&name, unit.clone())
     }
 
-    /// Sums the rows from now on and those that are there: see [`Keep::Sums`].
+    /// Switches to [`Keep::Sums`]: adds up existing rows and future ones.
     pub fn aggregate(&mut self) {
         self.keep = Keep::Sums;
         self.sums = vec![FxHashMap::default(); self.series.len()];
@@ -625,12 +626,12 @@ impl Profile {
         }
     }
 
-    /// Appends another profile: equal names, frames, stacks, tracks and series become one.
+    /// Merges another profile into this one. Equal names, frames, stacks, tracks and series become one.
     pub fn merge(&mut self, other: &Self) {
         self.merge_renamed(other, |_, name| Cow::Borrowed(name));
     }
 
-    /// Appends the rows of another profile, of whose stacks and tracks it is given what they became here.
+    /// Adds the rows of another profile. `stacks` and `tracks` translate its IDs.
     fn add_rows(&mut self, series: &[Series], stacks: &[StackId], tracks: &[TrackId]) {
         for series in series {
             let to = self.series_of(series.identity());
@@ -653,13 +654,13 @@ impl Profile {
     }
 }
 
-/// True if a module is called after the process that made its code.
+/// True if the module is named after the process that created its code.
 fn is_of_process(module: &[u8]) -> bool {
     let backing = Backing::of(module);
     backing.is_jit_object() || backing.is_perf_map() || backing.may_hold_jit_code()
 }
 
-/// Adds a row to the sum of its thread and stack.
+/// Adds a row to the sum for its thread and stack.
 fn sum(rows: &mut Vec<Row>, places: &mut FxHashMap<(TrackId, Option<StackId>), u32>, row: Row) {
     let at = *places.entry((row.track, row.stack)).or_insert(rows.len() as u32);
     match rows.get_mut(at as usize) {
@@ -671,7 +672,7 @@ fn sum(rows: &mut Vec<Row>, places: &mut FxHashMap<(TrackId, Option<StackId>), u
     }
 }
 
-/// For tests: a profile of one thread, its event `cycles`, from stacks such as `main;f`.
+/// For tests: a profile with one thread and the event `cycles`, from stacks like `main;f`.
 #[cfg(test)]
 pub(crate) fn profile_of(stacks: &[(&str, u64)]) -> Profile {
     let mut profile = Profile::new();

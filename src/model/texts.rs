@@ -1,43 +1,42 @@
-//! Distinct texts, numbered by first appearance, one behind the other in memory: a million names are a handful of
-//! allocations to make, and to give back.
+//! Interned strings, stored one after the other: a million names need only a handful of allocations.
 
 use super::interner::{InternedNumbers, MOST, hash_of};
 use std::marker::PhantomData;
 
-/// Texts, one behind the other.
+/// A list of byte strings, stored one after the other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextList {
     bytes: Vec<u8>,
-    /// The end of each.
+    /// The end of each string.
     ends: Vec<usize>,
 }
 
 impl TextList {
-    /// Adds one.
+    /// Appends a string.
     pub fn push(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(text);
         self.ends.push(self.bytes.len());
     }
 
-    /// The one of that number, counted from 0.
+    /// The string with this index.
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         let end = *self.ends.get(at)?;
         Some(&self.bytes[self.start(at)..end])
     }
 
-    /// A copy of those from that number on.
+    /// A copy of the strings from this index on.
     pub fn since(&self, at: usize) -> Self {
         let start = self.start(at);
         Self { bytes: self.bytes[start..].to_vec(), ends: self.ends[at..].iter().map(|end| end - start).collect() }
     }
 
-    /// All.
+    /// All strings, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| &self.bytes[std::mem::replace(&mut start, end)..end])
     }
 
-    /// The number of them.
+    /// The number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -60,7 +59,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for TextList {
     }
 }
 
-/// Texts by number, and numbers by text. As in an [`Interner`](super::interner::Interner), no number is given twice.
+/// Strings by ID and IDs by string. As in an [`Interner`](super::interner::Interner), no ID is given twice.
 #[derive(Debug, Clone)]
 pub struct Texts<Id> {
     list: TextList,
@@ -78,7 +77,7 @@ impl<Id> Default for Texts<Id> {
 }
 
 impl<Id: Copy + From<u32> + Into<u32>> Texts<Id> {
-    /// Keeps a text, once however often it comes. Returns its number, or that of the first text if no number is left.
+    /// Interns a string. Returns its ID; the first string's if IDs ran out.
     pub fn intern(&mut self, text: &[u8]) -> Id {
         let hash = hash_of(text);
         if let Some(known) = self.known(hash, text) {
@@ -91,17 +90,18 @@ impl<Id: Copy + From<u32> + Into<u32>> Texts<Id> {
         Id::from(new.unwrap_or(0))
     }
 
-    /// Keeps a text that hardly comes twice, and is not looked for.
+    /// Adds a string without checking whether it is there already, and without making it findable: for strings that
+    /// hardly ever repeat.
     pub fn push(&mut self, text: &[u8]) -> Id {
         Id::from(self.add(text).unwrap_or(0))
     }
 
-    /// The number of a text that was interned.
+    /// The ID of a string that has been interned.
     pub fn find(&self, text: &[u8]) -> Option<Id> {
         self.known(hash_of(text), text).map(Id::from)
     }
 
-    /// A text.
+    /// The string with this ID; empty if there is none.
     pub fn get(&self, id: Id) -> &[u8] {
         let number: u32 = id.into();
         self.list.get(number as usize).unwrap_or_default()
@@ -122,12 +122,12 @@ impl<Id> Texts<Id> {
         number
     }
 
-    /// All, in the order of their numbers.
+    /// All strings, in the order of their IDs.
     pub fn list(&self) -> &TextList {
         &self.list
     }
 
-    /// The number of them; their numbers run from 0.
+    /// The number of strings. IDs run from 0.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -137,12 +137,12 @@ impl<Id> Texts<Id> {
         self.list.is_empty()
     }
 
-    /// True if a text got no number of its own.
+    /// True if IDs ran out and a string was given an ID that isn't its own.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// For tests: one that is full sooner.
+    /// A table that is full after `most` strings.
     #[cfg(test)]
     pub(super) fn of_most(most: u32) -> Self {
         Self { most, ..Self::default() }

@@ -1,25 +1,25 @@
-//! Threads over time: whose they are, and what they are called when.
+//! The names of threads over time.
 //!
-//! A thread has the name of its last COMM record before; a new one has its parent's at the fork, until it gets one of
-//! its own; a process that execs names all anew. perf shows a thread without a name as `:TID`.
+//! A thread has the name from its most recent COMM record. A new thread has the name that its parent had at the fork.
+//! An exec renames the thread. perf shows a thread without a name as `:TID`.
 
 use super::texts::Texts;
 use super::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// The names of a recording's threads. Fill it, then [`Threads::settle`], then ask.
+/// The names of a recording's threads. First add all records, then call [`Threads::settle`], then ask.
 #[derive(Debug, Default, Clone)]
 pub struct Threads {
     events: Vec<ThreadEvent>,
     texts: Texts<ThreadNameNo>,
-    /// By thread, where its names are in `names`.
+    /// For each thread, the range of its entries in `names`.
     threads: FxHashMap<Tid, (u32, u32)>,
-    /// In time order for each thread: from when, and which.
+    /// Names and the times from which they are valid; sorted by time for each thread.
     names: Vec<(Nanos, ThreadNameNo)>,
 }
 
-/// The number of a name in the texts.
+/// Index of a name in `texts`.
 type ThreadNameNo = u32;
 
 #[derive(Debug, Clone, Copy)]
@@ -36,19 +36,20 @@ enum ThreadEventKind {
 }
 
 impl Threads {
-    /// A COMM record. Gives the name's number: names are counted as they come first.
+    /// Adds a COMM record. Returns the name's ID; IDs are assigned in order of first appearance.
     pub fn named(&mut self, time: Nanos, tid: Tid, name: &[u8]) -> usize {
         let name = self.texts.intern(name);
         self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::Named(name) });
         name as usize
     }
 
-    /// A FORK record.
+    /// Adds a FORK record.
     pub fn forked(&mut self, time: Nanos, tid: Tid, parent: Tid) {
         self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::ForkedFrom(parent) });
     }
 
-    /// Puts what was reported into the order of time (equal times in the order reported).
+    /// Sorts the records by time, those of the same time in the order in which they were added. Call it once, before
+    /// asking for names.
     pub fn settle(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.time);
@@ -58,7 +59,7 @@ impl Threads {
         for ThreadEvent { time, tid, kind } in events {
             let name = match kind {
                 ThreadEventKind::Named(name) => name,
-                // Numbers are used again: what the former thread was called holds no longer.
+                // The thread ID may be reused: the earlier thread's name no longer applies.
                 ThreadEventKind::ForkedFrom(parent) => last.get(&parent).copied().unwrap_or(nameless),
             };
             last.insert(tid, name);
@@ -73,15 +74,15 @@ impl Threads {
         }
     }
 
-    /// A thread's names; of one that was never named, none.
+    /// The names of a thread, or those of its process's first thread if it has none.
     fn names(&self, pid: Option<Pid>, tid: Option<Tid>) -> &[(Nanos, ThreadNameNo)] {
         let of = |tid: Tid| self.threads.get(&tid);
         let found = tid.and_then(of).or_else(|| pid.and_then(|pid| of(Tid(pid.0))));
         found.map_or(&[], |&(start, end)| &self.names[start as usize..end as usize])
     }
 
-    /// The name of a thread at a time (without one: at the end). A thread that was named only later is called that
-    /// before, too: recorders may write down late who was there.
+    /// The name of a thread at a time (`None`: at the end). A thread that is only named later has that name before,
+    /// too: recorders may write down existing threads late.
     pub fn name(&self, pid: Option<Pid>, tid: Option<Tid>, time: Option<Nanos>) -> Cow<'_, [u8]> {
         if tid == Some(Tid(0)) && pid.is_none_or(|pid| pid.0 == 0) {
             return Cow::Borrowed(b"swapper");
@@ -96,7 +97,7 @@ impl Threads {
         }
     }
 
-    /// For how long the answer of [`Threads::name`] at `time` holds: until this time, exclusive.
+    /// Until when (exclusive) [`Threads::name`] gives the same answer as at `time`.
     pub fn holds_until(&self, pid: Option<Pid>, tid: Option<Tid>, time: Nanos) -> Nanos {
         let names = self.names(pid, tid);
         let next = names.get(names.partition_point(|(from, _)| *from <= time));

@@ -1,28 +1,28 @@
-//! The tier of JIT code: by which of its runtime's means a function ran.
+//! Tiers: how a runtime executed a function of JIT code.
 
-/// The rungs of a runtime's ladder from the interpreter to its best compiler, and the code beside that ladder.
+/// The tiers of runtimes, from the interpreter to the best compiler, and kinds of code outside of that order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
-    /// An interpreter ran it, be it under a trampoline of the function's own (V8's `~`, CPython's `py::`).
+    /// Interpreted, possibly through a trampoline of the function's own (V8's `~`, CPython's `py::`).
     Interpreted,
-    /// A quick compiler made it, which translates without optimizing (V8's Sparkplug, .NET's tier 0, BeamAsm).
+    /// From a fast compiler that translates without optimizing (V8's Sparkplug, .NET's tier 0, BeamAsm).
     Baseline,
-    /// A compiler between the quick one and the best one made it (V8's Maglev, JavaScriptCore's DFG).
+    /// From a compiler between the fast one and the best one (V8's Maglev, JavaScriptCore's DFG).
     MidTier,
-    /// The runtime's best compiler made it (V8's TurboFan, .NET's tier 1, PHP's tracing JIT).
+    /// From the runtime's best compiler (V8's TurboFan, .NET's tier 1, PHP's tracing JIT).
     Optimised,
-    /// A function of the language's own library or runtime that was compiled with the runtime, not by the program.
+    /// A function of the language's library or runtime, compiled together with the runtime instead of by the program.
     Builtin,
-    /// Glue between functions: adapters, trampolines, entries, exits, handlers of exceptions.
+    /// Code between functions: adapters, trampolines, entries, exits, exception handlers.
     Stub,
-    /// WebAssembly, by whichever compiler.
+    /// WebAssembly, from any compiler.
     Wasm,
     /// A compiled regular expression.
     RegExp,
 }
 
 impl Tier {
-    /// The word for it in files.
+    /// The tier's name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Interpreted => "interpreted",

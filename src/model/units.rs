@@ -1,4 +1,4 @@
-//! Addresses, times and process ids as types of their own. Raw integers stop at the readers.
+//! Types for addresses, times and process IDs. Only readers deal with raw integers.
 
 use std::fmt;
 
@@ -11,30 +11,30 @@ pub struct Addr(pub u64);
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// False for the times that `perf record --off-cpu` gives its samples when it ends: they only sort them behind all
-    /// others. They begin at 0xffffffff00000000 (`OFF_CPU_TIMESTAMP`, tools/perf/util/off_cpu.h), which perf script's text
-    /// cuts to microseconds.
+    /// False for the times that `perf record --off-cpu` gives the samples that it writes at the end, so that they sort
+    /// after all others. They start at 0xffffffff00000000 (`OFF_CPU_TIMESTAMP`, tools/perf/util/off_cpu.h); perf
+    /// script's text truncates them to microseconds.
     pub fn is_valid(self) -> bool {
         const FIRST: u64 = 0xffff_ffff_0000_0000;
         self.0 < FIRST - FIRST % 1000
     }
 }
 
-/// A process id as recorded (the outer one, where there are pid namespaces). perf writes the idle task and kernel maps
-/// with pid 0 and -1.
+/// A process ID as recorded (outside of PID namespaces). perf gives the idle task the PID 0, and kernel mappings the
+/// PID -1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Pid(pub i32);
 
-/// A thread id as recorded.
+/// A thread ID as recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tid(pub i32);
 
-/// One address of a call chain: where code was running, or where it will return to.
+/// An address in a call chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameAddr {
-    /// The address of the instruction that was running.
+    /// The instruction that was running.
     Ip(Addr),
-    /// The address behind a call instruction.
+    /// A return address: the instruction after a call.
     Return(Addr),
 }
 
@@ -46,8 +46,8 @@ impl FrameAddr {
         }
     }
 
-    /// An address inside the instruction: one less for a return address, which may be the next function's first.
-    /// Nobody else subtracts.
+    /// An address inside the running instruction or the call: one less for a return address, which may already belong
+    /// to the next function. Nothing else subtracts.
     pub fn for_lookup(self) -> Addr {
         match self {
             Self::Ip(addr) => addr,

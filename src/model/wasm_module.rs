@@ -1,60 +1,59 @@
-//! A WebAssembly module: its functions, and the sections that show how their authors called them.
+//! A WebAssembly module: its functions, and the sections that contain debugging information and names.
 
 use super::file_bytes::FileBytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A module. Ranges are of its file.
+/// A WebAssembly module. Ranges are byte ranges of its file.
 #[derive(Debug)]
 pub struct WasmModule {
-    /// The file.
+    /// The content of the file.
     pub file: FileBytes,
-    /// The number of functions that it imports: its own have numbers from there on.
+    /// The number of imported functions. The module's own functions have indices from there on.
     pub imports: u32,
-    /// The code of each function of its own, in the order of their numbers.
+    /// The body of each of the module's own functions, by index.
     pub bodies: Vec<Range<usize>>,
-    /// The contents of the section that the bodies are in: positions in debugging information count from its start.
+    /// The contents of the code section. Positions in debugging information count from its start.
     pub code: Range<usize>,
-    /// What the name section calls the module.
+    /// The module's name, from the name section.
     pub name: Option<String>,
-    /// What the name section calls functions, by their numbers.
+    /// Function names by function index, from the name section.
     pub names: BTreeMap<u32, String>,
-    /// The sections of tools: their names and contents.
+    /// Custom sections: names and contents.
     pub custom: Vec<(String, Range<usize>)>,
-    /// What V8 can call the module: a hash of its bytes, as they are and without sections of tools; and where its code section
-    /// starts then.
+    /// Hashes by which V8 may identify the module: of all its bytes, and of its bytes without custom sections.
     pub hashes: Vec<WasmHash>,
 }
 
-/// One form of a module.
+/// One form of the module's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmHash {
-    /// V8's hash.
+    /// V8's hash of the bytes.
     pub hash: u32,
-    /// Where the contents of the code section start.
+    /// Where the contents of the code section start in these bytes.
     pub code: usize,
 }
 
 impl WasmModule {
-    /// The code of a function of its own.
+    /// The body of a function; `None` if it is imported or doesn't exist.
     pub fn body(&self, function: u32) -> Option<&Range<usize>> {
         self.bodies.get(function.checked_sub(self.imports)? as usize)
     }
 
-    /// The function whose code starts there, counted from the start of the code section's contents.
+    /// The index of the function whose body starts at an offset into the code section's contents.
     pub fn starting_at(&self, offset: usize) -> Option<u32> {
         let start = self.code.start.checked_add(offset)?;
         let at = self.bodies.binary_search_by_key(&start, |body| body.start).ok()?;
         self.imports.checked_add(u32::try_from(at).ok()?)
     }
 
-    /// The contents of a section of tools; empty if it has none of that name.
+    /// The contents of a custom section; empty if there is none with this name.
     pub fn section(&self, name: &str) -> &[u8] {
         let range = self.custom.iter().find(|(own, _)| own == name).map(|(_, range)| range.clone());
         range.and_then(|range| self.file.bytes().get(range)).unwrap_or_default()
     }
 
-    /// True if another module has the same code.
+    /// True if both modules have the same code and number of imports.
     pub fn has_code_of(&self, other: &Self) -> bool {
         let (own, others) = (self.file.bytes().get(self.code.clone()), other.file.bytes().get(other.code.clone()));
         self.imports == other.imports && own.is_some() && own == others

@@ -1,4 +1,5 @@
-//! Any input → one [`Profile`]: open, decompress, find the format, read or resolve, filter, merge.
+//! Reads any input into a [`Profile`]: opens and decompresses it, detects the format, reads or symbolizes, filters,
+//! merges.
 
 use super::authored;
 use super::callgrind;
@@ -25,39 +26,39 @@ use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::path::Path;
 
-/// The format whose JIT code is named by what lies beside it, as that of recordings is.
+/// Besides recordings, the format whose JIT code is named with the help of files next to it.
 const CALLGRIND: &str = "callgrind";
 
-/// The input to load, and the options.
+/// What to load, and how.
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// The events to keep, by name with or without modifiers; empty: all.
+    /// Events to keep, by name with or without modifiers; empty for all.
     pub event: Vec<String>,
-    /// The samples that count.
+    /// Samples to keep.
     pub filter: Filter,
-    /// The part of a frame that is needed.
+    /// How much to find out about each frame.
     pub detail: Detail,
-    /// True if what was mapped is reported, though neither addresses nor lines are.
+    /// Keep the mappings of modules even if neither addresses nor lines are kept.
     pub keep_modules: bool,
-    /// The way names of JIT code are written.
+    /// How to write names of JIT code.
     pub jit_names: Naming,
-    /// True if the user asked for that: else a writer's own usage goes before.
+    /// True if the user chose `jit_names`. Otherwise a writer's default takes precedence.
     pub asks_for_names: bool,
-    /// True if samples of different processors are kept apart.
+    /// Keep samples of different CPUs apart.
     pub by_cpu: bool,
-    /// True if rows of several inputs are kept apart ([`Track::input`](crate::model::stacks::Track::input)).
+    /// Keep rows of several inputs apart ([`Track::input`](crate::model::stacks::Track::input)).
     pub by_input: bool,
-    /// True if the last branches are reported above the callers.
+    /// Add the last branches to stacks, on top of the callers.
     pub branch_stack: bool,
-    /// The number of frames that a stack from perf.data may have.
+    /// Maximum number of frames per stack in perf.data; `None` for no limit.
     pub max_stack: Option<usize>,
-    /// The sources of names of native code, and its options.
+    /// Where to find symbols of native code, and options for them.
     pub symbols: SymbolOptions,
-    /// The sources of kernel symbols.
+    /// Where to find kernel symbols.
     pub kernel: KernelOptions,
-    /// The sources of names of JIT code.
+    /// Where to find names of JIT code.
     pub sources: SourceOptions,
-    /// The options for reading.
+    /// Options for readers of formats.
     pub read: ReadOptions,
 }
 
@@ -72,8 +73,8 @@ pub fn load<'a>(
     load_and_ask(inputs.into(), keep, options, &mut |_, _, _| {}, job, outcome)
 }
 
-/// The same, and of each recording of addresses what `ask` wants to know, in the order of the inputs. The rows that
-/// it is shown become, in their order, the rows of the profile's series.
+/// Like [`load`], and calls `ask` once per recording, before its samples are merged. The sample rows that it sees
+/// become the rows of the profile's series, in the same order.
 pub(crate) fn load_and_ask(
     inputs: JobInputs<'_>,
     keep: Keep,
@@ -95,8 +96,8 @@ pub(crate) fn load_and_ask(
     Ok(whole)
 }
 
-/// Reports the reason why inputs have no samples. It is an error if filters leave none: that is not what was asked for,
-/// and no output takes the place of an older one.
+/// Reports why the inputs have no samples. That is an error if a filter is the reason: the user asked for something
+/// else, and an existing output file shouldn't be overwritten.
 pub(crate) fn no_samples(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<()> {
     let by_event = !options.event.is_empty();
     let why = why_no_samples(inputs, &options.filter, by_event, job);
@@ -108,7 +109,8 @@ pub(crate) fn no_samples(inputs: &[InPath], options: &LoadOptions, job: &Job, ou
     Ok(())
 }
 
-/// Why inputs have no samples. If it is for a filter, they are read once more to show what it could leave.
+/// Explains why inputs have no samples. If that may be due to a filter, they are read again to say what the filter
+/// could select instead.
 pub(crate) fn why_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool, job: &Job) -> String {
     nothing_left::why(filter, by_event, || {
         let again = |input: &InPath| input.is_file() || input.is_directory();
@@ -122,7 +124,7 @@ pub(crate) fn why_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool,
     })
 }
 
-/// Reads one input after the other and pushes its rows into a sink.
+/// Reads one input after another and pushes its rows into a sink.
 pub fn run<'a>(
     inputs: impl Into<JobInputs<'a>>,
     options: &LoadOptions,
@@ -133,7 +135,7 @@ pub fn run<'a>(
     run_and_ask(inputs.into(), options, (sink, &mut |_, _, _| {}), job, outcome)
 }
 
-/// The same, with the questions of [`load_and_ask`].
+/// Like [`run`], and calls `ask` as in [`load_and_ask`].
 fn run_and_ask(
     JobInputs { mut first, paths: inputs }: JobInputs<'_>,
     options: &LoadOptions,
@@ -158,7 +160,7 @@ fn run_and_ask(
     Ok(())
 }
 
-/// The same of inputs that are mostly small texts, which are read in groups.
+/// Like [`run_and_ask`], for inputs that are mostly small texts and read in groups.
 fn push_texts(
     first: Opened,
     inputs: &[InPath],
@@ -169,8 +171,8 @@ fn push_texts(
 ) -> Result<()> {
     let mut first = Some(first);
     let mut given = inputs.iter().map(|path| (path, first.take()));
-    // An input that is not such a text is opened again in its turn: a group may have more inputs than can be open at
-    // once.
+    // Inputs of another kind are opened again when it is their turn, because a group may have more inputs than can be
+    // open at once.
     let read = |group| texts::read_texts(group, options.texts(), job, Ok, |path, _| Err(path));
     job.pool.stream(texts::groups(&mut given), read, |group| {
         group.into_iter().try_for_each(|input| match input {
@@ -200,12 +202,12 @@ pub(super) fn run_one(
     outcome: &mut Outcome,
 ) -> Result<()> {
     match opened {
-        // These are filtered before anything is looked up.
+        // Recordings are filtered before anything is symbolized.
         Opened::Whole(input) if matches!(input.format.read, Read::Addresses) => {
             recording::push(&input, &shown(path), &options.recording(), (sink, ask), job, outcome)
         }
         opened => {
-            // Sums have no times to filter by.
+            // Sums have no times that could be filtered.
             let keep = if options.filter.asks_time() { Keep::EachRow } else { sink.keep() };
             let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
             profile.check()?;
@@ -276,17 +278,17 @@ fn read_stacks(
 }
 
 impl LoadOptions {
-    /// Its part about texts.
+    /// The options for reading texts.
     pub(super) fn texts(&self) -> TextOptions<'_> {
         TextOptions { read: &self.read, filter: &self.filter, jit_names: self.jit_names.given }
     }
 
-    /// The readable form of a linker name, if that is wanted.
+    /// A function that demangles a name, if the options ask for it.
     pub(super) fn readable(&self) -> Readable {
         if self.symbols.demangle { demangled::readable } else { |_| None }
     }
 
-    /// Its part about recordings of addresses.
+    /// The options for reading recordings.
     pub fn recording(&self) -> RecordingOptions {
         RecordingOptions {
             event: self.event.clone(),
@@ -307,7 +309,7 @@ impl LoadOptions {
     }
 }
 
-/// The directory that an input is in.
+/// The directory that contains the input.
 fn directory(path: &InPath) -> Option<&Path> {
     path.path()?.parent()
 }
@@ -316,7 +318,7 @@ fn unreadable(format: &Format) -> Error {
     Error::new(format!("{} cannot be read as stacks", format.name))
 }
 
-/// Keeps the events asked for, in the order of the recording.
+/// Removes events that weren't asked for. Fails if the profile lacks one that was.
 pub(super) fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());

@@ -1,8 +1,8 @@
-//! Profiles that came with names: the names and lines of generated scripts → those of their authors.
+//! Maps names and lines of generated scripts to authored ones, in profiles that came with names.
 //!
-//! Code that is resolved here has them from its code map already ([`crate::sources::SourceMaps`]). Other inputs have
-//! V8's names of functions as they are (`JS:*i /app.min.js:1:679` in folded stacks), or name, script, line and column
-//! of each.
+//! Code that jitgraft symbolizes itself has authored names already, from the code map ([`crate::sources::SourceMaps`]).
+//! Other inputs contain V8's names as they are (`JS:*i /app.min.js:1:679` in folded stacks), or the function, script,
+//! line and column separately.
 
 use super::job::Outcome;
 use crate::model::stacks::{ChangedFrame, Frame, Profile};
@@ -11,10 +11,10 @@ use crate::sources::{NativeFunctions, SourceMaps, SourceOptions, is_wasm_module}
 use rustc_hash::FxHashSet;
 use std::path::Path;
 
-/// The way that readers and profilers start the name of a function without one.
+/// How readers and profilers start the name of a function that has none.
 const ANONYMOUS: &str = "(anonymous";
 
-/// Changes the frames of a profile, if source maps are used. `beside` is the directory of the input.
+/// Applies source maps to the profile's frames, if the user wants that. `beside` is the input's directory.
 pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Option<&Path>, outcome: &mut Outcome) {
     if !options.source_maps.is_on() {
         return;
@@ -25,13 +25,13 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
     native.add(names.into_iter());
     let maps = SourceMaps::of(functions, &native, &options.map_search(beside), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
-    // Columns are there for the maps only: frames that differ in nothing else are one from now on.
+    // Columns are only kept for source maps. Without them, frames that don't differ otherwise are merged.
     if !maps.is_empty() || profile.frames().any(|(_, frame)| frame.column > 0) {
         profile.change_frames(|profile, frame| changed(profile, frame, &maps));
     }
 }
 
-/// The function of a frame and where it starts, in V8's terms: by its name, or by what the profile contains besides.
+/// A frame's function as V8 would describe it, parsed from its name or taken from the frame's other fields.
 fn named<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let name = profile.name_of(frame.name);
     let Some((line, column)) = start(profile, frame) else {
@@ -43,11 +43,11 @@ fn named<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     Some(ScriptName { whole: name, head: "", function, script, line, column })
 }
 
-/// Line and column where the function of a frame starts, if the profile contains that besides its name. SpiderMonkey
-/// calls the byte of a WebAssembly module a line, V8 a column.
+/// Line and column where a frame's function starts, if the profile has them apart from the name. For WebAssembly,
+/// SpiderMonkey puts the byte offset in the line, and V8 in the column.
 ///
-/// Without a column of the start, that of the frame is taken: profilers for node state where a function starts instead
-/// of where it ran. If it is another place, the script tells, and it isn't used.
+/// If only the frame itself has a column, that is used: profilers for Node.js put the function's start there instead of
+/// the executed position. If it is another position, the script reveals that, and it isn't used.
 fn start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
     match (frame.start.line, frame.start.column) {
         (line @ 1.., column @ 1..) => return Some((line, column)),

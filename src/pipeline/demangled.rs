@@ -1,26 +1,26 @@
-//! Linker names in profiles that other programs have written: `_ZN3foo3barEi` becomes `foo::bar`, as in recordings that
-//! are resolved here.
+//! Demangles names in profiles that other programs have written: `_ZN3foo3barEi` becomes `foo::bar`, as in recordings
+//! that jitgraft symbolizes itself.
 
 use crate::analysis::label::marked;
 use crate::model::stacks::Profile;
 use crate::resolve::symbols::demangle::demangle;
 use rustc_hash::FxHashMap;
 
-/// Makes the names of a profile readable.
+/// Demangles all names of a profile.
 pub(super) fn apply(profile: &mut Profile) {
     if profile.frames().any(|(_, frame)| may_be_mangled(profile.name_of(frame.name))) {
         profile.rename_functions(|name| readable(name).map(String::into_bytes));
     }
 }
 
-/// True for the names that linkers get of C++ and Rust; Mach-O adds an underscore.
+/// True for names that look like mangled C++ or Rust. Mach-O adds an underscore.
 fn may_be_mangled(name: &[u8]) -> bool {
     let name = name.strip_prefix(b"_").unwrap_or_default();
     let name = name.strip_prefix(b"_").unwrap_or(name);
     matches!(name.first(), Some(b'Z' | b'R'))
 }
 
-/// A readable name; a mark such as `_[k]` stays behind it.
+/// The demangled name; a mark such as `_[k]` is kept. `None` if it isn't mangled.
 pub(super) fn readable(name: &[u8]) -> Option<String> {
     if !may_be_mangled(name) {
         return None;
@@ -29,7 +29,7 @@ pub(super) fn readable(name: &[u8]) -> Option<String> {
     Some(demangle(bare)? + &String::from_utf8_lossy(&name[bare.len()..]))
 }
 
-/// Folded stacks with readable names; `None` if they have none that are not.
+/// Demangles the names in folded stacks; `None` if none are mangled.
 pub(super) fn lines(folded: &[u8]) -> Option<Vec<u8>> {
     let may_be = |beginning: &[u8]| memchr::memmem::find(folded, beginning).is_some();
     if !may_be(b"_Z") && !may_be(b"_R") {
@@ -41,7 +41,7 @@ pub(super) fn lines(folded: &[u8]) -> Option<Vec<u8>> {
         let end = memchr::memchr2(b';', b'\n', &folded[at..]).map_or(folded.len(), |len| at + len);
         let mut name = &folded[at..end];
         if folded.get(end) != Some(&b';') {
-            // The last name of a line is followed by the weight.
+            // The last name is followed by the weight.
             name = &name[..memchr::memrchr(b' ', name).unwrap_or(name.len())];
         }
         if may_be_mangled(name)
@@ -67,7 +67,7 @@ mod tests {
         let wanted = "main;foo::bar 5\nfoo::bar_[k];mycrate::foo 7\n_Zonk;__Zero 1\nmain 2";
         assert_eq!(String::from_utf8(lines(text.as_bytes()).unwrap()).unwrap(), wanted);
         assert_eq!(lines(b"main;Z;R_x 5\n"), None);
-        // `[u8; 8]`
+        // Rust's `[u8; 8]` contains a semicolon.
         let array = lines(b"_RINvCs1234_7mycrate3fooAhj8_E 3\n").unwrap();
         assert!(!array.contains(&b';'), "{}", String::from_utf8_lossy(&array));
     }

@@ -1,19 +1,19 @@
-//! The note about stacks that were made of calls.
+//! The remark for stacks that were estimated from calls.
 
 use crate::analysis::call_graph::{CallGraph, Deviation};
 use crate::analysis::label;
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Weight};
 
-/// The largest difference of all events.
+/// The largest deviation among all events.
 struct Largest<'p> {
     percent: f64,
     deviation: Deviation,
     event: &'p str,
 }
 
-/// That the stacks of an input are an estimate, and how far their inclusive costs are from those that the input states.
-/// `None` if the input states stacks.
+/// A remark that the stacks are an estimate, and by how much their inclusive costs deviate from the recorded ones.
+/// `None` if the input recorded stacks.
 pub(super) fn note(profile: &Profile) -> Option<String> {
     let (mut outside, mut inside) = (None, None);
     let mut is_estimate = false;

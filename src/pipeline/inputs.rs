@@ -1,9 +1,10 @@
-//! The inputs of a job, in their order.
+//! The inputs of a job.
 
 use super::open::Opened;
 use crate::io::InPath;
 
-/// JobInputs to read. The first one may be open: a command that has looked into it cannot open standard input again.
+/// The inputs to read, in order. The first may already be open, because a command that has looked at standard input
+/// can't open it again.
 #[derive(Default)]
 pub struct JobInputs<'a> {
     pub(super) first: Option<Opened>,
@@ -11,7 +12,7 @@ pub struct JobInputs<'a> {
 }
 
 impl<'a> JobInputs<'a> {
-    /// JobInputs of which the first may be open.
+    /// Inputs of which the first may already be open.
     pub(crate) fn opened(first: Option<Opened>, paths: &'a [InPath]) -> Self {
         Self { first, paths }
     }

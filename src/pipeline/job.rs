@@ -1,4 +1,4 @@
-//! The context of every job, and its results.
+//! The context in which jobs run, and what they report at the end.
 
 use crate::analysis::code_shares::CodeShares;
 use crate::error::{Error, Result, Warnings};
@@ -8,53 +8,53 @@ use crate::parallel::Pool;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
-/// The context of every job.
+/// The context in which a job runs.
 #[derive(Debug)]
 pub struct Job {
     /// The worker threads.
     pub pool: Pool,
-    /// `-q`: no progress, no summary.
+    /// `-q`: no progress bar and no summary.
     pub quiet: bool,
-    /// `-v`: details on stderr while it runs.
+    /// `-v`: details on stderr.
     pub verbose: bool,
-    /// `--strict`: what can be known to fail it is looked for before anything is written.
+    /// `--strict`: fail on problems, if possible before anything is written.
     pub strict: bool,
 }
 
 impl Job {
-    /// One that prints nothing, with a thread for each processor.
+    /// A context that prints nothing and uses a thread per CPU.
     pub fn quiet() -> Result<Self> {
         Ok(Self { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false })
     }
 }
 
-/// The results that a job leaves to report when it is done.
+/// What a job reports at the end.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// The warnings.
     pub warnings: Warnings,
-    /// The failures after which the job went on with the rest.
+    /// Failures that didn't stop the job.
     pub failed: Vec<Error>,
-    /// Lines for stderr: what was done, in figures.
+    /// Lines for stderr that summarize what was done.
     pub summary: Vec<String>,
-    /// The number of frames of recordings have no name.
+    /// Counts of named and unnamed frames, for recordings.
     pub frames: FrameCounts,
-    /// The share of each event of recordings that ends in each kind of code.
+    /// For each event, its weight by kind of code, for recordings.
     pub shares: Vec<CodeShares>,
-    /// The first recording of which this many have none that one should ask why.
+    /// The first recording with so few names that the user should look into it.
     pub lacking: Option<PathBuf>,
-    /// True if something was found that the caller asked to be recognized by the exit status.
+    /// True if a finding should be reflected in the exit status, as the user asked.
     pub found: bool,
-    /// Why there were no samples, if there were none.
+    /// Why there were no samples; `None` if there were some.
     pub no_samples: Option<String>,
-    /// The way the program ended that was run, if one was: this one ends likewise.
+    /// How the program that the job ran ended. jitgraft then exits in the same way.
     pub ended: Option<Ended>,
-    /// That the stacks of an input are an estimate: said by whatever shows stacks.
+    /// Remarks that stacks are an estimate, to be shown with any output of stacks.
     pub estimates: Vec<String>,
 }
 
 impl Outcome {
-    /// Counts the frames of a recording.
+    /// Adds the frame counts of a recording.
     pub fn count_frames(&mut self, counts: FrameCounts, recording: &Path) {
         self.frames += counts;
         if counts.lacks_names() {
@@ -62,7 +62,7 @@ impl Outcome {
         }
     }
 
-    /// Adds what the events of a recording end in; events of one name are one.
+    /// Adds the weights by kind of code of a recording. Events with the same name are added up.
     pub fn count_code(&mut self, shares: Vec<CodeShares>) {
         let known = self.shares.iter().enumerate().map(|(at, shares)| (shares.event.clone(), at));
         let mut places: FxHashMap<String, usize> = known.collect();

@@ -1,4 +1,4 @@
-//! Formats that give one thing a line: read ahead in blocks of whole lines, which become stacks side by side.
+//! Reads line-based formats: reads blocks of whole lines ahead, and converts them to stacks in parallel.
 
 use super::job::Job;
 use super::readers::{AddedParts, HasProfile, Readers};
@@ -9,14 +9,14 @@ use crate::io::Stream;
 use crate::model::stacks::Profile;
 use std::io::Read;
 
-/// So much of a text is read by one worker at once: it stays in the processor's cache, and handing it over is little beside
-/// reading it. A few of them for each thread are in memory.
+/// Bytes per block. Small enough for a CPU's cache, and large enough that handing it over takes little time compared to
+/// reading it. A few blocks per thread are in memory.
 pub(super) const BLOCK: usize = 1 << 19;
 
-/// So much of a text is looked at to find out how its lines are to be read.
+/// How many bytes are examined to find out how to read the lines.
 pub(super) const HEAD: usize = 1 << 16;
 
-/// Reads a text to its end.
+/// Reads a text into a profile.
 pub(super) fn read(
     input: Box<dyn Read + Send>,
     open: OpenLines,
@@ -39,8 +39,8 @@ pub(super) fn read(
     Ok(readers.into_profile(parts, warnings))
 }
 
-/// Makes something of each block of this many bytes of whole lines, reported where it begins, side by side, and takes
-/// that in order.
+/// Cuts the input into blocks of about `size` bytes that consist of whole lines. Calls `make` with the position and
+/// contents of each block, in parallel, and `take` with the results, in order.
 pub(super) fn each_block<T: Send>(
     input: Box<dyn Read + Send>,
     size: usize,
@@ -56,7 +56,7 @@ pub(super) fn each_block<T: Send>(
         made
     };
     let first = blocks.next();
-    // Readers of many small inputs start no threads for each.
+    // Don't start threads for inputs that fit in one block, since there may be many.
     match first {
         Some(first) if blocks.ended => take(make(first)),
         first => job.pool.each(first.into_iter().chain(&mut blocks), make, take),
@@ -70,23 +70,23 @@ impl HasProfile for Box<dyn ReadLines> {
     }
 }
 
-/// Whole lines.
+/// A block of whole lines.
 struct LineBlock {
     bytes: Vec<u8>,
-    /// The number of bytes that the text before it has.
+    /// Its position in the text.
     at: u64,
 }
 
-/// Cuts a text behind lines.
+/// Cuts a text into blocks of whole lines.
 struct LineBlocks<'a> {
     input: Box<dyn Read + Send>,
-    /// As many bytes are read at once.
+    /// How many bytes to read at once.
     size: usize,
-    /// The pool for blocks that were read.
+    /// Buffers of blocks that have been processed.
     buffers: &'a Spare<Vec<u8>>,
-    /// The start of a line that was read with the lines before it.
+    /// The beginning of a line that has been read but not returned.
     rest: Vec<u8>,
-    /// The amount that was given out.
+    /// How many bytes have been returned.
     at: u64,
     ended: bool,
     failed: Option<Error>,

@@ -1,7 +1,7 @@
-//! Inputs by the thousand: directories and lists stand for the files in them.
+//! Expands directories and lists to the files in them, for thousands of inputs.
 //!
-//! What lies in a directory, or stands in a list, nobody typed: it goes through the door ([`crate::io::door`]). A link
-//! that somebody else may have put there is not followed, and only regular files are opened.
+//! The user didn't type the names of these files. Therefore they are opened through [`crate::io::door`]: only regular
+//! files are read, and symbolic links that somebody else may have created aren't followed.
 
 use super::open::shown;
 use crate::error::{Error, Result};
@@ -12,16 +12,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The inputs that some directories and lists stand for.
+/// The inputs after expansion.
 #[derive(Debug, Default)]
 pub(crate) struct Expanded {
     pub(crate) inputs: Vec<InPath>,
-    /// Why directories in them cannot be read.
+    /// Why some of the directories could not be read.
     pub(crate) unread: Vec<Error>,
 }
 
-/// Replaces every directory by the files in it, in the order of their names, and every `@FILE` by the paths that the file
-/// lists (`@-`: that standard input lists).
+/// Replaces each directory by the files in it, sorted by name, and each `@FILE` by the paths that the file lists (`@-`:
+/// standard input).
 pub(crate) fn expand(inputs: &[InPath]) -> Result<Expanded> {
     let mut all = Expanded::default();
     for input in inputs {
@@ -48,7 +48,7 @@ impl Expanded {
         Ok(())
     }
 
-    /// Adds a file, or what is in a directory. A recording's directory is one input.
+    /// Adds a file or everything in a directory. A directory of `perf record` is a single input.
     fn add(&mut self, input: InPath) {
         if !input.is_directory() || input.join("data").is_file() {
             self.inputs.push(input);
@@ -66,7 +66,8 @@ impl Expanded {
     }
 }
 
-/// A file in a directory. What is in a directory that was found itself is below the same one as that.
+/// A file in a directory. If the directory itself was found by expansion, both are below the directory that the user
+/// typed.
 fn inside(directory: &InPath, below: &Arc<Path>, name: OsString) -> InPath {
     match directory {
         InPath::Found(_) => directory.join(name),
@@ -74,9 +75,9 @@ fn inside(directory: &InPath, below: &Arc<Path>, name: OsString) -> InPath {
     }
 }
 
-/// What is in a directory and not hidden, in order: engines' own files begin with `_` (`_SUCCESS`). Dumps, maps and
-/// logs that name code are not inputs, but go with those beside them. A link to a directory is not followed: it may lead
-/// back here.
+/// The sorted names of a directory's inputs. Hidden files, and those that start with `_` like data engines' own files
+/// (`_SUCCESS`), are skipped. So are jitdumps, perf maps and logs, which belong to the recordings next to them, and
+/// links to directories, which could lead back here.
 fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
     let path = shown(directory);
     let is_input = |name: &OsStr| {
@@ -95,7 +96,7 @@ fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// One path a line, or, as find -print0 has them, each with a zero byte behind it.
+/// One path per line, or paths that end with NUL as in the output of `find -print0`.
 fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
     let end = if text.contains(&0) { 0 } else { b'\n' };
     let paths = text.split(move |&byte| byte == end).filter(|path| !path.is_empty());

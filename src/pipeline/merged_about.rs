@@ -1,17 +1,17 @@
-//! The facts about several merged profiles: only those that are true of all of them.
+//! Combines the facts about several profiles that are merged. Only what all of them agree on is kept.
 
 use crate::model::Nanos;
 use crate::model::about::{About, Agreed, TimeExtent};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A piece of a module's file that was mapped.
+/// A mapped part of a module's file.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct MappedFilePiece {
     file_offset: u64,
     len: u64,
 }
 
-/// Collects it.
+/// Collects the facts about the profiles.
 #[derive(Debug, Default)]
 pub(super) struct MergedAbout {
     command: Agreed<Vec<Vec<u8>>>,
@@ -19,16 +19,16 @@ pub(super) struct MergedAbout {
     arch: Agreed<Vec<u8>>,
     os_release: Agreed<Vec<u8>>,
     pieces: FxHashMap<Vec<u8>, FxHashSet<MappedFilePiece>>,
-    /// When the first of them began, on the wall clock.
+    /// The start of the earliest profile, on the wall clock.
     began: Option<i128>,
-    /// For how long they were sampled, all together.
+    /// The total duration of all profiles, in nanoseconds.
     sampled: Option<u64>,
     lost: u64,
 }
 
 impl MergedAbout {
-    /// Takes what one states, and leaves it what is added up elsewhere: its modules, with the pieces that none before
-    /// it has. Each process has its files at other addresses.
+    /// Takes a profile's facts and removes what must not be merged in the usual way. The profile keeps its modules,
+    /// reduced to parts of files that no earlier profile had, because each process maps files at other addresses.
     pub(super) fn take(&mut self, about: &mut About) {
         let About { command, host, arch, os_release, epoch, sampled, lost, modules, values, .. } =
             std::mem::take(about);
@@ -51,7 +51,7 @@ impl MergedAbout {
         }
     }
 
-    /// Reports it for the sum.
+    /// Stores the combined facts in the merged profile.
     pub(super) fn finish(self, about: &mut About) {
         let (command, sampled) = (self.command.into_option().unwrap_or_default(), self.sampled);
         *about = About {
@@ -60,7 +60,7 @@ impl MergedAbout {
             arch: self.arch.into_option(),
             os_release: self.os_release.into_option(),
             epoch: self.began,
-            // Sums have no times: the clock begins with the first profile, and goes while any is taken.
+            // Sums have no times. Let the clock start with the first profile and run for the total duration.
             sampled: sampled.map(|duration| TimeExtent { first: Nanos(0), last: Nanos(duration) }),
             lost: self.lost,
             modules: std::mem::take(&mut about.modules),

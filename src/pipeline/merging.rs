@@ -1,7 +1,7 @@
-//! Any number of inputs, one after the other into one sum: memory grows with distinct stacks, not with inputs, and one
-//! that cannot be read is left out and reported.
+//! Merges any number of inputs into one sum. Memory grows with the number of distinct stacks rather than of inputs.
+//! Inputs that can't be read are skipped and reported.
 //!
-//! Inputs are summed on any thread, a large one by itself; the sums are added in the order of the inputs.
+//! Several threads read inputs, each input on a single thread; the results are added in the order of the inputs.
 
 use super::any::{LoadOptions, keep_events, run};
 use super::inputs::JobInputs;
@@ -17,30 +17,30 @@ use crate::error::{Error, Result, Warning};
 use crate::io::InPath;
 use crate::model::stacks::{Keep, Profile, Sampling, Series, Track, Weight};
 
-/// The number of warnings that are reported one by one; all of them with `-v`.
+/// The maximum number of warnings to show; `-v` shows all.
 const TOLD: usize = 20;
 
-/// The first input that can be opened, and where it is among the inputs: standard input opens once.
+/// The first input that could be opened, and its index. Kept because standard input can only be opened once.
 pub(crate) struct FirstInput {
     at: usize,
     opened: Opened,
 }
 
 impl FirstInput {
-    /// Opens one after the other, up to it.
+    /// Opens inputs until one succeeds.
     pub(crate) fn of(inputs: &[InPath], job: &Job) -> Option<Self> {
         let opened = inputs.iter().enumerate().map(|(at, path)| (at, Opened::open(path, job)));
         opened.into_iter().find_map(|(at, opened)| Some(Self { at, opened: opened.ok()? }))
     }
 
-    /// Its format.
+    /// The format of the input.
     pub(crate) fn format(&self) -> &'static Format {
         self.opened.format()
     }
 }
 
-/// Reads all inputs that can be read into one profile of sums. Of a thread's name and numbers it keeps what rows are
-/// distinguished `by`: the numbers of one machine mean nothing on another.
+/// Reads all inputs that can be read into one profile of sums. Of each row's thread, only what rows are distinguished
+/// `by` is kept, because IDs from one machine mean nothing on another.
 pub(crate) fn load_merged(
     inputs: &[InPath],
     first: Option<FirstInput>,
@@ -64,7 +64,7 @@ pub(crate) fn load_merged(
     Ok((profile, outcome))
 }
 
-/// An input that is not a small text.
+/// Reads an input that isn't a small text.
 fn read_one(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> InputSums {
     let (mut whole, mut outcome) = (Whole::new(Keep::Sums, options.jit_names), Outcome::default());
     let input = JobInputs::opened(Some(opened), std::slice::from_ref(path));
@@ -73,10 +73,10 @@ fn read_one(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> 
     InputSums { profile, outcome }
 }
 
-/// The sum so far.
+/// The merged profile so far.
 struct MergedSum {
     by: By,
-    /// Names were written as was requested when each input was read.
+    /// Names were already converted when each input was read.
     sum: Profile,
     about: MergedAbout,
     outcome: Outcome,
@@ -138,7 +138,7 @@ impl MergedSum {
     }
 }
 
-/// The kept part of a row's track.
+/// The part of a track that is kept.
 fn kept(track: &Track, by: By) -> Track {
     let mut kept = Track { comm: track.comm.clone(), ..Track::default() };
     match by {
@@ -150,7 +150,7 @@ fn kept(track: &Track, by: By) -> Track {
     kept
 }
 
-/// As pprof merges periods: the longest.
+/// The longer of two periods, as when pprof merges profiles.
 fn rarer(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sampling> {
     match (one, other) {
         (Some(Sampling::Period(one)), Some(Sampling::Period(other))) => Some(Sampling::Period(one.max(other))),
@@ -158,7 +158,7 @@ fn rarer(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sampling> {
     }
 }
 
-/// The failure of an input that is left out.
+/// The error for an input that was skipped.
 fn skipped_input(error: Error) -> Error {
     let warning = error.into_warning();
     Warning { message: format!("skipped: {}", warning.message), ..warning }.into_error()

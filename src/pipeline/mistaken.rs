@@ -1,4 +1,4 @@
-//! Inputs that are not profiles, but are taken for one: what they are, and what was meant.
+//! Recognizes inputs that aren't profiles but may be mistaken for one, and says what the user should do.
 
 use crate::contract::format::Read;
 use crate::error::Error;
@@ -7,15 +7,15 @@ use crate::io;
 use crate::records::{jitdump, perf_map};
 use std::path::Path;
 
-/// The name of an input that no format knows, by its first bytes, and what helps; `None` if it is nothing known.
+/// A message about an input in a known format that isn't a profile, recognized by its first bytes.
 fn what(head: &[u8]) -> Option<&'static str> {
     KNOWN.iter().find(|(is, _)| is(head)).map(|(_, what)| *what)
 }
 
-/// The extensions of files that are written, rather than read.
+/// Extensions of output files. An input with one of these was probably meant as the output.
 pub(crate) const WRITTEN: &[&str] = &["svg", "html", "json", "folded", "txt", "csv", "gz", "pb"];
 
-/// The error for an input that no format recognizes, by its first bytes.
+/// The error for an input whose first bytes no format recognizes.
 pub(crate) fn refused(head: &[u8]) -> Error {
     if head.is_empty() {
         return Error::new("is empty");
@@ -28,7 +28,7 @@ pub(crate) fn refused(head: &[u8]) -> Error {
     Error::new(what(head).map_or_else(general, str::to_owned))
 }
 
-/// The way a file is reported, and what is reported about it.
+/// Recognizes a kind of file, and the message about it.
 type KnownFile = (fn(&[u8]) -> bool, &'static str);
 
 const KNOWN: &[KnownFile] = &[
@@ -80,16 +80,16 @@ const KNOWN: &[KnownFile] = &[
     ),
 ];
 
-/// `ET_CORE` of <elf.h>.
+/// `ET_CORE` in <elf.h>.
 const ET_CORE: u8 = 4;
 
-/// The low byte of `e_type`, in either byte order: all types that matter are small.
+/// The low byte of `e_type` for either byte order; relevant types are below 256.
 fn elf_type(head: &[u8]) -> Option<u8> {
     let is_big = *head.strip_prefix(b"\x7fELF")?.get(1)? == 2;
     head.get(if is_big { 17 } else { 16 }).copied()
 }
 
-/// True if it begins so, after blanks, whatever the case.
+/// True if the text starts like this, ignoring case, leading whitespace and a byte order mark.
 fn begins(head: &[u8], with: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     head.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
@@ -99,7 +99,7 @@ fn contains(head: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(&head[..head.len().min(4096)], part).is_some()
 }
 
-/// The suggestion for a directory that is not a recording's.
+/// A suggestion for a directory that isn't a recording, if it contains one.
 pub(crate) fn directory(path: &Path) -> Option<String> {
     let inside = path.join("perf.data");
     io::is_there(&inside).then(|| format!("it holds one: {}", inside.display()))

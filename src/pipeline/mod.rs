@@ -1,27 +1,26 @@
-//! The way of a profile, for every job alike: open · detect · survey · read or resolve · filter · merge.
+//! The path of a profile, the same for every job: open, detect the format, survey, read or symbolize, filter, merge.
 //!
-//! | file | what it is for |
+//! | file | contents |
 //! |---|---|
-//! | [`inputs`] | the inputs of a job, of which the first may be open |
-//! | [`open`] | opens an input, takes off what it is packed in, finds its format |
-//! | `archive` | a recording with all that names its code, in one file |
-//! | [`any`] | any input → rows of stacks, pushed into a sink |
-//! | `authored` | names and lines of generated scripts → those of their authors, for inputs that came with names |
-//! | `demangled` | linker names → readable ones, for inputs that came with names |
-//! | `mistaken`, `nothing_left` | what was meant by an input that is not a profile, or by a filter that leaves nothing
-//! |
-//! | `listed`, `merging`, `texts`, `merged_about` | thousands of inputs → one sum; what cannot be read is left out |
-//! | [`sink`] | what a job does with rows: sums, order of time, batches |
-//! | `rows` | any input → a writer of rows, as they are read |
-//! | `repack` | an output that is packed as its input was |
-//! | [`recording`] | perf.data → samples whose addresses have names |
-//! | [`script_text`] | perf script's text → the same text with names, or its stacks |
-//! | `lines`, `readers` | texts that are read in blocks side by side → what their parts hold together |
-//! | `running` | a process that runs now: its command, what it has mapped, its files |
-//! | `sorted` | folded stacks → their sums, sorted, where no more is needed |
-//! | `spans` | inputs that hold spans of time → whatever their format reads of them |
-//! | `outputs` | stacks → one output for each event |
-//! | [`table`] | rows of cells → text, CSV or JSON |
+//! | [`inputs`] | the inputs of a job, of which the first may already be open |
+//! | [`open`] | opens and decompresses an input and detects its format |
+//! | `archive` | a recording and everything that names its code, in one file |
+//! | [`any`] | reads any input into rows of stacks and pushes them into a sink |
+//! | `authored` | applies source maps to inputs that came with names |
+//! | `demangled` | demangles names in inputs that came with names |
+//! | `mistaken`, `nothing_left` | hints about inputs that aren't profiles and filters that leave nothing |
+//! | `listed`, `merging`, `texts`, `merged_about` | merge thousands of inputs, skipping those that can't be read |
+//! | [`sink`] | what a job does with rows: add them up, keep them in order, or pass them on in batches |
+//! | `rows` | passes rows of any input to a writer as they are read |
+//! | `repack` | compresses an output like its input |
+//! | [`recording`] | reads perf.data and symbolizes its samples |
+//! | [`script_text`] | names frames in perf script's text, and reads it as stacks |
+//! | `lines`, `readers` | read blocks of a text in parallel and combine the results |
+//! | `running` | a running process: its command, mappings and files |
+//! | `sorted` | adds up folded stacks by sorting them, when nothing else is needed |
+//! | `spans` | hands inputs with time spans to the readers of their formats |
+//! | `outputs` | writes one output per event |
+//! | [`table`] | writes rows of cells as text, CSV or JSON |
 
 pub mod any;
 pub(crate) mod archive;

@@ -1,4 +1,4 @@
-//! Is used instead of the bar on the terminal where the program's part is not built.
+//! Replaces the progress bar in builds without the command-line program.
 
 use super::job::Job;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Filters that leave no samples: what there is instead.
+//! Says what a filter that leaves no samples could have selected.
 
 use crate::analysis::filter::Filter;
 use crate::model::Nanos;
@@ -7,11 +7,11 @@ use crate::model::stacks::{Profile, Track};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The number of each kind that is reported, those with the most samples first.
+/// How many values to show per filter, those with the most samples first.
 const SHOWN: usize = 8;
 
-/// Why there are no samples. `unfiltered` gives all samples, as far as the filters look at them, if the inputs can be
-/// read again.
+/// Explains why there are no samples. `unfiltered` returns all samples with as much detail as the filters look at, if
+/// the inputs can be read again.
 pub(super) fn why(filter: &Filter, by_event: bool, unfiltered: impl FnOnce() -> Option<Profile>) -> String {
     if *filter == Filter::default() && !by_event {
         return "no samples: none was recorded".to_owned();
@@ -38,7 +38,7 @@ fn alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
     asked.map(|(flag, _, there)| format!("{flag}: there {}", there.unwrap_or_else(absent))).collect()
 }
 
-/// The values of one kind in the samples, the most frequent first.
+/// The values that the samples have for a filter, those with the most samples first.
 fn listed(profile: &Profile, of: impl Fn(&Track) -> Option<String>) -> Option<String> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for row in profile.series.iter().flat_map(|series| &series.rows) {
@@ -56,7 +56,7 @@ fn listed(profile: &Profile, of: impl Fn(&Track) -> Option<String>) -> Option<St
     (!shown.is_empty()).then(|| format!("{is} {}{more}", shown.join(", ")))
 }
 
-/// From when to when there are samples.
+/// The time range of the samples.
 fn times(profile: &Profile) -> Option<String> {
     let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     let (first, last) = times.fold((Nanos(u64::MAX), Nanos(0)), |(a, b), time| (a.min(time), b.max(time)));

@@ -1,5 +1,5 @@
-//! Opens an input, takes off what it is packed in (gzip, zstd, by magic; an archive of `jitgraft pack`), and finds its format
-//! by its content.
+//! Opens an input, unpacks it (gzip and zstd by their magic numbers, and archives of `jitgraft pack`), and detects its
+//! format from the contents.
 
 use super::archive::{self, Packed};
 use super::job::Job;
@@ -22,44 +22,44 @@ use std::path::{Path, PathBuf};
 /// An input, unpacked.
 #[derive(Debug)]
 pub struct Input {
-    /// Its content.
+    /// The unpacked content.
     pub bytes: Bytes,
-    /// Its format.
+    /// The format that recognized the content.
     pub format: &'static Format,
-    /// The further streams of records, if it is a recording's directory (`perf record --threads`).
+    /// Further streams of records, if the input is a directory of a recording (`perf record --threads`).
     pub streams: Option<Vec<StreamFile>>,
-    /// Its wrappings, the outermost first.
+    /// How it was packed, outermost layer first.
     pub(crate) wrappings: Vec<Wrapping>,
-    /// Its other files, if it is an archive.
+    /// The archive that contains it, if there is one.
     pub(crate) packed: Option<Packed>,
 }
 
-/// A file of a recording's directory that holds records only.
+/// A file in a recording's directory that only contains records.
 #[derive(Debug)]
 pub struct StreamFile {
     /// The path.
     pub path: PathBuf,
-    /// Its content.
+    /// The content.
     pub bytes: Bytes,
 }
 
-/// The part of an input that a format may look at to recognize itself.
+/// How many bytes a format may examine to recognize itself.
 const HEAD: usize = 1 << 16;
 
-/// As much is looked at where less does not give: a first line may be that long.
+/// How many bytes to examine if that isn't enough, since the first line may be very long.
 const LONGEST_HEAD: usize = HEAD << 11;
 
-/// So much of an archive is looked at: the name of its first file.
+/// How many bytes to examine to recognize an archive: the name of its first file.
 const ARCHIVE_HEAD: usize = 512;
 
-/// A part of a recording's directory, whatever it holds.
+/// A file in a recording's directory, whatever it contains.
 const PART: Kind = Kind { holes: |_| Some(Holes::Any), otherwise: "" };
 
-/// Packed in packed in packed: enough for anybody, and an end for a file that unpacks to itself.
+/// The maximum number of nested layers of compression. Also stops files that decompress to themselves.
 const MAX_WRAPPINGS: usize = 4;
 
 impl Input {
-    /// Opens it, whole.
+    /// Opens an input and reads all of it.
     pub fn open(path: &InPath) -> Result<Self> {
         match Looked::at(path)? {
             Looked::Directory(directory) => Self::open_directory(&directory),
@@ -67,7 +67,7 @@ impl Input {
         }
     }
 
-    /// A recording's directory: `data` is in file form, every `data.N` holds records only.
+    /// Opens a recording's directory: `data` is a complete file, and every `data.N` only contains records.
     pub(crate) fn open_directory(input: &InPath) -> Result<Self> {
         let path = &shown(input);
         let (main, door) = (path.join("data"), input.door_to_parts());
@@ -94,12 +94,12 @@ impl Input {
         Ok(Self { streams, packed: Some(packed), ..Self::of(main, None)? })
     }
 
-    /// The rest of an unpacked stream.
+    /// Stores the rest of an unpacked stream in a temporary file.
     pub(crate) fn spooled(stream: Stream) -> Result<Self> {
         Self::of(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() }, None)
     }
 
-    /// An input that was read and unpacked already; its format is detected by its content, if it is not known yet.
+    /// An input that has been read and unpacked. If the format isn't known, it is detected.
     fn of(Unpacked { bytes, wrappings }: Unpacked, known: Option<&'static Format>) -> Result<Self> {
         let head = || head_of(&bytes);
         let format = known.or_else(|| detect(head())).ok_or_else(|| mistaken::refused(head()))?;
@@ -107,7 +107,7 @@ impl Input {
     }
 }
 
-/// The error for a directory that is not a recording's.
+/// The error for a directory that isn't a recording.
 fn no_recording(path: &Path) -> Error {
     let names = io::typed_names(path).unwrap_or_default();
     match unread::known_directory(names.iter().map(|name| name.as_encoded_bytes())) {
@@ -117,7 +117,7 @@ fn no_recording(path: &Path) -> Error {
     }
 }
 
-/// The streams of a recording's directory, by their number: there may be gaps.
+/// Paths of the streams in a recording's directory, sorted by number; there may be gaps.
 fn stream_paths(door: Door<'_>, directory: &Path) -> Vec<PathBuf> {
     let number = |name: &OsStr| name.to_str()?.strip_prefix("data.")?.parse::<u64>().ok();
     let entries = door.entries(directory, |name| number(name).is_some()).into_iter();
@@ -126,25 +126,24 @@ fn stream_paths(door: Door<'_>, directory: &Path) -> Vec<PathBuf> {
     streams.into_iter().map(|(_, path)| path).collect()
 }
 
-/// An input whose first bytes can be looked at before it is known how it is to be read.
+/// An input whose first bytes can be examined before it is decided how to read it.
 pub(crate) enum Looked {
-    /// A recording's directory, or any other.
+    /// A directory, of a recording or not.
     Directory(InPath),
     /// Anything else.
     File(LookedFile),
 }
 
-/// A file, a pipe or a device, open, of which nothing was taken yet.
+/// An open file, pipe or device from which nothing has been taken yet.
 pub(crate) struct LookedFile {
-    /// From its start, as packed as it is.
+    /// The input from its start, not yet unpacked.
     stream: Stream,
-    /// The file behind the stream, if it is a regular one that was at its start.
+    /// The file behind the stream, if it is a regular file at its start.
     regular: Option<File>,
-    /// Its name.
     path: InPath,
-    /// The user that it belongs to.
+    /// The user that the file belongs to.
     owner: u32,
-    /// Its wrappings, and its format, once they were detected.
+    /// How the input is packed, and its format, once detected.
     known: Option<(Vec<Wrapping>, &'static Format)>,
 }
 
@@ -154,7 +153,7 @@ impl Looked {
         Self::through(path, |file| Box::new(file))
     }
 
-    /// The same; as far as it is streamed, it is read through what `wrap` makes of it.
+    /// Like [`at`](Self::at); if the input is streamed, it is read through the reader that `wrap` returns.
     pub(crate) fn through(path: &InPath, wrap: impl FnOnce(File) -> Box<dyn Read + Send>) -> Result<Self> {
         let Some(mut file) = io::open_stream(path)? else {
             return match path {
@@ -171,19 +170,19 @@ impl Looked {
 }
 
 impl LookedFile {
-    /// The first bytes as they are, which stay to be read; of a slow pipe, what it has given.
+    /// Returns the first bytes, not unpacked, without taking them. May return fewer if a pipe is slow.
     pub(crate) fn peek(&mut self, most: usize) -> Result<&[u8]> {
         self.stream.peek(most)
     }
 
-    /// True if it is an archive, by its first bytes.
+    /// True if the first bytes are an archive's.
     pub(crate) fn is_archive(&mut self) -> Result<bool> {
         let head = self.stream.peek(HEAD)?;
         let may_be = wrapping(head).is_some() || archive::is_archive(head);
         Ok(may_be && archive::is_archive(&look_inside(head, ARCHIVE_HEAD).1))
     }
 
-    /// The stream inside its wrappings, to be read once; as it is, if it is not packed.
+    /// The unpacked stream, to be read once.
     pub(crate) fn into_stream(self) -> Result<Stream> {
         let mut stream = self.stream;
         for _ in 0..MAX_WRAPPINGS {
@@ -193,8 +192,8 @@ impl LookedFile {
         Ok(stream)
     }
 
-    /// Its wrappings and its format, by as many of its first bytes as that takes. An error if the format is unknown;
-    /// `None` if only the whole of what it is packed in shows it.
+    /// How the input is packed, and its format, examining as few bytes as possible. Fails if the format is unknown.
+    /// `None` if the whole input must be unpacked to find out.
     fn format(&mut self) -> Result<Option<&(Vec<Wrapping>, &'static Format)>> {
         if self.is_archive()? {
             return Ok(None);
@@ -222,7 +221,7 @@ impl LookedFile {
         }
     }
 
-    /// The whole of it, unpacked. An input from a pipe is recognized by its start before the rest is waited for.
+    /// Reads and unpacks all of it. The format of a pipe is detected before waiting for the rest.
     pub(crate) fn into_whole(mut self) -> Result<Input> {
         if self.is_archive()? {
             let (path, owner) = (shown(&self.path), self.owner);
@@ -244,30 +243,29 @@ impl LookedFile {
     }
 }
 
-/// An input as its format wants it.
+/// An opened input in the form that its format needs.
 pub(crate) enum Opened {
     /// All of it.
     Whole(Input),
-    /// One piece after the other: it may be larger than memory.
+    /// A stream, which may be larger than memory.
     Stream {
-        /// The rest of it, unpacked.
+        /// The input from its start, unpacked.
         reader: Box<dyn Read + Send>,
-        /// Its format.
         format: &'static Format,
-        /// True if it can be opened again, and is not packed.
+        /// True if the input can be opened again and isn't packed.
         plain: bool,
     },
 }
 
 impl Opened {
-    /// Its format.
+    /// The format of the input.
     pub(crate) fn format(&self) -> &'static Format {
         match self {
             Self::Whole(Input { format, .. }) | Self::Stream { format, .. } => format,
         }
     }
 
-    /// All of it, for readers that need it more than once. An input that is packed, or cannot be opened again, is
+    /// Reads all of it, for readers that need it more than once. An input that is packed or can't be opened again is
     /// copied to a temporary file.
     pub(crate) fn into_whole(self, path: &InPath) -> Result<Self> {
         Ok(match self {
@@ -279,8 +277,7 @@ impl Opened {
         })
     }
 
-    /// Looks at an input's first bytes, and opens it whole only if its format needs that. A stream that takes long is
-    /// seen to go by.
+    /// Opens an input, and reads all of it only if its format needs that. Streams show a progress bar.
     pub(crate) fn open(path: &InPath, job: &Job) -> Result<Self> {
         let mut looked = match Looked::through(path, |file| Progress::of_reading(file, job).1)? {
             Looked::Directory(directory) => return Input::open_directory(&directory).map(Self::Whole),
@@ -297,23 +294,23 @@ impl Opened {
     }
 }
 
-/// The ways in which an input can be packed, and the encodings of texts that are not read as they are.
+/// Ways in which an input may be packed, including text encodings that need conversion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wrapping {
-    /// By gzip.
+    /// Compressed with gzip.
     Gzip,
-    /// By zstd.
+    /// Compressed with zstd.
     Zstd,
-    /// UTF-8 behind a byte order mark.
+    /// UTF-8 with a byte order mark.
     Utf8Mark,
-    /// UTF-16 behind a byte order mark, as PowerShell's `>` writes it.
+    /// UTF-16 with a byte order mark, as PowerShell's `>` writes it.
     Utf16(ByteOrder),
 }
 
-/// The content of an input that was packed, or not.
+/// An unpacked input.
 struct Unpacked {
     bytes: Bytes,
-    /// The outermost first.
+    /// How it was packed, outermost layer first.
     wrappings: Vec<Wrapping>,
 }
 
@@ -322,7 +319,7 @@ fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
         [0x1f, 0x8b, ..] => Some(Wrapping::Gzip),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Wrapping::Zstd),
         [0xef, 0xbb, 0xbf, ..] => Some(Wrapping::Utf8Mark),
-        // UTF-32's mark begins with that of UTF-16.
+        // UTF-32's byte order mark starts with UTF-16's.
         [0xff, 0xfe, 0, 0, ..] => None,
         [0xff, 0xfe, ..] => Some(Wrapping::Utf16(ByteOrder::Little)),
         [0xfe, 0xff, ..] => Some(Wrapping::Utf16(ByteOrder::Big)),
@@ -330,7 +327,7 @@ fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
     }
 }
 
-/// The bytes by which a format is known: more of them if the first line is long.
+/// The bytes from which a format is detected; more if the first line is long.
 fn head_of(bytes: &[u8]) -> &[u8] {
     let head = &bytes[..bytes.len().min(HEAD)];
     if !is_one_line(head) {
@@ -341,19 +338,19 @@ fn head_of(bytes: &[u8]) -> &[u8] {
     &longer[..end]
 }
 
-/// True if a text has not come to the end of its first line.
+/// True if the bytes contain no line break and no NUL.
 fn is_one_line(head: &[u8]) -> bool {
     memchr::memchr2(b'\n', 0, head).is_none()
 }
 
-/// The wrapping of an input's first bytes, and up to `most` of the first bytes inside.
+/// Unpacks the first bytes of an input. Returns how it is packed, and up to `most` bytes of the contents.
 fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
     let (mut wrappings, mut start) = (Vec::new(), Cow::Borrowed(head));
     while let Some(one) = wrapping(&start)
         && wrappings.len() < MAX_WRAPPINGS
     {
         let mut inside = Vec::new();
-        // It ends somewhere inside, which is an error to the decoder and none to us.
+        // The data ends somewhere in the middle, which is an error to the decoder but not here.
         let _ = unwrap(Box::new(Cursor::new(start.into_owned())), &[one])
             .map(|reader| reader.take(most as u64).read_to_end(&mut inside));
         wrappings.push(one);
@@ -386,12 +383,12 @@ fn unwrap<'a>(mut reader: Box<dyn Read + Send + 'a>, wrappings: &[Wrapping]) -> 
     Ok(reader)
 }
 
-/// Reads UTF-16 as UTF-8.
+/// Converts UTF-16 to UTF-8.
 struct Utf16Reader<R> {
     reader: R,
-    /// `None` behind the end of the input.
+    /// `None` after the end of the input.
     decoder: Option<Utf16Decoder>,
-    /// Decoded, the first bytes of it taken already.
+    /// Converted text, of which the first `taken` bytes have been returned.
     text: Vec<u8>,
     taken: usize,
 }
@@ -417,10 +414,10 @@ impl<R: Read> Read for Utf16Reader<R> {
     }
 }
 
-/// So many bytes are decoded at once.
+/// How many bytes to convert at once.
 const UTF16_PIECE: usize = 1 << 16;
 
-/// Marks an error as coming from unpacking, and not from the place that the content is written to.
+/// Marks errors as coming from decompression, to distinguish them from errors of the output.
 struct Unpacking<R> {
     reader: R,
     packing: &'static str,
@@ -429,7 +426,7 @@ struct Unpacking<R> {
 impl<R: Read> Read for Unpacking<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.reader.read(buffer).map_err(|error| {
-            // Damage of an input that is packed twice is reported for the layer that is cut.
+            // If the input is packed twice, report the layer that is damaged.
             let is_told = error.get_ref().is_some_and(|inner| inner.is::<Error>());
             match error.kind() {
                 kind if !is_told && kind != ErrorKind::Interrupted => {
@@ -441,7 +438,7 @@ impl<R: Read> Read for Unpacking<R> {
     }
 }
 
-/// An input without a byte.
+/// The error for an empty input.
 pub(crate) fn empty(path: &InPath) -> Error {
     let remedy = match path {
         InPath::Stdin if io::is_there(Path::new("perf.data")) => {
@@ -453,7 +450,7 @@ pub(crate) fn empty(path: &InPath) -> Error {
     Error::new("is empty").with_remedy(remedy.map(str::to_owned))
 }
 
-/// The content of packed bytes; the bytes themselves if they are not packed.
+/// Unpacks bytes; returns them unchanged if they aren't packed.
 fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
     while wrappings.len() < MAX_WRAPPINGS {
@@ -469,8 +466,8 @@ fn undecoded(packing: &str, error: std::io::Error) -> Error {
     Error::new(format!("cannot decompress ({packing})")).because(error)
 }
 
-/// Looks whether all inputs but the first can be inputs at all, before the first is worked on: the last word of a
-/// command is easily meant to be its output.
+/// Checks that all inputs but the first can be read, before work on the first starts. The last word on a command line
+/// is easily meant as the output.
 pub(crate) fn check_further(inputs: &[InPath]) -> Result<()> {
     for path in inputs.iter().skip(1).filter_map(InPath::path) {
         check_one(path).map_err(|error| error.in_file(path))?;
@@ -491,13 +488,12 @@ fn check_one(path: &Path) -> Result<()> {
     if io::is_there(path) { Ok(()) } else { io::map_file(path).map(|_| ()) }
 }
 
-/// The way an input is called in messages.
+/// How messages refer to an input.
 pub fn shown(path: &InPath) -> PathBuf {
     path.path().map_or_else(|| PathBuf::from("(standard input)"), Path::to_owned)
 }
 
-/// The input that is read if no input is named: standard input if it is a pipe or a file, else `perf.data`, like perf
-/// it.
+/// The input if the user names none: standard input if it is a pipe or a file, otherwise `perf.data`, like in perf.
 pub fn default_input() -> InPath {
     use std::os::fd::AsFd;
     let stdin = std::io::stdin();

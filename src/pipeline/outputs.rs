@@ -1,4 +1,4 @@
-//! The outputs of results if a profile has several events and a format holds one: each to an output of its own.
+//! Writes one output per event, for formats that can only contain one.
 
 use super::job::Outcome;
 use crate::analysis::quantity::{counted, grouped};
@@ -8,9 +8,9 @@ use crate::model::stacks::{Profile, Series};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 
-/// Runs `write` for every event that has samples: the only one goes to `to`; of several, each to a file beside it
-/// that carries the event's name (`out.svg`: `out.cycles.svg`), or, on standard output and the like, the first alone. So
-/// many outputs are begun before the first of them is written as may be open at once.
+/// Calls `write` for every event with samples. A single event goes to `to`. If there are several, each goes to a file
+/// next to it that has the event's name (`out.cycles.svg` for `out.svg`); on standard output, only the first is
+/// written. Creates several outputs before it writes the first one, up to a maximum of open files.
 pub(crate) fn each_event(
     profile: &Profile,
     to: &OutPath,
@@ -21,7 +21,7 @@ pub(crate) fn each_event(
     let series = || profile.series.iter().enumerate();
     let sampled = series().filter(|(_, series)| !series.rows.is_empty()).map(|(at, series)| (at, &series.name[..]));
     let mut events: Vec<(usize, &str)> = sampled.collect();
-    // Without samples the writer reports it, or writes what an empty profile is in its format.
+    // Without samples, the writer reports that or writes an empty profile.
     if events.is_empty() {
         events.push((0, ""));
     }
@@ -31,7 +31,7 @@ pub(crate) fn each_event(
     each_named(events, to, run, outcome, write)
 }
 
-/// Reports the weights below zero of an event whose output has none.
+/// Warns that an output can't contain an event's negative weights.
 pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
     if series.negative.is_empty() {
         return;
@@ -42,7 +42,7 @@ pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
     outcome.warnings.push(Warning::new(format!("{name}: left out {count} below zero, -{sum} in all")));
 }
 
-/// The same of events of these names, each reported by its number.
+/// Like [`each_event`], for events given by index and name.
 pub(crate) fn each_named(
     mut events: Vec<(usize, &str)>,
     to: &OutPath,
@@ -59,7 +59,7 @@ pub(crate) fn each_named(
         outcome.warnings.push(Warning::new(message));
         events.truncate(1);
     }
-    /// Each is an open file with a buffer.
+    /// Each one is an open file with a buffer.
     const MOST_OPEN: usize = 32;
     let paths: Vec<OutPath> = match to {
         OutPath::Path(path) if events.len() > 1 => {
@@ -81,8 +81,8 @@ pub(crate) fn each_named(
     Ok(())
 }
 
-/// Words for events that file names can have. Where different names become one word, those behind the first get a
-/// number.
+/// Converts names of events to words that are valid in file names. If several become the same word, all but the first
+/// get a number.
 fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let (mut taken, mut last) = (FxHashSet::default(), FxHashMap::<String, usize>::default());
     let mut distinct = Vec::new();
@@ -100,7 +100,7 @@ fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
 }
 
 fn word(event: &str) -> String {
-    /// File systems take names of up to 255 bytes.
+    /// File systems limit names to 255 bytes.
     const LONGEST: usize = 100;
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     event.chars().take(LONGEST).map(plain).collect()

@@ -1,4 +1,4 @@
-//! A bar on the terminal, with rate and time left, while a long input is worked on.
+//! A progress bar with rate and remaining time, for long inputs.
 
 use super::job::Job;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A shorter job is over before a bar is read.
+/// Don't show a bar for shorter jobs.
 const LONG: Duration = Duration::from_secs(1);
 
-/// Its distance.
+/// A progress bar, which may be shared.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress(Arc<Bar>);
 
@@ -19,15 +19,15 @@ pub(crate) struct Progress(Arc<Bar>);
 struct Bar {
     bar: ProgressBar,
     begun: Instant,
-    /// For how long it is hidden.
+    /// How long to wait before showing the bar.
     patience: Duration,
-    /// True if there is somebody to see it, and a length to show.
+    /// True if stderr is a terminal and the length is known.
     wanted: bool,
     shown: AtomicBool,
 }
 
 impl Progress {
-    /// A bar for this many bytes that go by; hidden unless somebody sees it and it takes long.
+    /// A bar for this many bytes. It is shown only on a terminal, and only if the work takes long.
     pub(crate) fn new(len: u64, job: &Job) -> Self {
         Self::shown_if(!job.quiet, len, job)
     }
@@ -37,13 +37,13 @@ impl Progress {
         let style = ProgressStyle::with_template("{msg:24} {wide_bar} {percent:>3} % {bytes_per_sec} {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let wanted = wanted && len > 0 && io::stderr().is_terminal();
-        // With `--verbose`, it is shown at once.
+        // With `-v`, it is shown immediately.
         let patience = if job.verbose { Duration::ZERO } else { LONG };
         Self(Arc::new(Bar { bar, begun: Instant::now(), patience, wanted, shown: AtomicBool::new(false) }))
     }
 
-    /// A bar that moves as a file is read, unless the result goes to the terminal, too. An input that is not a regular
-    /// file has no length to show.
+    /// A bar that advances while a file is read, and the reader to use. Not shown if the result goes to the terminal
+    /// too, or if the input isn't a regular file, because its length isn't known.
     pub(crate) fn of_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
         let len = file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len());
         let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), len, job);
@@ -61,12 +61,12 @@ impl Progress {
         progress
     }
 
-    /// The current phase.
+    /// Sets the text that describes the current phase.
     pub(crate) fn phase(&self, what: &'static str) {
         self.0.bar.set_message(what);
     }
 
-    /// This many more bytes are done.
+    /// Advances the bar.
     pub(crate) fn done(&self, bytes: u64) {
         let Bar { bar, begun, patience, wanted, shown } = &*self.0;
         bar.inc(bytes);
@@ -84,7 +84,7 @@ impl Drop for Bar {
     }
 }
 
-/// A file whose bytes move the bar.
+/// A file that advances the bar while being read.
 struct ReadFile<F> {
     file: F,
     progress: Progress,

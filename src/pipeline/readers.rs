@@ -1,11 +1,11 @@
-//! Readers that share an input: each reads many parts of it, so that what it looked up for one it need not for the next.
+//! Readers that share an input: each reads many parts of it, so that it looks up most things only once.
 //!
 //! ```text
-//! blocks of the input ──▶ readers, each with tables of its own ──▶ what each part adds to its tables ──▶ one profile
+//! blocks of the input ──▶ readers, each with its own tables ──▶ what each part adds to the tables ──▶ one profile
 //! ```
 //!
-//! Results of parts are added in their order. A reader therefore reads parts in their order only, too: what it adds
-//! with one may refer to what it added with earlier ones.
+//! Results are merged in the order of the parts. A reader must therefore only read parts in ascending order: what a
+//! part adds may refer to what its earlier parts added.
 
 use super::job::Job;
 use crate::error::{Skipped, Warnings};
@@ -13,28 +13,28 @@ use crate::model::stacks::{Keep, Part, Profile, Renumbered, Taken};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 
-/// A reader with more stacks than this is not used again, so that all stacks are not in memory twice.
+/// A reader with more stacks than this isn't used any more, so that not all stacks are in memory twice.
 const MOST_STACKS: usize = 1 << 17;
 
-/// The same with more names.
+/// A reader with more names than this isn't used any more.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Has the profile that it reads into.
+/// Something with a profile that it reads into.
 pub(super) trait HasProfile {
     fn profile(&mut self) -> &mut Profile;
 }
 
-/// The readers that nobody uses now.
+/// The readers that aren't in use at the moment.
 pub(super) struct Readers<'a, R> {
     new: &'a (dyn Fn() -> R + Sync),
-    /// True if there is one for the whole input.
+    /// True if a single reader reads the whole input, because there is only one thread.
     only_one: bool,
     waiting: Mutex<Waiting<R>>,
 }
 
 struct Waiting<R> {
     readers: Vec<NumberedReader<R>>,
-    /// The number ever made.
+    /// How many readers have been created.
     made: usize,
 }
 
@@ -42,27 +42,27 @@ struct NumberedReader<R> {
     number: usize,
     reader: R,
     taken: Taken,
-    /// The start of its last part.
+    /// The start of the last part that it read.
     at: u64,
 }
 
-/// The result of a part.
+/// What reading a part added.
 pub(super) struct PartRead {
     reader: usize,
     part: Part,
-    /// True if its reader reads no other.
+    /// True if the reader isn't used any more.
     is_last: bool,
     skipped: Skipped,
 }
 
 impl<'a, R: HasProfile> Readers<'a, R> {
-    /// None yet.
+    /// Starts without readers; `new` creates them.
     pub(super) fn new(new: &'a (dyn Fn() -> R + Sync), job: &Job) -> Self {
         let waiting = Mutex::new(Waiting { readers: Vec::new(), made: 0 });
         Self { new, only_one: job.pool.threads() == 1, waiting }
     }
 
-    /// Has a part read that begins at this byte of the input.
+    /// Reads a part that starts at this byte of the input.
     pub(super) fn read(&self, at: u64, read: impl FnOnce(&mut R) -> Skipped) -> PartRead {
         let mut reader = self.take(at);
         let skipped = read(&mut reader.reader).moved(at);
@@ -75,9 +75,9 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         PartRead { reader: number, part, is_last, skipped }
     }
 
-    /// One that has read nothing behind this.
+    /// A reader that hasn't read anything beyond this position; creates one if necessary.
     fn take(&self, at: u64) -> NumberedReader<R> {
-        // A poisoned lock means that another worker panicked: the scope will state it.
+        // The lock is only poisoned if another worker panicked, and the thread scope will report that.
         let number = match self.waiting.lock() {
             Ok(mut waiting) => {
                 if let Some(found) = waiting.readers.iter().position(|reader| self.only_one || reader.at <= at) {
@@ -91,7 +91,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         NumberedReader { number, reader: (self.new)(), taken: Taken::default(), at }
     }
 
-    /// The sum of all parts.
+    /// The merged profile.
     pub(super) fn into_profile(self, parts: AddedParts, warnings: &mut Warnings) -> Profile {
         warnings.extend(parts.skipped.into_warning());
         let only =
@@ -100,7 +100,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
     }
 }
 
-/// The results of parts, in their order.
+/// Merges the results of parts, in their order.
 pub(super) struct AddedParts {
     profile: Profile,
     numbers: FxHashMap<usize, Renumbered>,
@@ -108,12 +108,12 @@ pub(super) struct AddedParts {
 }
 
 impl AddedParts {
-    /// None yet; `what` is the singular noun of the parts that may be skipped.
+    /// Starts empty. `what` is the singular noun for things that are skipped.
     pub(super) fn of(what: &'static str, keep: Keep) -> Self {
         Self { profile: Profile::keeping(keep), numbers: FxHashMap::default(), skipped: Skipped::new(what) }
     }
 
-    /// The next one.
+    /// Merges the next part.
     pub(super) fn add(&mut self, PartRead { reader, part, is_last, skipped }: PartRead) {
         self.skipped.append(skipped);
         self.profile.add_part(&part, self.numbers.entry(reader).or_default());

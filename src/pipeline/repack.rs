@@ -1,4 +1,4 @@
-//! An output that is packed as its input was.
+//! Compresses an output like its input.
 
 use super::open::Wrapping;
 use crate::error::Result;
@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
 
-/// Writes, packed in these, the outermost first.
+/// Writes through these layers of compression, outermost first.
 pub(crate) fn packed(
     wrappings: &[Wrapping],
     out: &mut dyn Write,
@@ -14,7 +14,7 @@ pub(crate) fn packed(
 ) -> Result<()> {
     match wrappings.split_first() {
         None => write(out),
-        // Encodings of texts: what is written is UTF-8.
+        // Text encodings aren't restored; the output is UTF-8.
         Some((Wrapping::Utf8Mark | Wrapping::Utf16(_), inner)) => packed(inner, out, write),
         Some((Wrapping::Gzip, inner)) => {
             let mut gzip = GzEncoder::new(out, Compression::default());
@@ -31,11 +31,11 @@ pub(crate) fn packed(
     }
 }
 
-/// The size of a block for a packer. What comes out of one depends on where what it is given is cut: the same bytes
-/// must be packed into the same bytes, however they are written.
+/// Compressors get blocks of this size. Their output depends on how the input is divided into writes, and the same
+/// bytes should always be compressed to the same bytes.
 const BLOCK: usize = 1 << 16;
 
-/// Bytes on their way to a packer.
+/// Collects bytes into blocks for a compressor.
 struct Blocks<'o> {
     out: &'o mut dyn Write,
     block: Vec<u8>,
@@ -58,7 +58,7 @@ impl Write for Blocks<'_> {
         Ok(taken)
     }
 
-    /// An incomplete block stays.
+    /// Keeps an incomplete block.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

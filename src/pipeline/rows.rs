@@ -1,4 +1,4 @@
-//! Any input → a writer of rows, as they are read.
+//! Passes the rows of any input to a writer as they are read.
 
 use super::any::{LoadOptions, no_samples, run_one};
 use super::job::{Job, Outcome};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 
-/// The rows of inputs for a table.
+/// Passes rows of inputs to a writer, and keeps count.
 #[derive(Debug, Default)]
 pub(crate) struct RowsRead {
     rows: u64,
@@ -25,7 +25,7 @@ pub(crate) struct RowsRead {
 }
 
 impl RowsRead {
-    /// Pushes the rows of one input to a writer.
+    /// Reads an input and passes its rows to the writer.
     pub(crate) fn push(
         &mut self,
         (opened, path): (Opened, &InPath),
@@ -39,7 +39,7 @@ impl RowsRead {
             .map_err(|error| error.in_file(&shown(path)))
     }
 
-    /// Reports its absence, and refuses names that no event had.
+    /// Reports if there were no rows, and fails if an event that the user named didn't occur.
     pub(crate) fn finish(
         &self,
         inputs: &[InPath],
@@ -58,13 +58,13 @@ impl RowsRead {
 #[derive(Debug)]
 struct RowSink<'a> {
     read: &'a mut RowsRead,
-    /// The facts about all rows, in any input.
+    /// What the user stated about all rows of any input.
     given: RowOrigin,
     options: &'a LoadOptions,
     writer: &'a mut dyn RowWriter,
-    /// True if the writer has begun a recording.
+    /// True if the writer has been told about a recording.
     has_begun: bool,
-    /// True if the writer has received all rows of the last.
+    /// True if the writer has received all rows of the last recording.
     has_ended: bool,
 }
 
@@ -139,8 +139,8 @@ impl Sink for RowSink<'_> {
     }
 }
 
-/// Takes the rows of an input that holds those of several recordings, in the order in which these appear; nothing if it
-/// is one recording itself.
+/// Splits the rows of an input that contains several recordings, in order of appearance. Empty if the input is itself a
+/// single recording.
 fn by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
     let (mut places, mut all) = (FxHashMap::default(), Vec::new());
     let place = |track: &Track| {
@@ -165,14 +165,15 @@ fn by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
     all
 }
 
-/// The recording of the rows of one machine, of an input with several machines.
+/// The description of the rows of one machine, for an input with several machines.
 fn of_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     let times = rows.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     rows.about.sampled = times.map(TimeExtent::at).reduce(TimeExtent::with);
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 
-/// What is reported about a recording: what was given goes before what it states itself, but for what identifies it.
+/// The description of a recording. What the user stated takes precedence over what the input says, except for what
+/// identifies the recording.
 fn described(own: Recording, given: &Recording) -> Recording {
     Recording {
         input: own.input.or_else(|| given.input.clone()),
@@ -183,9 +184,9 @@ fn described(own: Recording, given: &Recording) -> Recording {
     }
 }
 
-/// The SHA-1 of what an input holds, unpacked: of a file what `sha1sum` states, of a recording's directory that of its
-/// streams one after the other. A packed copy is the same input. `None` if the input is a stream that is read only
-/// once.
+/// The SHA-1 of an input's unpacked contents, so that a compressed copy counts as the same input. For a file, it is
+/// what `sha1sum` prints; for a recording's directory, that of all its streams one after another. `None` for a stream
+/// that can only be read once.
 pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String>> {
     let mut hash = Sha1::new();
     match (path, opened) {
@@ -199,7 +200,7 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
     Ok(Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-/// Adds what is in a file, up to where it can be unpacked: who reads it shows what is wrong there.
+/// Hashes a file's contents up to the first error in unpacking; whoever reads the file reports that.
 fn add_unpacked(path: &InPath, hash: &mut Sha1) -> Result<()> {
     let Looked::File(looked) = Looked::at(path)? else { return Ok(()) };
     let (mut reader, mut piece) = (looked.into_stream()?.into_reader(), vec![0; 1 << 18]);

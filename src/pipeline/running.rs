@@ -1,4 +1,4 @@
-//! The facts about a running process in `/proc`.
+//! Information about a running process from `/proc`.
 
 use crate::error::{Error, Result};
 use crate::io;
@@ -13,27 +13,27 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// A process that runs now.
+/// A running process.
 #[derive(Debug)]
 pub(crate) struct RunningProcess {
     pub(crate) pid: Pid,
     pub(crate) comm: String,
-    /// The number in its own namespace.
+    /// The process ID in its own namespace.
     pub(crate) inner: Pid,
     /// Its command line.
     pub(crate) words: Vec<Vec<u8>>,
-    /// Those variables that runtimes read, as they were when it was started. They are never printed.
+    /// Environment variables that runtimes read, as they were when the process started. Never printed.
     pub(crate) environment: Environment,
     pub(crate) mappings: Vec<MappedNow>,
-    /// The root of its file system, as seen from here.
+    /// The root of its file system, as seen from outside.
     root: PathBuf,
-    /// The file that it runs, as the kernel gives it.
+    /// The kernel's link to its executable.
     program: PathBuf,
-    /// The same, open, if it may be looked into.
+    /// Its root directory, opened, if we are allowed to.
     files: Option<Root>,
 }
 
-/// A line of `maps`.
+/// A line of `/proc/PID/maps`.
 #[derive(Debug)]
 pub(crate) struct MappedNow {
     pub(crate) addresses: Range<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct MappedNow {
 }
 
 impl RunningProcess {
-    /// Reads a process's directory below `/proc`.
+    /// Reads a process's directory in `/proc`.
     pub(crate) fn read(pid: Pid, dir: &Path) -> Result<Self> {
         let read = |name: &str| io::of_system(&dir.join(name));
         let maps = read("maps").map_err(|error| {
@@ -57,7 +57,7 @@ impl RunningProcess {
         let status = String::from_utf8_lossy(&status);
         let words = read("cmdline").unwrap_or_default();
         let words = words.strip_suffix(b"\0").unwrap_or(&words);
-        // Of others' processes the environment may not be read.
+        // The environment of other users' processes may not be readable.
         let environment = read("environ").map_or(Environment::Unknown, |bytes| known_variables(&bytes));
         let root = dir.join("root");
         let files = user(&status).and_then(|uid| Root::open(&root, uid).ok());
@@ -78,7 +78,7 @@ impl RunningProcess {
         })
     }
 
-    /// The runtimes that it runs: by the files that it maps, or by what is in its own, whatever that is called.
+    /// The runtimes of the process, according to the files that it mapped, or else the contents of its executable.
     pub(crate) fn runtimes(&self) -> RuntimeSet {
         let mapped = RuntimeSet::of_files(self.mappings.iter().map(|map| &map.path[..]));
         if mapped != RuntimeSet::default() {
@@ -99,18 +99,19 @@ impl RunningProcess {
         self.mappings.iter().filter(jit).map(|map| &map.addresses)
     }
 
-    /// The path from here of a path of the process.
+    /// A path of the process, as seen from outside.
     pub(crate) fn seen_from_here(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Opens one of its files, which it may be writing, from a copy. `None` if it is not there.
+    /// Opens one of the process's files and copies it, because the process may be writing to it. `None` if it doesn't
+    /// exist.
     pub(crate) fn open(&self, path: &Path, named: Named, force: bool) -> Option<Result<Opened>> {
         let door = Door { named, start: Start::Inside(self.files.as_ref()?), force };
         door.open(path, SOURCE).map(|opened| opened.map_err(|error| error.in_file(&self.seen_from_here(path))))
     }
 
-    /// The dumps that it has mapped, so that perf sees them.
+    /// The jitdumps that it has mapped so that perf records them.
     pub(crate) fn markers(&self) -> Vec<PathBuf> {
         let is_dump = |path: &[u8]| {
             let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
@@ -123,7 +124,7 @@ impl RunningProcess {
     }
 }
 
-/// The variables that runtimes read from an environment.
+/// Only the environment variables that runtimes read.
 fn known_variables(bytes: &[u8]) -> Environment {
     let read: BTreeSet<&[u8]> = RUNTIMES.iter().flat_map(Runtime::variables).map(str::as_bytes).collect();
     let assignments = bytes.split(|&byte| byte == 0).filter_map(|word| {
@@ -151,7 +152,7 @@ impl MappedNow {
         let executable = word()?.contains('x');
         word()?; // offset
         word()?; // device
-        // Behind the inode there may be not a blank, where there is no path.
+        // If there is no path, the line may end right after the inode.
         let _inode = word();
         let path = if rest.first().is_some_and(u8::is_ascii_digit) { &[] } else { rest };
         let number = |digits| u64::from_str_radix(digits, 16).ok();

@@ -1,4 +1,4 @@
-//! The sink for rows of a profile: into a sum, in order of time, or on in batches.
+//! Sinks for the rows of inputs: into a sum, in order, or passed on in batches.
 
 use crate::error::Result;
 use crate::model::stacks::{Frame, FrameKind, Keep, Profile, Track};
@@ -6,72 +6,72 @@ use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
-/// Takes the rows of all inputs, in their order.
+/// Takes the rows of all inputs, in order.
 pub trait Sink {
-    /// The parts of rows that are kept before they get here.
+    /// Whether rows should be added up before the sink gets them.
     fn keep(&self) -> Keep;
 
-    /// True if rows must come in batches, so that a recording's need not all be in memory at once.
+    /// True if rows should come in batches, so that those of a recording needn't all be in memory.
     fn in_batches(&self) -> bool {
         false
     }
 
-    /// Takes rows: those of an input, or a batch of them, with the tables that show what their numbers mean. Rows that
-    /// it leaves are dropped.
+    /// Takes all rows of an input or a batch of them, in a profile with the tables that they refer to. Rows that the
+    /// sink leaves there are dropped.
     fn take(&mut self, rows: &mut Profile) -> Result<()>;
 
-    /// All rows of an input were taken; the tables are those that came with them.
+    /// Called after the last rows of an input, with the final tables.
     fn end(&mut self, _tables: &Profile) -> Result<()> {
         Ok(())
     }
 }
 
-/// The way names of JIT code are written, by where they come from.
+/// How to write names of JIT code, depending on where they come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Naming {
-    /// Names that were resolved: perf.data, perf script's text.
+    /// For names that jitgraft looked up (perf.data, perf script's text).
     pub resolved: JitNames,
-    /// Names that came with the input, such as folded stacks.
+    /// For names that came with the input, as in folded stacks.
     pub given: JitNames,
 }
 
 impl From<JitNames> for Naming {
-    /// Wherever they come from.
+    /// The same for all names.
     fn from(names: JitNames) -> Self {
         Self { resolved: names, given: names }
     }
 }
 
 impl Naming {
-    /// The way they are written in a profile.
+    /// How to write names in this profile.
     pub(crate) fn of(self, profile: &Profile) -> JitNames {
         if profile.perf_names { self.resolved } else { self.given }
     }
 }
 
-/// All rows in one profile: as sums, or each in order of time.
+/// Collects all rows in one profile, as sums or in order.
 #[derive(Debug)]
 pub struct Whole {
     profile: Profile,
     keep: Keep,
     naming: Naming,
     is_empty: bool,
-    /// The number of the next input, where rows of several inputs are kept apart.
+    /// The index of the next input, if rows of different inputs are kept apart.
     input: Option<u32>,
 }
 
 impl Whole {
-    /// No rows yet.
+    /// Creates one without rows.
     pub fn new(keep: Keep, naming: Naming) -> Self {
         Self { profile: Profile::keeping(keep), keep, naming, is_empty: true, input: None }
     }
 
-    /// The same, with the number of its input in the track of each row.
+    /// Like [`new`](Self::new), but keeps rows of different inputs apart.
     pub fn by_input(keep: Keep, naming: Naming) -> Self {
         Self { input: Some(0), ..Self::new(keep, naming) }
     }
 
-    /// The profile that was taken.
+    /// The profile with all rows.
     pub fn into_profile(self) -> Profile {
         self.profile
     }
@@ -123,12 +123,12 @@ fn renaming(readable: &ReadableNames) -> impl for<'n> Fn(&Frame, &'n [u8]) -> Co
     }
 }
 
-/// Every row by itself, passed on in batches: memory grows with distinct stacks, not with samples.
+/// Passes on single rows in batches. Memory grows with the number of distinct stacks, not of samples.
 #[derive(Debug)]
 pub struct Batches<F> {
-    /// The number of rows that a batch has at most.
+    /// The maximum number of rows per batch.
     pub len: NonZeroUsize,
-    /// Gets every batch.
+    /// Called with every batch.
     pub each: F,
 }
 

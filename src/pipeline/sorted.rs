@@ -1,4 +1,4 @@
-//! One input of folded stacks, summed by sorting, for outputs that need only its sums.
+//! Adds up an input of folded stacks by sorting, for outputs that need only the sums.
 
 use super::any::LoadOptions;
 use super::demangled;
@@ -12,18 +12,18 @@ use crate::contract::format::{Read, SortLines, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::io::{InPath, Stream};
 
-/// The detected kind of an input.
+/// The result of opening an input.
 pub(crate) enum Sorted<S> {
-    /// Its sums.
+    /// The sums.
     Sums(S),
-    /// Not a text that can be summed so.
+    /// The input, if it isn't a text that can be added up this way.
     Other(Opened),
 }
 
-/// So much of a text is sorted by one worker at once.
+/// Bytes that a worker sorts at once.
 const BLOCK: usize = 1 << 20;
 
-/// Opens an input, and sums it if it can be summed so.
+/// Opens an input and adds it up, if it is a text of folded stacks.
 pub(crate) fn open(path: &InPath, demangles: bool, job: &Job, outcome: &mut Outcome) -> Result<Sorted<Runs>> {
     let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
     let (reader, sort) = match opened {
@@ -61,7 +61,7 @@ fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, demangles: bool, j
     Ok((runs, all_skipped))
 }
 
-/// Opens an input, and sums the lines that the stacks of each event become, if it is a text of samples.
+/// Opens an input and adds up the folded lines of each event, if it is perf script's text.
 pub(crate) fn open_lines(
     path: &InPath,
     options: &WriteOptions,

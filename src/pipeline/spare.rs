@@ -1,20 +1,20 @@
-//! Objects that are used again rather than made anew.
+//! A pool of objects to be reused.
 
 use std::sync::Mutex;
 
-/// Things that threads pass around. Made by one thread and dropped by another, each block of text would cost fresh
-/// pages: on some runs the system took as long to clear them as all else together.
+/// A pool of objects shared by threads. If every block of text were allocated by one thread and freed by another, each
+/// would need fresh pages; in some runs, the kernel spent as much time clearing these as everything else took.
 #[derive(Debug, Default)]
 pub(crate) struct Spare<T>(Mutex<Vec<T>>);
 
 impl<T: Default> Spare<T> {
-    /// One that was given back, as it was; else a new one.
+    /// An object from the pool, in the state in which it was returned, or a new one.
     pub(crate) fn take(&self) -> T {
-        // A poisoned lock means that another worker panicked: the scope will state it.
+        // The lock is only poisoned if another worker panicked, and the thread scope will report that.
         self.0.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
 
-    /// Keeps it for the next user.
+    /// Returns an object to the pool.
     pub(crate) fn give(&self, thing: T) {
         if let Ok(mut spare) = self.0.lock() {
             spare.push(thing);
@@ -23,14 +23,14 @@ impl<T: Default> Spare<T> {
 }
 
 impl Spare<Vec<u8>> {
-    /// Keeps a buffer, unless it grew so large that it had better be freed.
+    /// Returns a buffer to the pool, unless it has grown beyond `most` bytes and should be freed.
     pub(crate) fn give_buffer(&self, buffer: Vec<u8>, most: usize) {
         if buffer.capacity() <= most {
             self.give(buffer);
         }
     }
 
-    /// An empty buffer.
+    /// An empty buffer from the pool.
     pub(crate) fn take_empty(&self) -> Vec<u8> {
         let mut buffer = self.take();
         buffer.clear();

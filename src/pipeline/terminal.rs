@@ -1,19 +1,19 @@
-//! Text on a terminal: names in it are printable there, while files and pipes get the bytes as they are.
+//! Escapes text that is written to a terminal. Files and pipes get the original bytes.
 
 use crate::error::{Error, Result};
 use crate::io::Output;
 use crate::model::printable::{printable, without_middle};
 use std::io::{self, Write};
 
-/// The error for an output that is not for a terminal.
+/// The error for output that must not go to a terminal.
 pub(crate) fn refuse_terminal(what: &str) -> Error {
     Error::usage(format!("refusing to write {what} to a terminal; redirect the output or use -o FILE"))
 }
 
-/// A longer line, or column of it, loses its middle on a terminal. Stacks of a thousand frames fit.
+/// On a terminal, longer lines and tab-separated columns lose their middle. Stacks of a thousand frames fit.
 const LONGEST: usize = 1 << 16;
 
-/// Writes text to an output; line by line made printable, if it is a terminal.
+/// Writes text to an output. If that is a terminal, lines are escaped.
 pub(crate) fn write_text<T>(out: &mut Output, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     if !out.is_terminal() {
         return write(out);
@@ -24,7 +24,7 @@ pub(crate) fn write_text<T>(out: &mut Output, write: impl FnOnce(&mut dyn Write)
     Ok(result)
 }
 
-/// Text whose lines, and columns between tabs, are made printable as they become whole.
+/// Escapes lines, and columns between tabs, as they are completed.
 struct PrintableLines<'a, W: Write + ?Sized> {
     out: &'a mut W,
     line: Vec<u8>,
@@ -62,7 +62,7 @@ impl<W: Write + ?Sized> Write for PrintableLines<'_, W> {
         Ok(bytes.len())
     }
 
-    /// An incomplete line stays: half a character cannot be determined from a broken one.
+    /// Keeps an incomplete line, because an incomplete character looks like an invalid one.
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

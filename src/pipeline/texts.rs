@@ -1,5 +1,5 @@
-//! Many inputs; one worker reads several at once. Small folded stacks are read as one text: what is looked up once for
-//! each text is little beside it then, and one sum is added instead of many.
+//! Reads many small inputs, several per worker. Small folded stacks are concatenated and read as one text, so that the
+//! fixed cost per text matters less, and one sum is merged instead of many.
 
 use super::job::{Job, Outcome};
 use super::lines::HEAD;
@@ -13,33 +13,34 @@ use crate::runtimes::jit_names::JitNames;
 use std::io::{Cursor, Read as _};
 use std::ops::Range;
 
-/// An input, and what it is if somebody had to open it before.
+/// An input, which may have been opened already.
 pub(super) type Given<'a> = (&'a InPath, Option<Opened>);
 
-/// The sums of one input, or of several that were read as one.
+/// The sums of an input, or of several that were read as one text.
 pub(super) struct InputSums {
-    /// The sums, or the reason for their absence.
+    /// The sums, or why there are none.
     pub(super) profile: Result<Profile>,
     pub(super) outcome: Outcome,
 }
 
-/// The options for reading texts.
+/// Options for reading texts.
 #[derive(Clone, Copy)]
 pub(super) struct TextOptions<'a> {
     pub(super) read: &'a ReadOptions,
     pub(super) filter: &'a Filter,
-    /// The way names of JIT code are written.
+    /// How to write names of JIT code.
     pub(super) jit_names: JitNames,
 }
 
-/// The number of bytes of inputs that are read at once; a larger one by itself, so that all workers have something to
-/// do. Each worker holds as much of texts.
+/// The total size of inputs that one worker reads together. Larger inputs are read separately, so that all workers have
+/// something to do. Each worker holds this much text in memory.
 const TOGETHER: u64 = 2 << 20;
 
-/// Room for a group, whose last input may begin just before its end. Unused parts of it are not memory.
+/// The capacity for a group, whose last input may start just before the limit. Unused capacity doesn't take physical
+/// memory.
 const ROOM: usize = 2 * TOGETHER as usize;
 
-/// Takes inputs apart into groups, in their order.
+/// Divides inputs into groups, in order.
 pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl Iterator<Item = Vec<Given<'a>>> {
     std::iter::from_fn(move || {
         let (mut group, mut size) = (Vec::new(), 0);
@@ -53,7 +54,7 @@ pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl It
     })
 }
 
-/// An input of unknown size counts as one that ends a group.
+/// An input of unknown size ends its group.
 fn size_of(path: &InPath) -> u64 {
     match path {
         InPath::Stdin => TOGETHER,
@@ -61,7 +62,8 @@ fn size_of(path: &InPath) -> u64 {
     }
 }
 
-/// Reads a group. Of folded stacks that stand together there is one sum; `other` is what becomes of another input.
+/// Reads a group of inputs. Adjacent folded stacks are added up in a single sum, to which `summed` is applied; `other`
+/// handles any other input.
 pub(super) fn read_texts<'a, T>(
     group: Vec<Given<'a>>,
     options: TextOptions<'_>,
@@ -88,33 +90,33 @@ pub(super) fn read_texts<'a, T>(
     all
 }
 
-/// True if several inputs, the first of them this one, are best read in groups: small texts that become sums. Each may
-/// be opened twice.
+/// True if the inputs, of which `first` has been opened, should be read in groups because they are small texts to be
+/// added up. They may be opened twice.
 pub(super) fn shares(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
     let are_texts = keep == Keep::Sums && matches!(first.format().read, Read::Lines { .. }) && may_join(options);
     are_texts && inputs.len() > 1 && inputs.iter().all(InPath::is_file)
 }
 
-/// True if inputs can be read as parts of a larger text. Names that are shortened depend on those of their own input,
-/// and times are distinguished before they are summed.
+/// True if inputs may be concatenated. They may not if names are shortened, which depends on the other names of the
+/// same input, or if samples are filtered by time.
 fn may_join(options: TextOptions<'_>) -> bool {
     options.jit_names == JitNames::Raw && !options.filter.asks_time()
 }
 
-/// Folded stacks that were not read yet, and the sums of all before them.
+/// Folded stacks that have been collected but not parsed, and the sums of those before.
 struct FoldedTexts<'a, 'o> {
     options: TextOptions<'o>,
-    /// Their common format, and its reader.
+    /// The format that they have in common, and its reader.
     read: Option<(&'static str, OpenLines)>,
     text: Vec<u8>,
-    /// The input of each range of the text.
+    /// Which range of the text comes from which input.
     places: Vec<(&'a InPath, Range<usize>)>,
     sums: Vec<InputSums>,
 }
 
 impl<'a> FoldedTexts<'a, '_> {
-    /// Takes an input, unless it has to be read by itself: only lines are each by themselves, and a large text is read
-    /// in blocks.
+    /// Adds an input to the text. Returns it if it has to be read separately, because its lines depend on each other or
+    /// because it is large.
     fn take(&mut self, path: &'a InPath, opened: Opened) -> Result<Option<Opened>> {
         let Opened::Stream { mut reader, format, plain } = opened else { return Ok(Some(opened)) };
         let is_plain = match format.read {
@@ -142,7 +144,8 @@ impl<'a> FoldedTexts<'a, '_> {
         Ok(None)
     }
 
-    /// Reads them; those of which something is skipped one by one, to state in which file.
+    /// Parses the collected text. If any lines are skipped, parses each input separately to find out which file they
+    /// are in.
     fn flush(&mut self) {
         let (text, places) = (std::mem::take(&mut self.text), std::mem::take(&mut self.places));
         let Some((_, read)) = self.read.filter(|_| !places.is_empty()) else { return };

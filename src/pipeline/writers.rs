@@ -1,4 +1,5 @@
-//! Writers of the table of formats: by name, with what they need to be loaded, to one output or one for each event.
+//! Writers in the table of formats: finds them by name, determines what they need to be loaded, and writes one output
+//! or one per event.
 
 use super::any::LoadOptions;
 use super::job::Outcome;
@@ -12,7 +13,7 @@ use crate::io::{OutPath, Output, Run};
 use crate::model::stacks::Profile;
 use crate::runtimes::jit_names::JitNames;
 
-/// Writes a profile to one output, or to one for each event.
+/// Writes a profile to one output, or to one per event if the format requires that.
 pub(crate) fn write(
     profile: &Profile,
     writer: &Writer,
@@ -36,7 +37,7 @@ pub(crate) fn write(
     }
 }
 
-/// The options that the writer needs, and the writer's own spelling where the user requests none.
+/// The load options for a writer: everything that it needs, and its default for names unless the user chose one.
 pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
     let usual = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     LoadOptions {
@@ -47,7 +48,7 @@ pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions 
     }
 }
 
-/// The writer of the format of that name.
+/// Finds the writer of the format with this name.
 pub(crate) fn writer(name: &str) -> Result<Writer> {
     let writer = named(name).and_then(|format| format.write);
     writer.ok_or_else(|| Error::usage(format!("no format called {name} can be written; there are: {}", writable())))

@@ -1,5 +1,5 @@
-//! Layouts that jitgraft reads, and mostly rewrites, by name: bytes ↔ typed records. A layout opens no files, starts no
-//! threads and uses no other layout.
+//! Formats that jitgraft knows by name; it reads all of them and rewrites most. Each module converts between bytes and
+//! typed records. It opens no files, starts no threads and uses no other format's module.
 
 pub mod callgrind;
 pub mod elf_image;

@@ -1,26 +1,26 @@
-//! `/tmp/perf-PID.map`: names of JIT code without times, one line each: `START SIZE name`, numbers hexadecimal.
+//! Reads `/tmp/perf-PID.map`: names of JIT code without times. A line is `START SIZE name`, with hexadecimal numbers.
 //!
-//! Facts that the reader must know: producers write `0x` or not, upper or lower case, one or more blanks, names of any
-//! bytes (spaces, parentheses, a single character), CRLF, and a last line that is torn. Of lines that overlap the later
-//! one is right: the place was used again.
+//! Producers vary: with or without `0x`, upper or lower case, one or more blanks, names of any bytes (spaces,
+//! parentheses, a single character), CRLF, and an incomplete last line. If two lines overlap, the later one is right:
+//! the memory was reused.
 //!
 //! See `tools/perf/Documentation/jit-interface.txt` of Linux.
 
 use crate::bytes::digits::hex;
 use crate::error::{Error, Skipped};
 
-/// One line.
+/// A line of a perf map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'data> {
     /// First address.
     pub start: u64,
     /// Length in bytes.
     pub size: u64,
-    /// The name; not empty.
+    /// The function's name; never empty.
     pub name: &'data [u8],
 }
 
-/// True if these first bytes are those of a perf map: nearly all lines report start, size and name.
+/// True if `head` begins a perf map: nearly all of its lines consist of start, size and name.
 pub fn sniff(head: &[u8]) -> bool {
     // The last line may be cut.
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
@@ -28,11 +28,11 @@ pub fn sniff(head: &[u8]) -> bool {
     !entries.is_empty() && skipped.count() * 10 <= entries.len() as u64
 }
 
-/// Reads all lines in order; those that are not entries are counted.
+/// Reads all lines in file order. Lines that cannot be parsed are counted.
 pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
     let mut skipped = Skipped::new("line");
     let mut entries = Vec::new();
-    // A byte order mark is no part of the first address.
+    // Skip a byte order mark.
     let (bytes, mut at) = bytes.strip_prefix(b"\xef\xbb\xbf").map_or((bytes, 0), |bytes| (bytes, 3));
     for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
@@ -50,7 +50,7 @@ pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
 fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
     let (start, rest) = number(line).ok_or("does not begin with a hexadecimal address")?;
     let (size, rest) = number(rest).ok_or("has no hexadecimal size")?;
-    // More blanks before the name are alignment: no producer begins a name with one.
+    // Further blanks before the name are for alignment: no producer begins a name with one.
     let name = rest.trim_ascii_start();
     if name.is_empty() {
         return Err("has no name");
@@ -61,7 +61,7 @@ fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
     Ok(Entry { start, size, name })
 }
 
-/// A number, with or without `0x`, and the text behind the blank that must follow it.
+/// Parses a number with or without `0x`, and returns the text after the blank that must follow it.
 fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text);

@@ -1,7 +1,7 @@
-//! Source maps (ECMA-426, <https://tc39.es/ecma426/>): JSON with VLQ mappings, plain or as an index of sections; and the
-//! comments by which a script mentions its map.
+//! Reads source maps (ECMA-426, <https://tc39.es/ecma426/>): JSON with VLQ mappings, plain or as an index of sections.
+//! Also finds the comments in which a script refers to its map.
 //!
-//! A map is read once, from its file: authored texts, most of its bytes, stay JSON until somebody asks for them.
+//! A map is parsed once. Source texts, which are most of its bytes, stay undecoded JSON in the file until needed.
 
 mod mappings;
 mod scopes;
@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Reads a map.
+/// Parses a source map.
 pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
     let text = json(file.bytes())?;
     let whole = Json::read(text)?;
@@ -34,36 +34,37 @@ pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
     Ok(map)
 }
 
-/// Which script a map says it belongs to.
+/// Which script a map belongs to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// The build, which the script has in a comment.
+    /// ID of the build. The script has the same ID in a comment.
     pub debug_id: Option<String>,
-    /// What the map calls its script, without directories.
+    /// The script's file name without directories, according to the map.
     pub script: Option<String>,
 }
 
 impl About {
-    /// Of the bytes of a map, whose mappings are not decoded.
+    /// Reads which script a map belongs to, without decoding the mappings.
     pub fn of(bytes: &[u8]) -> Result<Self> {
         Ok(Json::read(json(bytes)?)?.about())
     }
 }
 
-/// What directories may add to the paths of a map's sources, given its length: one text can stand before each of very many
-/// sources, but no tool writes a map whose paths are much longer than the map.
+/// Limit in bytes for what source roots may add to the paths of a map's sources, given the map's length. A short map
+/// could prepend a long root to very many sources, but no tool writes maps whose paths are much longer than the map.
 pub fn room_for_paths(len: usize) -> usize {
     (1 << 20) + 16 * len
 }
 
-/// The JSON, without a byte order mark and the line that keeps browsers from running it as a script.
+/// The JSON text, without a byte order mark and without the `)]}` line that prevents browsers from running it as a
+/// script.
 fn json(bytes: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(bytes).map_err(|error| Error::new("is not UTF-8").because(error))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     Ok(if text.starts_with(")]}") { text.split_once('\n').map_or("", |(_, rest)| rest) } else { text })
 }
 
-/// The members of a map; those of an index are `version`, `file`, `debugId` and `sections`.
+/// The members of a map. An index has `version`, `file`, `debugId` and `sections`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Json<'a> {
@@ -76,7 +77,7 @@ struct Json<'a> {
     sections: Option<Vec<Section<'a>>>,
     #[serde(borrow)]
     source_root: Option<Text<'a>>,
-    /// `null` for a source without a name.
+    /// An element is `null` for a source without a name.
     #[serde(borrow, default)]
     sources: Vec<Option<Text<'a>>>,
     #[serde(borrow)]
@@ -92,7 +93,7 @@ struct Json<'a> {
     google_ignore_list: Option<serde_json::Value>,
 }
 
-/// A text, borrowed where it has no escapes.
+/// A text, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -123,7 +124,7 @@ impl<'a> Json<'a> {
         About { debug_id: self.debug_id.as_ref().map(|Text(id)| id.clone().into_owned()), script: file }
     }
 
-    /// The numbers of the sources that are third-party code. The older name of the list counts where the newer is missing.
+    /// Indices of the sources that are third-party code. The list's older name is only used if the newer is missing.
     fn third_party(&self) -> Result<Cow<'_, [usize]>> {
         let list = match (&self.ignore_list, &self.google_ignore_list) {
             (Some(list), _) => Cow::Borrowed(list.as_slice()),
@@ -137,11 +138,11 @@ impl<'a> Json<'a> {
     }
 }
 
-/// What was read so far.
+/// The map as read so far.
 struct MapReader<'f> {
     file: &'f FileBytes,
     map: ScriptMap,
-    /// What is left for what roots add to the paths of sources.
+    /// How many more bytes source roots may add to paths.
     room: usize,
 }
 
@@ -161,7 +162,8 @@ impl MapReader<'_> {
         Ok(segments)
     }
 
-    /// Adds the names and sources of a map without sections, which begins at a place of the script, and returns its segments.
+    /// Adds names and sources of a map without sections, and returns its segments. `begin` is where it begins in the
+    /// script.
     fn plain(&mut self, json: &Json<'_>, begin: Place) -> Result<Vec<Segment>> {
         let Some(Text(mappings)) = &json.mappings else {
             return Err(Error::new("is not a source map: it has no mappings"));
@@ -201,7 +203,7 @@ impl MapReader<'_> {
         Ok(())
     }
 
-    /// A string of the map, which stays in its file.
+    /// Refers to a string of the map that stays in its file.
     fn string(&self, json: &RawValue) -> Result<JsonString> {
         let is_string = json.get().starts_with('"');
         let string = is_string.then(|| JsonString::of(self.file, json.get())).flatten();
@@ -220,7 +222,7 @@ fn broken(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new("is not a source map").because(error)
 }
 
-/// The scheme of a URL, such as `webpack` of `webpack://app/./a.ts`, and what follows its `:`.
+/// Splits off the scheme of a URL: `webpack` and the rest after `:` for `webpack://app/./a.ts`. `None` if it has none.
 pub fn scheme(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -228,7 +230,7 @@ pub fn scheme(url: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// What a script says of its map.
+/// How a script refers to its map.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Mention<'a> {
     /// The last `sourceMappingURL`.
@@ -238,8 +240,8 @@ pub struct Mention<'a> {
 }
 
 impl<'a> Mention<'a> {
-    /// Of a script's text. The comments stand alone on their lines (`//# sourceMappingURL=…`, or with `@`), behind all
-    /// code, so only the end of the text is looked at: a map in the URL itself may be long, other comments are not.
+    /// Finds the comments in a script's text. They are on lines of their own (`//# sourceMappingURL=…`, or with `@`),
+    /// after all code, so the text is searched backwards from its end.
     pub fn of(text: &'a str) -> Self {
         let mut mention = Self::default();
         for line in text.lines().rev().filter(|line| !line.trim().is_empty()) {
@@ -250,7 +252,7 @@ impl<'a> Mention<'a> {
                 Some(("sourceMappingURL", url)) => mention.url = mention.url.or(Some(url.trim())),
                 Some(("debugId", id)) => mention.debug_id = mention.debug_id.or(Some(id.trim())),
                 _ if !Self::is_code(line) => {}
-                // Some tools put the comment behind the last line of code.
+                // Some tools put the comment after the last line of code.
                 _ => {
                     let last = || line.rsplit_once("//# sourceMappingURL=").map(|(_, url)| url.trim());
                     let is_url = |url: &&str| !url.contains(['"', '\'', '`', ' ']);
@@ -262,16 +264,16 @@ impl<'a> Mention<'a> {
         mention
     }
 
-    /// True if nothing in front of this line counts.
+    /// True if a line is code, so that comments before it don't count.
     pub fn is_code(line: &str) -> bool {
         let line = line.trim();
         !line.is_empty() && !line.starts_with("//") && !line.starts_with("/*")
     }
 }
 
-/// The map in a `data:` URL (what follows the scheme). `None` if it cannot be decoded.
+/// Decodes a map in a `data:` URL, given what follows the scheme. `None` if it can't be decoded.
 pub fn data(url: &str) -> Option<Vec<u8>> {
-    /// Tools leave the padding out.
+    /// Some tools omit the padding.
     const BASE64: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -280,7 +282,7 @@ pub fn data(url: &str) -> Option<Vec<u8>> {
     if about.split(';').any(|word| word == "base64") { BASE64.decode(data).ok() } else { Some(unescaped(data)) }
 }
 
-/// A text without percent escapes.
+/// Decodes percent escapes.
 pub fn unescaped(text: &str) -> Vec<u8> {
     let (mut plain, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let [byte, after @ ..] = rest {
@@ -296,7 +298,8 @@ pub fn unescaped(text: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// `a` of x.ts 1:2 at 0:4, without a name; `b` of it at 0:6, called `name`; nothing at 1:0.
+    /// Position 0:4 maps to 1:2 of x.ts, without a name; 0:6 maps to the same place, with the name `name`; 1:0 maps to
+    /// nothing.
     const MAP: &str = r#"{"version":3,"file":"d/app.js","sourceRoot":"src/","sources":["x.ts"],"names":["name"],"mappings":"IACE,EAAAA;A"}"#;
 
     fn parse(bytes: &[u8]) -> Result<ScriptMap> {

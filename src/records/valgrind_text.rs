@@ -1,6 +1,6 @@
-//! The reports of valgrind's other tools, as far as they show stack addresses: massif, DHAT, and the text and XML of
-//! memcheck, helgrind and DRD. A frame in memory that no file backs has an address and no name; it gets one, and all
-//! else is passed on byte for byte.
+//! Names frames in the reports of valgrind's other tools, as far as they contain stack addresses: massif, DHAT, and the
+//! text and XML of memcheck, helgrind and DRD. A frame in memory without a file has an address but no name. It gets a
+//! name; everything else is copied byte for byte.
 //!
 //! | report | frame without a name | its process |
 //! |---|---|---|
@@ -9,10 +9,11 @@
 //! | text | `==PID==    by 0x10401083: ???` | `==PID==` |
 //! | XML | `<ip>0x10401083</ip>` without `<obj>` and `<fn>` | `<pid>` |
 //!
-//! A stripped real object shows as `??? (in FILE)`: not ours. Addresses of callers are in or behind the call
-//! instruction, so they are looked up one byte before; only the innermost frame (`at`) is exact.
+//! A stripped object shows up as `??? (in FILE)`; such frames are not renamed. A caller's address is inside or just
+//! after the call instruction, so the byte before it is looked up; only the address of the innermost frame (`at`) is
+//! exact.
 //!
-//! cachegrind's files have no addresses at all.
+//! Files of cachegrind contain no addresses.
 //!
 //! Specification: <https://valgrind.org/docs/manual/>, `massif/ms_print.in`, `dhat/dh_main.c` and
 //! `docs/internals/xml-output-protocol4.txt` in valgrind's sources.
@@ -23,22 +24,22 @@ use crate::error::Result;
 use memchr::memmem;
 use std::io::{BufRead, Write};
 
-/// The kind of report.
+/// The kinds of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {
-    /// `massif.out.PID`
+    /// A report of massif, `massif.out.PID`.
     Massif,
-    /// `dhat.out.PID`
+    /// A report of DHAT, `dhat.out.PID`.
     Dhat,
-    /// The text or log of memcheck, helgrind or DRD.
+    /// Text output or log of memcheck, helgrind or DRD.
     Text,
-    /// The same with `--xml=yes`.
+    /// Output of these tools with `--xml=yes`.
     Xml,
-    /// `cachegrind.out.PID`: nothing can be done about it.
+    /// `cachegrind.out.PID`, which contains nothing to name.
     Cachegrind,
 }
 
-/// The kind, by its first bytes; `None` if it is none of these.
+/// Detects the kind of a report by its beginning; `None` if it is none.
 pub fn sniff(head: &[u8]) -> Option<Report> {
     let has = |needle: &[u8]| memmem::find(head, needle).is_some();
     if head.starts_with(b"{\"dhatFileVersion\"") {
@@ -56,7 +57,7 @@ pub fn sniff(head: &[u8]) -> Option<Report> {
     }
 }
 
-/// The process that a report states, by its first bytes.
+/// The process ID in the beginning of a report, if there is one.
 pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
     let behind = |key: &[u8]| {
         let at = memmem::find(head, key)? + key.len();
@@ -70,38 +71,38 @@ pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
     }
 }
 
-/// `==PID== `
+/// Parses `==PID==` or `--PID--` at the start of a line.
 fn text_pid(head: &[u8]) -> Option<i32> {
     let rest = head.strip_prefix(b"==").or_else(|| head.strip_prefix(b"--"))?;
     let (pid, behind) = leading_number(rest)?;
     (behind.starts_with(b"==") || behind.starts_with(b"--")).then_some(pid)
 }
 
-/// The number that a text begins with, and what is behind it.
+/// Parses a decimal number at the start of a text, and returns the rest.
 fn leading_number(text: &[u8]) -> Option<(i32, &[u8])> {
     let (digits, behind) = text.split_at(text.iter().take_while(|byte| byte.is_ascii_digit()).count());
     Some((number(digits)?, behind))
 }
 
-/// The function at an address, with its source position if that is known.
+/// A function to insert into a report, with its source position if known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportFunction<'a> {
-    /// Its name.
+    /// The function's name.
     pub name: &'a [u8],
     /// File and line.
     pub place: Option<(&'a [u8], u32)>,
 }
 
-/// The number of frames that were met.
+/// Counts of frames in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReportFrames {
-    /// Frames without a name and an object.
+    /// Number of frames without name and object.
     pub unknown: u64,
-    /// The frames that got a name.
+    /// Number of frames that got a name.
     pub named: u64,
 }
 
-/// Copies a report and names its unknown frames. `lookup` gets an address to look up as it is.
+/// Copies a report and names its unknown frames. `lookup` gets the exact address to look up.
 pub fn graft<'a>(
     report: Report,
     input: &mut dyn BufRead,
@@ -132,8 +133,8 @@ impl<'a> Grafter<'a, '_> {
         Ok(input.read_until(b'\n', &mut self.line)? > 0)
     }
 
-    /// Callers' addresses are looked up one byte before; an innermost frame's, or one at the very start of the code,
-    /// as they are.
+    /// Looks up a function: for a caller one byte before its address, for an innermost frame at the address itself. A
+    /// caller's own address is the fallback, in case it is the very start of some code.
     fn function(&mut self, addr: u64, exact: bool) -> Option<ReportFunction<'a>> {
         self.frames.unknown += 1;
         let before = addr.checked_sub(1).filter(|_| !exact).and_then(self.lookup);
@@ -204,7 +205,7 @@ impl<'a> Grafter<'a, '_> {
     }
 }
 
-/// The start of the `0x…` that ends here.
+/// The start of the address `0x…` at the end of `text`.
 fn addr_before(text: &[u8]) -> Option<usize> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let start = text.len().checked_sub(digits + 2).filter(|_| digits > 0)?;

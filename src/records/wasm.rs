@@ -1,4 +1,4 @@
-//! WebAssembly modules: which functions they have, where their code is, and how their name section calls them.
+//! Reads WebAssembly modules: their functions, where the code of each is, and what the name section calls them.
 //!
 //! ```text
 //! \0asm 1   section*          section: number, size, contents
@@ -16,7 +16,7 @@ use gimli::{EndianSlice, LittleEndian, Reader};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a module begins with: its mark, and the only version.
+/// How every module begins: magic number and version 1, the only one.
 pub const MAGIC: &[u8] = b"\0asm\x01\0\0\0";
 
 /// Numbers of sections.
@@ -24,27 +24,27 @@ const CUSTOM: u8 = 0;
 const IMPORT: u8 = 2;
 const CODE: u8 = 10;
 
-/// The most functions that a module may import, and that it may have of its own: engines refuse others
+/// Limit of functions that a module may import, and of those that it may define. Engines reject modules with more
 /// (<https://webassembly.github.io/spec/js-api/#limits>).
 const MOST_FUNCTIONS: u32 = 1_000_000;
 
-/// The most sections. Compilers write a few dozen.
+/// Limit of sections. Compilers write a few dozen.
 const MOST_SECTIONS: usize = 10_000;
 
-/// V8 takes the length of longer texts for their hash (`String::kMaxHashCalcLength`).
+/// For a longer text, V8 uses its length as the hash (`String::kMaxHashCalcLength`).
 const LONGEST_HASHED: usize = 16_383;
 
-/// Bytes with numbers in LEB128.
+/// Bytes that contain LEB128 numbers.
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
-/// A section: its whole, and its contents.
+/// A section: the range of the whole section, and the range of its contents.
 struct Section {
     number: u8,
     whole: Range<usize>,
     contents: Range<usize>,
 }
 
-/// Reads a module.
+/// Parses a module. Fails if it is not complete.
 pub fn parse(file: &FileBytes) -> Result<WasmModule> {
     read(file).ok_or_else(|| Error::new("is not a complete WebAssembly module"))
 }
@@ -71,7 +71,7 @@ fn read(file: &FileBytes) -> Option<WasmModule> {
         }
     }
     let names = module.section("name").to_vec();
-    // What engines ignore is no reason to refuse the rest.
+    // Engines ignore a damaged name section, so it is no reason to reject the module.
     let functions = module.imports + u32::try_from(module.bodies.len()).ok()?;
     if let Some((name, names)) = read_names(&names, functions) {
         (module.name, module.names) = (name, names);
@@ -95,14 +95,14 @@ fn sections(bytes: &[u8]) -> Option<Vec<Section>> {
     Some(sections)
 }
 
-/// Name and contents of a custom section.
+/// Name of a custom section, and the range of its contents after the name.
 fn custom(bytes: &[u8], contents: Range<usize>) -> Option<(String, Range<usize>)> {
     let mut rest = Bytes::new(&bytes[contents.clone()], LittleEndian);
     let name = text(&mut rest)?.to_owned();
     Some((name, contents.end - rest.len()..contents.end))
 }
 
-/// The number of functions among the imports.
+/// The number of imported functions.
 fn imported_functions(contents: &[u8]) -> Option<u32> {
     /// Kinds of imports.
     const FUNCTION: u8 = 0;
@@ -152,9 +152,10 @@ fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
     Some(bodies)
 }
 
-/// The module's name and those of functions, of which it has so many.
+/// The module's name and the names of its functions. `functions` is how many functions it has; higher indices are
+/// ignored.
 fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMap<u32, String>)> {
-    /// Numbers of the parts of the section.
+    /// Numbers of subsections.
     const MODULE: u8 = 0;
     const FUNCTIONS: u8 = 1;
     let (mut module, mut names) = (None, BTreeMap::new());
@@ -178,8 +179,8 @@ fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMa
     Some((module, names))
 }
 
-/// V8's hash of a module, of what is left of it without any section of tools, and of what is left without names and
-/// debugging information: tools leave these out of what they ship.
+/// V8's hash of the module, of the module without custom sections, and of the module without names and debug
+/// information. The shipped module may lack these, because tools strip them.
 fn hashes(bytes: &[u8], sections: &[Section]) -> Vec<WasmHash> {
     let is_debugging = |section: &Section| {
         let name = custom(bytes, section.contents.clone()).map(|(name, _)| name);
@@ -202,11 +203,11 @@ fn hash(bytes: &[u8], sections: &[Section], is_kept: impl Fn(&Section) -> bool) 
     }
     let kept = sections.iter().filter(|section| is_kept(section)).flat_map(|section| &bytes[section.whole.clone()]);
     let hash = if len > LONGEST_HASHED { len as u32 } else { one_at_a_time(MAGIC.iter().chain(kept)) };
-    // The two lowest bits say which kind of hash it is.
+    // The two lowest bits tell which kind of hash it is.
     Some(WasmHash { hash: hash << 2 | 2, code: code? })
 }
 
-/// Jenkins's hash (V8 src/strings/string-hasher-inl.h).
+/// Jenkins's one-at-a-time hash (V8 src/strings/string-hasher-inl.h).
 fn one_at_a_time<'b>(bytes: impl Iterator<Item = &'b u8>) -> u32 {
     let mut hash = 0u32;
     for byte in bytes {
@@ -229,7 +230,7 @@ fn text<'a>(rest: &mut Bytes<'a>) -> Option<&'a str> {
 }
 
 fn value_type(rest: &mut Bytes<'_>) -> Option<()> {
-    /// References to a type of the heap, which follows.
+    /// Reference types with a heap type, which follows.
     const REFERENCES: [u8; 2] = [0x63, 0x64];
     if REFERENCES.contains(&rest.read_u8().ok()?) {
         rest.read_uleb128().ok()?;
@@ -253,7 +254,7 @@ mod tests {
         [&[number, contents.len() as u8][..], contents].concat()
     }
 
-    /// One imported function and memory; two functions of its own, at bytes 3 and 7 of the code section; names.
+    /// One imported function and memory; two defined functions, at offsets 3 and 7 of the code section; names.
     fn module() -> Vec<u8> {
         let names = b"\x04name\0\x02\x01m\x01\x09\x02\x01\x02aa\x02\x02bb";
         [
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_that_of_v8_for_shipped_modules_too() {
-        // node 20: wasm://wasm/6a13f0fa
+        // In Node.js 20, its URL is wasm://wasm/6a13f0fa
         let shipped = include_bytes!("../../fixtures/wasm-node/stripped.wasm");
         let module = parse(&FileBytes::new(shipped.to_vec())).unwrap();
         assert_eq!(module.hashes, [WasmHash { hash: 0x6a13_f0fa, code: 111 }]);
@@ -321,7 +322,7 @@ mod tests {
     fn a_module_that_was_cut_is_an_error() {
         let bytes = module();
         for len in 0..bytes.len() {
-            // A module may end behind any section.
+            // A prefix that ends after a section is a valid module.
             if let Ok(cut) = parse(&FileBytes::new(bytes[..len].to_vec())) {
                 assert!(cut.bodies.len() < 3);
             }

@@ -1,4 +1,4 @@
-//! Pictures and pages: flame graphs and the page of `view`, in the same colors.
+//! Draws flame graphs and the page of `view`, in the same colors.
 
 pub mod flamegraph;
 mod palette;

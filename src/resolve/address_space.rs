@@ -1,9 +1,9 @@
-//! The mappings of each process, over time. Built once from a recording's mappings, then only read, by any number of
+//! The mappings of each process over time. They are built once from a recording and then only read, by any number of
 //! threads.
 //!
-//! A recording reports mappings, not of their end: a mapping lasts until a later one covers it (the overlap only) or
-//! until the process replaces its image. So the life of an address space is a set of disjoint rectangles, address ×
-//! time:
+//! A recording reports when memory is mapped, but not when it is unmapped. A mapping therefore lasts until a later one
+//! covers it (only the overlapping part ends) or until the process execs. The history of an address space is a set of
+//! disjoint rectangles, address × time:
 //!
 //! ```text
 //! address ↑  ┌─────────────┬─────────────
@@ -13,14 +13,14 @@
 //!            └──────┴──────┴─────────────→ time
 //! ```
 //!
-//! A program may move its own text: it maps memory over a part of it and copies the code back, to have it on huge pages
-//! (`node --use-largepages`, ClickHouse, HHVM, Intel's iodlr). What is there is still the file's code, so the file's
-//! rectangle goes on. A library may also have been unmapped, which nobody records, and a JIT compiler may have got its
-//! addresses: memory over a library counts as its text only if it covers whole huge pages or a whole mapping, and JIT
-//! code that is known there has precedence.
+//! Some programs move their own code to huge pages: they map anonymous memory over part of it and copy the code back
+//! (`node --use-largepages`, ClickHouse, HHVM, Intel's iodlr). The code is still the file's, so the file's rectangle
+//! continues. Memory over a library is ambiguous: the library may have been unmapped, which isn't recorded, and a JIT
+//! compiler may have been given its addresses. Such memory counts as the library's code only if it covers whole huge
+//! pages or a whole mapping, and any JIT code known to be there takes precedence.
 //!
-//! A forked child has rectangles only for its own mappings. Anything else it has as its parent had it at the fork, of
-//! its own or from further up: that is kept for each child, and shared by all that have the same.
+//! A forked child has rectangles only for its own mappings. Everything else is as its parent had it at the fork,
+//! including what the parent itself inherited. That state is kept per child, in a structure that shares equal parts.
 
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
 use crate::model::ancestry::{Ancestry, Descent};
@@ -33,52 +33,55 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The pid under which perf records kernel maps.
+/// The process ID under which perf records the mappings of the kernel.
 const KERNEL_PID: Pid = Pid(-1);
 
-/// The place of an address.
+/// The mapping that contains an address at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The thing that was mapped there.
+    /// The file or other memory that was mapped there.
     pub dso: DsoId,
-    /// The address relative to the file: address − start of the mapping + its page offset. In memory without a
-    /// file, in simpleperf's files of JIT code and in the kernel and its modules, the address itself.
+    /// The address relative to the file: address − start of the mapping + its page offset. It is the address itself in
+    /// anonymous memory, in the kernel and its modules, and in simpleperf's files of JIT code.
     pub offset: u64,
     /// When it was mapped.
     pub mapped: Nanos,
-    /// Until when the answer holds, exclusive; the time asked for, if that is not known.
+    /// The answer holds until this time, exclusive. Equal to the requested time if it isn't known how long the answer
+    /// holds.
     pub until: Nanos,
-    /// True if memory was mapped over a library, which most likely is the library's own text on huge pages: JIT code
-    /// that is known there has precedence.
+    /// True if anonymous memory was mapped over a library and is most likely the library's own code on huge pages. JIT
+    /// code known to be there takes precedence.
     pub is_remapped: bool,
 }
 
-/// The address of a symbol of the kernel in the recorded boot: kernels start at random addresses.
+/// Where a known kernel symbol was in the recorded boot. The kernel's load address is random, so this is needed to
+/// translate addresses to those of another list or image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelReference {
-    /// `_text` or `_stext`.
+    /// The symbol's name: `_text` or `_stext`.
     pub symbol: Vec<u8>,
-    /// Its address.
+    /// The symbol's address in the recorded boot.
     pub addr: Addr,
-    /// The address of `_edata` or `_etext`, exclusive end of the mapping; `None` if the recorder didn't find either.
+    /// Where the kernel's mapping ends, exclusive: the address of `_edata` or `_etext`. `None` if the recorder found
+    /// neither.
     pub end: Option<Addr>,
 }
 
-/// The mappings of all processes and of the kernel.
+/// The mappings of all processes and of the kernel, over time.
 #[derive(Debug, Default)]
 pub struct AddressSpaces {
     dsos: Dsos,
     spaces: FxHashMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
-    /// The offsets in the recording of the mappings that hold a program's own text.
+    /// Offsets within the recording of the mmap records that only moved a program's own code; see [`Self::own_text()`].
     own_text: Vec<u64>,
-    /// The mappings of processes when they were forked.
+    /// What each forked process inherited: the mappings of its parent at the fork.
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
-    /// As long as they have it.
+    /// Tells how long inherited mappings remain valid.
     ancestry: Ancestry,
 }
 
-/// Addresses mean something else in each of these.
+/// Which address space an address belongs to. The same address means something else in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Realm {
     User,
@@ -87,36 +90,36 @@ enum Realm {
     GuestKernel,
 }
 
-/// The life of one address space.
+/// One address space over time.
 #[derive(Debug, Default)]
 struct Space {
-    /// Disjoint rectangles, in the order in which they come.
+    /// Disjoint rectangles, ordered by start time.
     regions: OrderedRanges<MappedRegion>,
 }
 
-/// One rectangle.
+/// One rectangle: a range of addresses that showed one DSO during a range of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedRegion {
     start: u64,
-    /// Exclusive; a mapping never reaches the last byte of the address space.
+    /// Exclusive. No mapping reaches the last byte of the address space, so this doesn't overflow.
     end: u64,
     from: Nanos,
     until: Nanos,
     dso: DsoId,
-    /// The file-relative address of `start`.
+    /// The file-relative address of `start`; see [`Place::offset`].
     offset: u64,
     is_remapped: bool,
 }
 
 impl AddressSpaces {
-    /// Files of which it is not known where they were mapped; equal ones are one.
+    /// Holds only DSOs, for inputs that name files but not where they were mapped. Equal ones become one.
     pub fn of_files(files: impl Iterator<Item = Dso>) -> Self {
         let mut spaces = Self::default();
         files.for_each(|file| _ = spaces.dsos.intern(file));
         spaces
     }
 
-    /// Builds them from a recording.
+    /// Builds the address spaces from the mappings, forks and execs of a recording.
     pub fn new(processes: &Processes) -> Self {
         let mut spaces = Self { ancestry: Ancestry::new(processes), ..Self::default() };
         let mut builders: BTreeMap<(Pid, Realm), SpaceBuilder> = BTreeMap::new();
@@ -156,7 +159,7 @@ impl AddressSpaces {
         spaces
     }
 
-    /// Follows all processes from fork to fork.
+    /// Computes what each forked process inherited, by replaying its parent up to the fork.
     fn inherit(&mut self, processes: &Processes) {
         let (mut ranks, mut parents) = (Ranks::default(), FxHashMap::default());
         for Descent { child, parent, at } in self.ancestry.descents() {
@@ -173,7 +176,7 @@ impl AddressSpaces {
         }
     }
 
-    /// The mapping at `addr` at `time`. `None` if nothing is known to have been mapped there.
+    /// Returns the mapping that contains `addr` at `time`, or `None` if none is known.
     pub fn lookup(&self, pid: Pid, addr: Addr, time: Nanos, mode: CpuMode) -> Option<Place> {
         match mode {
             CpuMode::User => self.user(pid, addr, time),
@@ -187,24 +190,24 @@ impl AddressSpaces {
         }
     }
 
-    /// The mapping at an address of user space at a moment, and how long it stays so.
+    /// Like [`Self::lookup`] for user space, and also returns how long the answer holds.
     pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
         let own = self.spaces.get(&(pid, Realm::User)).map_or(ALWAYS, |space| space.quiet(addr, time));
         Lasting { answer: self.user(pid, addr, time), holds: both(self.ancestry.settled(pid, time), own) }
     }
 
-    /// The offsets in the recording of the records of memory that holds a program's own text, where its file's mapping
-    /// goes on.
+    /// Offsets within the recording of mmap records for anonymous memory into which a program moved its own code. The
+    /// mapping of the program's file continues there.
     pub fn own_text(&self) -> &[u64] {
         &self.own_text
     }
 
-    /// Everything that is mapped anywhere.
+    /// All DSOs that are mapped anywhere.
     pub fn dsos(&self) -> &Dsos {
         &self.dsos
     }
 
-    /// The address of the kernel, if the recording states it.
+    /// Where the kernel was loaded, if the recording states it.
     pub fn kernel_reference(&self) -> Option<&KernelReference> {
         self.kernel_reference.as_ref()
     }
@@ -225,7 +228,7 @@ impl AddressSpaces {
         })
     }
 
-    /// BPF programs and the like come and go inside the kernel's range.
+    /// Adds BPF programs and other kernel code that is registered and unregistered while the kernel runs.
     fn kernel_symbols(&mut self, processes: &Processes, builder: &mut SpaceBuilder) {
         for symbol in &processes.kernel_symbols {
             let end = symbol.addr.0.saturating_add(symbol.len);
@@ -251,7 +254,7 @@ impl Realm {
         }
     }
 
-    /// All processes share one kernel.
+    /// The process ID under which the realm's mappings are stored: all processes share one kernel.
     fn pid(self, pid: Pid) -> Pid {
         match self {
             Self::User | Self::GuestUser => pid,
@@ -260,7 +263,8 @@ impl Realm {
     }
 }
 
-/// perf records the kernel's mapping as `[kernel.kallsyms]_text`, with the address of `_text` as page offset.
+/// Reads the reference from the kernel's mapping. perf records it as `[kernel.kallsyms]_text`, with the address of
+/// `_text` as its page offset.
 fn kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     let (_, symbol) = backing::split_reference_symbol(&mapping.path);
     let end = mapping.addr.0.checked_add(mapping.len).filter(|&end| end != u64::MAX).map(Addr);
@@ -271,83 +275,84 @@ fn kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     })
 }
 
-/// True if a module's mapping starts at an address: where perf doesn't find the kernel's end, it lets the kernel reach
-/// up to the next module.
+/// True if a kernel module's mapping starts at `addr`. If perf doesn't find the kernel's end, it extends the kernel's
+/// mapping to the next module, so such an end says nothing.
 fn starts_module(processes: &Processes, addr: Addr) -> bool {
     let mappings = processes.by_pid.get(&KERNEL_PID).map_or(&[][..], |process| &process.mappings);
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.backing().is_kernel())
 }
 
-/// True if a mapping shows what the one before it showed, as most do: what is looked up first.
+/// True if `mapping` has the same DSO as the previous one, as most do. This saves a hash lookup.
 fn is_same_dso(last: &Mapping, mapping: &Mapping, realm: Realm) -> bool {
     let is_same = last.path == mapping.path && last.build_id == mapping.build_id && last.file == mapping.file;
     is_same && (realm != Realm::User || mapping.backing() != Backing::Vdso)
 }
 
 fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
-    // Programs of 32 bits have all of their memory below.
+    // All memory of a 32-bit process lies below this address.
     const FOUR_GIGABYTES: u64 = 1 << 32;
     let kind = match realm {
         Realm::User if mapping.backing() == Backing::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
-        // What has a build ID was linked, wherever it lies.
+        // A file with a build ID was made by a linker, even if it is in shared memory.
         Realm::User if mapping.backing() == Backing::PosixShared && mapping.build_id.is_some() => DsoKind::File,
         Realm::User => Dso::kind_of_user_path(&mapping.path),
         Realm::Kernel if mapping.backing().is_kernel() => DsoKind::Kernel,
         Realm::Kernel => DsoKind::Module,
         Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
     };
-    // Memory without a file has no versions: one number for all of it.
+    // Anonymous memory has no versions, so its build ID is dropped: equal paths get one number.
     let build_id = mapping.build_id.filter(|_| kind != DsoKind::Anonymous);
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
 }
 
-/// True if it is a file whose code was linked: a JIT compiler's memory may be a file, too, but one that was deleted.
+/// True if the DSO is a file that a linker made. JIT compilers also map files, but those have been deleted.
 fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
     let Dso { path, kind, build_id, .. } = dsos.get(dso);
     *kind == DsoKind::File && (build_id.is_some() || !Backing::of(path).is_deleted())
 }
 
-/// Follows one process through its events, in time order.
+/// Replays the mappings and execs of one process in time order.
 #[derive(Debug, Default)]
 struct SpaceBuilder {
-    /// The current mappings.
+    /// What is mapped now.
     live: RangeMap<VisiblePart>,
-    /// The mappings that have ended.
+    /// Parts of mappings that have ended.
     done: Vec<MappedRegion>,
-    /// The number of the process's execs that were handled.
+    /// How many of the process's execs were replayed.
     execs: usize,
-    /// The program's own file: the first one that was mapped to be executed.
+    /// The program's own file: the first one that was mapped as executable since the last exec.
     program: Option<DsoId>,
 }
 
-/// The visible part of a mapping.
+/// The part of a mapping that no later mapping covers.
 #[derive(Debug, Clone, Copy)]
 struct VisiblePart {
     from: Nanos,
     dso: DsoId,
-    /// The file-relative address of its first byte.
+    /// The file-relative address of the first byte of the mapping.
     offset: u64,
     is_remapped: bool,
 }
 
-/// The size of the huge pages that programs move their text to.
+/// The size of the huge pages to which programs move their code.
 const HUGE_PAGE: u64 = 2 << 20;
 
 impl Entry<VisiblePart> {
-    /// The file-relative address of `start`.
+    /// The file-relative address of the entry's `start`.
     fn offset(&self) -> u64 {
         self.value.offset.wrapping_add(self.skipped)
     }
 
-    /// True if another mapping shows the same file at the same distance from its addresses.
+    /// True if a mapping of `dso` at `start` and `offset` would show the same bytes of the same file at the same
+    /// addresses.
     fn continues_in(&self, dso: DsoId, start: u64, offset: u64) -> bool {
         self.value.dso == dso && self.offset().wrapping_sub(self.start) == offset.wrapping_sub(start)
     }
 }
 
 impl SpaceBuilder {
-    /// Ends everything at each exec up to `time`.
+    /// Ends all mappings at each exec that happened no later than `time`.
     fn exec_before(&mut self, time: Nanos, process: &Process, realm: Realm) {
         if realm != Realm::User {
             return;
@@ -359,15 +364,15 @@ impl SpaceBuilder {
         }
     }
 
-    /// True if what is mapped is the program's own text, and nothing changes.
+    /// Adds a mapping. Returns true if it is memory for the program's own code, in which case nothing changes.
     fn map(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
         let absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module)
             || backing::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if absolute { range.start } else { mapping.pgoff };
-        // Memory is recorded again each time it grows or its protection changes. It is the same all along, so what is
-        // there already stays: else a thousand such records would cut each other to pieces.
+        // The kernel reports memory again each time it grows or its protection changes. Parts that are already mapped
+        // stay as they are; otherwise a thousand such records would cut each other to pieces.
         if matches!(kind, DsoKind::Anonymous | DsoKind::File) && self.shows(range.clone(), dso, offset) {
             return false;
         }
@@ -386,7 +391,7 @@ impl SpaceBuilder {
         false
     }
 
-    /// True if `dso` covers all of a range already, at this offset.
+    /// True if `dso` already covers the whole range, at this offset.
     fn shows(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
@@ -398,8 +403,8 @@ impl SpaceBuilder {
         covered >= range.end
     }
 
-    /// True if memory that is mapped over a range holds the text of the file that was there: of the program itself, or
-    /// most likely of a library.
+    /// True if anonymous memory that is being mapped over `range` holds the code of the file that was there. This is
+    /// certain for the program's own file and likely for a library.
     fn is_own_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -419,8 +424,9 @@ impl SpaceBuilder {
         is_whole || is_huge
     }
 
-    /// Memory that fills a hole in a file's text exactly is that text: a process that runs already is recorded as it is
-    /// then. `start` is where the file's part behind the hole begins.
+    /// Treats anonymous memory that exactly fills a hole in a file's mapping as that file's code. This happens if
+    /// recording starts after a program moved its code: only the final mappings are reported. `start` is where the part
+    /// of the file behind the hole begins.
     fn fill_hole(&mut self, start: u64, dso: DsoId, offset: u64, dsos: &Dsos) {
         if !is_linked_file(dso, dsos) {
             return;
@@ -440,11 +446,11 @@ impl SpaceBuilder {
         self.live.insert_into_gap(hole..start, shown);
     }
 
-    /// Ends what is live in the range; what sticks out on either side lives on.
+    /// Ends whatever is mapped in `range`. The parts of mappings outside of it continue.
     fn clear(&mut self, range: Range<u64>, time: Nanos) {
         let done = &mut self.done;
         self.live.clear(range, |entry| {
-            // A mapping that was replaced in the instant it came was never there.
+            // A mapping that was replaced at the very time it appeared never existed.
             if entry.value.from < time {
                 done.push(MappedRegion::of(entry, time));
             }
@@ -457,21 +463,20 @@ impl SpaceBuilder {
     }
 }
 
-/// The mappings of a process that forks others, its own and those of the processes that it was forked from, while time
-/// goes on.
+/// A parent process being replayed in time: everything mapped in it, whether mapped by itself or inherited.
 #[derive(Debug)]
 struct FollowedProcess<'a> {
-    /// When it was forked itself, if that is still to come.
+    /// When it was forked; `None` if that has been replayed.
     forked: Option<Nanos>,
-    /// The execs that are still to come.
+    /// Execs still to be replayed.
     execs: &'a [Nanos],
-    /// Those of its own that are still to come.
+    /// Its own mappings still to be replayed.
     regions: &'a [MappedRegion],
     mapped: SharedRanges<VisiblePart>,
 }
 
 impl FollowedProcess<'_> {
-    /// Goes on until a moment, with all that happens then.
+    /// Replays everything that happens up to and including `until`.
     fn advance(&mut self, until: Nanos, inherited: Option<&SharedRanges<VisiblePart>>, ranks: &mut Ranks) {
         let by = |time: Nanos| time <= until;
         loop {
@@ -499,7 +504,7 @@ impl FollowedProcess<'_> {
 }
 
 impl MappedRegion {
-    /// Until when something was shown.
+    /// The rectangle of an entry that ends at `until`.
     fn of(entry: Entry<VisiblePart>, until: Nanos) -> Self {
         let VisiblePart { from, dso, is_remapped, .. } = entry.value;
         Self { start: entry.start, end: entry.end, from, until, dso, offset: entry.offset(), is_remapped }
@@ -530,7 +535,7 @@ impl Space {
         Some(Place { dso, offset, mapped, until, is_remapped })
     }
 
-    /// The stretch of time around a moment in which nothing comes to an address or goes from it.
+    /// The range of time around `time` in which no mapping of this space begins or ends at `addr`.
     fn quiet(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
         let mut quiet = Quiet::around(time);
         let before = self.regions.position(|region| region.from <= time);
@@ -573,7 +578,7 @@ mod tests {
         Some((path, place.offset))
     }
 
-    /// As long as an answer is claimed to hold, asking again gives the same.
+    /// Checks that repeating a lookup gives the same answer for as long as the first answer claims to hold.
     fn assert_lasting(spaces: &AddressSpaces, addrs: &[u64], times: u64) {
         let mode = CpuMode::User;
         for (pid, &addr) in (0..=8).flat_map(|pid| addrs.iter().map(move |addr| (Pid(pid), addr))) {
@@ -663,7 +668,7 @@ mod tests {
     #[test]
     fn text_that_its_program_moves_to_memory_stays_the_files() {
         let program = mapped_at(1, 0x40_0000, 0x80_0000, 0x1000, "/bin/node");
-        // Two parts of it, then both as one; memory that reaches beyond it is something else.
+        // First two parts of the code, then both as one. Memory that reaches beyond the code is something else.
         let moved = [(2, 0x40_1000, 0x1000), (3, 0x40_2000, 0x3000), (4, 0x40_1000, 0x4000), (5, 0xbf_f000, 0x2000)];
         let anon = moved.map(|(time, addr, len)| mapping(time, addr, len, "//anon"));
         let mappings = [vec![program], anon.to_vec()].concat();
@@ -671,7 +676,7 @@ mod tests {
         assert_eq!(at(&spaces, 1, 0x40_1010, 9), hit("/bin/node", 0x2010));
         assert_eq!(at(&spaces, 1, 0x40_4fff, 9), hit("/bin/node", 0x5fff));
         assert_eq!(at(&spaces, 1, 0xbf_f000, 9).map(|hit| hit.0), Some("//anon".into()));
-        // Another program has it from nobody.
+        // After an exec, the memory doesn't belong to the earlier program's file.
         let spaces = spaces_of(mappings, vec![Nanos(2)]);
         assert_eq!(at(&spaces, 1, 0x40_1010, 9).map(|hit| hit.0), Some("//anon".into()));
     }

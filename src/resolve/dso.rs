@@ -1,62 +1,64 @@
-//! The files and other things that addresses can belong to, numbered.
+//! Numbers everything that can be mapped: files, the vDSO, anonymous memory, the kernel and its modules.
 
 use crate::model::backing::{self, Backing};
 use crate::model::bpf::BpfFunctionId;
 use crate::model::process::{BuildId, FileId};
 use rustc_hash::FxHashMap;
 
-/// One [`Dso`] of a recording.
+/// The number of a [`Dso`] within one recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DsoId(pub u32);
 
-/// Something that was mapped: a file in one version, or what stands for one.
+/// Something that addresses can belong to (perf calls it a DSO): one build of a file, or a stand-in for memory without
+/// a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Dso {
-    /// The path as recorded.
+    /// The path as recorded. For [`DsoKind::KernelSymbol`], the symbol's name.
     pub path: Vec<u8>,
-    /// The build ID of the file, if the recording states it.
+    /// The file's build ID; `None` if the recording doesn't state it.
     pub build_id: Option<BuildId>,
-    /// The device and inode of the file, if the recording states them.
+    /// The file's device and inode; `None` if the recording doesn't state them.
     pub file: Option<FileId>,
-    /// Its kind.
+    /// Whether it is a file, anonymous memory, part of the kernel, and so on.
     pub kind: DsoKind,
 }
 
-/// The kind of a mapping.
+/// What kind of memory a mapping covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DsoKind {
-    /// A file of a program.
+    /// A program or library.
     File,
-    /// The kernel's page of functions for programs.
+    /// The vDSO: the page of functions that the kernel maps into every process.
     Vdso,
-    /// The same for programs of 32 bits.
+    /// The vDSO of a 32-bit process.
     Vdso32,
-    /// Memory without a file, where a JIT compiler may have put code; also huge pages, memfd and shared memory.
+    /// Memory without a file, where a JIT compiler may have put code. Includes huge pages, memfd and shared memory.
     Anonymous,
-    /// The kernel itself.
+    /// The kernel itself, without its modules.
     Kernel,
     /// A kernel module.
     Module,
-    /// A piece of kernel code that has its own name (BPF programs, trampolines): the path is the name. The recording may
-    /// hold its code and source.
+    /// Kernel code that was registered under a name of its own, such as a BPF program or a trampoline. [`Dso::path`] is
+    /// that name. The ID is set if the recording also contains the BPF program's code and source lines.
     KernelSymbol(Option<BpfFunctionId>),
-    /// The kernel or a program of a guest: its files are not here.
+    /// The kernel or a program inside a virtual machine. Its files are not on this machine.
     Guest,
 }
 
 impl Dso {
-    /// A file of a program, of which the recording states no more than its path and its build ID.
+    /// A user-space DSO for which only the path and perhaps the build ID are known.
     pub fn of_path(path: Vec<u8>, build_id: Option<BuildId>) -> Self {
         let kind = Self::kind_of_user_path(&path);
         Self { path, build_id, file: None, kind }
     }
 
-    /// True for the kernel's page of functions for programs.
+    /// True for the 64-bit and the 32-bit vDSO.
     pub fn is_vdso(&self) -> bool {
         matches!(self.kind, DsoKind::Vdso | DsoKind::Vdso32)
     }
 
-    /// The name in listings : the path, but the kernel without the reference symbol that perf appends.
+    /// The name to show. This is the path, except that the kernel loses the reference symbol that perf appends
+    /// (`[kernel.kallsyms]_text` becomes `[kernel.kallsyms]`).
     pub fn label(&self) -> &[u8] {
         match self.kind {
             DsoKind::Kernel | DsoKind::Guest => backing::split_reference_symbol(&self.path).0,
@@ -64,7 +66,7 @@ impl Dso {
         }
     }
 
-    /// The kind that the path of a program's mapping shows.
+    /// Derives the kind from the path of a user-space mapping.
     pub fn kind_of_user_path(path: &[u8]) -> DsoKind {
         match Backing::of(path) {
             Backing::Vdso => DsoKind::Vdso,
@@ -74,7 +76,7 @@ impl Dso {
     }
 }
 
-/// All of a recording, each once, by first appearance.
+/// Every distinct [`Dso`] of a recording, numbered by first appearance.
 #[derive(Debug, Default)]
 pub struct Dsos {
     list: Vec<Dso>,
@@ -82,7 +84,7 @@ pub struct Dsos {
 }
 
 impl Dsos {
-    /// The number of one.
+    /// Returns the number of a DSO, adding it if it is new.
     pub fn intern(&mut self, dso: Dso) -> DsoId {
         *self.ids.entry(dso).or_insert_with_key(|dso| {
             self.list.push(dso.clone());
@@ -90,12 +92,12 @@ impl Dsos {
         })
     }
 
-    /// The one with this number.
+    /// The DSO with this number.
     pub fn get(&self, id: DsoId) -> &Dso {
         &self.list[id.0 as usize]
     }
 
-    /// All of them, in the order of their numbers.
+    /// All DSOs, in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (DsoId, &Dso)> {
         self.list.iter().enumerate().map(|(index, dso)| (DsoId(index as u32), dso))
     }

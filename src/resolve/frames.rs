@@ -1,4 +1,4 @@
-//! The results for addresses: functions and lines, immutable, names stored once.
+//! The frames found for many addresses. Names and paths are stored once, and so are chains of inlined calls.
 
 use crate::model::interner::id;
 use crate::model::texts::Texts;
@@ -9,52 +9,52 @@ id! {
     TextId
 }
 
-/// One function at an address.
+/// One function at an address. An address has several if calls were inlined there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The function; `None` if unknown.
+    /// The function's name; `None` if unknown.
     pub name: Option<TextId>,
-    /// The offset of the address in the function, where its start is known; inlined calls have none.
+    /// The address relative to the start of the function. `None` if the start is unknown, and for inlined calls.
     pub offset: Option<u64>,
-    /// The source file.
+    /// The source file; `None` if unknown or not requested.
     pub file: Option<TextId>,
-    /// The line in it, counted from 1; 0 if unknown.
+    /// The line in `file`, counted from 1; 0 if unknown.
     pub line: u32,
-    /// True if the compiler expanded the call into the function that follows.
+    /// True if the compiler inlined this call into the function of the next frame.
     pub inlined: bool,
 }
 
-/// The functions of many addresses.
+/// The frames of many addresses, one answer per requested address.
 #[derive(Debug, Default)]
 pub struct Frames {
     texts: Texts<TextId>,
-    /// Inlined calls, each once for the calls that it is in: addresses in the same calls share them.
+    /// Chains of inlined calls, stored as a tree: addresses in the same calls share the entries.
     inlined: Vec<InlinedFrame>,
     numbers: FxHashMap<InlinedFrame, u32>,
-    /// One for each address asked for.
+    /// One per requested address.
     answers: Vec<Answer>,
-    /// What is known so far of the address whose frames are being written.
+    /// The frames pushed so far for the current address; see [`Self::push`].
     open: Vec<Frame>,
 }
 
-/// An inlined call.
+/// An inlined call, linked to the inlined call around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct InlinedFrame {
     frame: Frame,
-    /// The inlined call that it is in, if it is in one.
+    /// The index of the inlined call around this one; `None` if it was inlined directly into the compiled function.
     caller: Option<u32>,
 }
 
-/// The functions at an address.
+/// The frames of one address.
 #[derive(Debug, Clone, Copy, Default)]
 struct Answer {
-    /// The innermost inlined call.
+    /// The index of the innermost inlined call.
     inlined: Option<u32>,
-    /// The function that has the code.
+    /// The compiled function that contains the address.
     own: Option<Frame>,
 }
 
-/// The functions at an address: innermost first, the last one not inlined.
+/// The frames of one address, innermost first. The last one is not inlined.
 #[derive(Debug, Clone, Default)]
 pub struct FramesAt<'a> {
     inlined: &'a [InlinedFrame],
@@ -73,24 +73,24 @@ impl Iterator for FramesAt<'_> {
 }
 
 impl FramesAt<'_> {
-    /// The function that has the code.
+    /// The compiled function that contains the address: the last frame, the only one not inlined.
     pub fn own(&self) -> Option<Frame> {
         self.next.own
     }
 }
 
 impl Frames {
-    /// Room for the answers of `count` addresses, none of them known yet.
+    /// Reserves answers for `count` addresses, all still unknown.
     pub(super) fn with_addresses(count: usize) -> Self {
         Self { answers: vec![Answer::default(); count], ..Self::default() }
     }
 
-    /// The functions at the `index`th address asked for. None if nothing is known of it.
+    /// The frames of the `index`th requested address. Empty if nothing is known about it.
     pub fn of(&self, index: usize) -> FramesAt<'_> {
         FramesAt { inlined: &self.inlined, next: self.answers.get(index).copied().unwrap_or_default() }
     }
 
-    /// True if nothing is known of the `index`th address.
+    /// True if there is no frame for the `index`th requested address.
     pub fn is_unknown(&self, index: usize) -> bool {
         self.of(index).next().is_none()
     }
@@ -100,12 +100,12 @@ impl Frames {
         self.texts.get(id)
     }
 
-    /// The number of addresses that were requested.
+    /// The number of requested addresses.
     pub fn len(&self) -> usize {
         self.answers.len()
     }
 
-    /// True if none was.
+    /// True if no address was requested.
     pub fn is_empty(&self) -> bool {
         self.answers.is_empty()
     }
@@ -114,12 +114,12 @@ impl Frames {
         self.texts.intern(text)
     }
 
-    /// Adds a function at the address whose frames are being written, innermost first; [`Self::end`] ends them.
+    /// Adds a frame to the current address, innermost first. [`Self::end`] completes the address.
     pub(super) fn push(&mut self, frame: Frame) {
         self.open.push(frame);
     }
 
-    /// Ends the frames of the next address, in the order of a part's own addresses.
+    /// Completes the current address and moves on to the next one.
     pub(super) fn end(&mut self) {
         let frames = std::mem::take(&mut self.open);
         let answer = self.answer(&frames);
@@ -128,7 +128,7 @@ impl Frames {
         self.open.clear();
     }
 
-    /// Answers for an address: its functions, innermost first.
+    /// Sets the frames of the address with index `place`, innermost first.
     pub(super) fn set(&mut self, place: usize, frames: &[Frame]) {
         self.answers[place] = self.answer(frames);
     }
@@ -154,14 +154,15 @@ impl Frames {
         number
     }
 
-    /// Takes over the answers of a part; its `n`th address is number `places[n]` here.
+    /// Copies the answers of `part` into this table: its `n`th answer becomes the answer at the `n`th index of
+    /// `places`.
     pub(super) fn absorb(&mut self, part: &Self, places: impl Iterator<Item = usize>) {
         let texts: Vec<TextId> = part.texts.list().iter().map(|text| self.texts.intern(text)).collect();
         let text = |id: TextId| texts[id.0 as usize];
         let moved = |frame: Frame| Frame { name: frame.name.map(text), file: frame.file.map(text), ..frame };
         let mut numbers: Vec<u32> = Vec::with_capacity(part.inlined.len());
         for InlinedFrame { frame, caller } in &part.inlined {
-            // Callers come before what is in them.
+            // A caller always has a smaller index than the calls inside it, so it has been renumbered already.
             let caller = caller.map(|caller| numbers[caller as usize]);
             numbers.push(self.inlined(InlinedFrame { frame: moved(*frame), caller }));
         }

@@ -1,14 +1,15 @@
-//! Functions of the kernel and its modules, from a `kallsyms` list of the very kernel that was recorded.
+//! Names functions of the kernel and its modules, using a symbol list (kallsyms) of exactly the kernel that was
+//! recorded.
 //!
-//! Lists are looked at in this order: `--kallsyms FILE`; the one in the recording's own `kcore_dir`; the one that perf
-//! put into its cache (each `--debug-dir` may be one) under the kernel's build ID; `/proc/kallsyms`, if the running
-//! kernel is the recorded one. One kernel starts at another address at each boot: addresses are moved by the difference
-//! between where the recording and the list have the same reference symbol. A list that comes to another end of the
-//! kernel than the recording is another kernel's, whatever its place or name, and is not used. If the kernel's image
-//! (`vmlinux`) is here ([`super::symbols::files`]), that names its functions and the calls expanded into them; lists
-//! name its modules.
+//! Lists are tried in this order: the file given with `--kallsyms`; the list in the recording's own `kcore_dir`; the
+//! list that perf keeps in its cache under the kernel's build ID (each `--debug-dir` may be such a cache); and
+//! `/proc/kallsyms` if the recorded kernel is running here. The kernel starts at another address in each boot, so
+//! addresses are shifted by the difference between the recording's and the list's address of one reference symbol. A
+//! list in which the kernel ends elsewhere than in the recording belongs to another kernel and is never used, wherever
+//! it was found. If the kernel's image (`vmlinux`) is available ([`super::symbols::files`]), it names the kernel's
+//! functions and inlined calls, and lists name only the modules.
 //!
-//! Lines are `ADDRESS TYPE NAME [MODULE]`; see scripts/kallsyms.c and kernel/kallsyms.c (`s_show`) in Linux.
+//! Each line is `ADDRESS TYPE NAME [MODULE]`; see scripts/kallsyms.c and kernel/kallsyms.c (`s_show`) in Linux.
 
 mod lines;
 mod running;
@@ -27,50 +28,52 @@ use running::RunningKernel;
 pub use running::running_build_id;
 use std::path::{Path, PathBuf};
 
-/// The possible sources of kernel symbols.
+/// Where kernel symbols may come from.
 #[derive(Debug, Clone, Default)]
 pub struct KernelOptions {
-    /// `--kallsyms FILE`: taken as it is.
+    /// The file given with `--kallsyms`. It is used even if nothing shows that it belongs to the recorded kernel.
     pub kallsyms: Option<PathBuf>,
-    /// `kcore_dir/kallsyms` of a directory recording.
+    /// `kcore_dir/kallsyms` in a directory recording.
     pub recorded: Option<PathBuf>,
-    /// The release of the recorded kernel, as `uname -r` states it.
+    /// The release of the recorded kernel, as printed by `uname -r`.
     pub os_release: Option<Vec<u8>>,
 }
 
-/// Functions of the kernel by address: those of a hundred thousand that some addresses belong to.
+/// Kernel functions by address. A list has about 100,000 functions; only those that contain wanted addresses are kept.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     text: Option<io::Bytes>,
-    /// Sorted by address: address, place of the name in the text.
+    /// Sorted by address. The second number is the offset of the name in `text`.
     symbols: Vec<(u64, u32)>,
-    /// To add to a recorded address to get the list's.
+    /// Added to an address of the recording, gives the address in the list (wrapping).
     shift: u64,
-    /// True if the list has the reference symbol where the recording has it: addresses differ from boot to boot.
+    /// True if the reference symbol has the same address in the list and in the recording. As addresses differ between
+    /// boots, the list is then from the same boot.
     at_reference: bool,
 }
 
 /// A kernel function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
-    /// Its name.
+    /// The function's name.
     pub name: &'a [u8],
-    /// The offset of the address.
+    /// The offset of the address within the function.
     pub offset: u64,
 }
 
-/// The warning about a cached list that is not the recorded kernel's.
+/// Warning about a list in perf's cache that belongs to the running kernel, not to the recorded one.
 const OWN_LIST: &str =
     "is the list of the kernel that runs here, not of the recorded one (perf inject puts it there): not used";
 
-/// The warning about a list in a directory of perf's cache that is another kernel's.
+/// Warning about a list whose directory in perf's cache is named after another kernel's build ID.
 const OTHER_DIRECTORY: &str = "not used: its directory has the build ID of another kernel than the recorded one";
 
-/// A function is not longer than this: an address further from the last symbol before it is in none (a gap between
-/// modules). The kernel's longest function has about 100 KiB.
+/// No function is longer than this. If the last symbol before an address is further away, the address lies in a gap
+/// between modules. The longest kernel function has about 100 KiB.
 const LONGEST: u64 = 1 << 20;
 
-/// From the recorded kernel's addresses to those its image was linked for: each boot has others.
+/// What to add to a recorded kernel address to get the address in the kernel's image. The two differ because each boot
+/// loads the kernel at a random address. 0 if the image or the reference is missing.
 pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kernel: DsoId) -> u64 {
     let linked = images.get(kernel).zip(reference).and_then(|(image, reference)| {
         let symbol = image.object().ok()?.symbol_by_name_bytes(&reference.symbol)?.address();
@@ -80,8 +83,8 @@ pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kern
 }
 
 impl KernelSymbols {
-    /// Finds the list of the recorded kernel. Empty, with a warning, if none is surely right. Only the `wanted` addresses
-    /// may be looked up later.
+    /// Finds the symbol list of the recorded kernel. If no list certainly belongs to it, the result is empty and a
+    /// warning says so. Only the `wanted` addresses can be looked up later.
     pub fn find(
         wanted: &[u64],
         dsos: &Dsos,
@@ -105,7 +108,7 @@ impl KernelSymbols {
         let kernel = dsos.iter().map(|(_, dso)| dso).find(|dso| dso.kind == DsoKind::Kernel);
         let build_id = kernel.and_then(|dso: &Dso| dso.build_id);
         let is_running = running.is_recorded(build_id, options.os_release.as_deref());
-        // A build ID is one of these bytes: there is nothing left to compare.
+        // Equal build IDs prove that it is the same kernel, so its end needn't be compared.
         let is_sure = is_running == Some(true) && build_id.is_some();
         let cached =
             build_id.into_iter().flat_map(|id| cached(search, id)).map(|path| KernelList::Cached(path, search.force));
@@ -130,7 +133,8 @@ impl KernelSymbols {
                 Ok(symbols)
             });
             match read.map_err(|error| error.in_file(list.path())) {
-                // Nothing else states that it is this kernel.
+                // Without a build ID or release in the recording, only an equal load address shows that the running
+                // kernel is the recorded one.
                 Ok(symbols) if matches!(list, KernelList::Own(_)) && is_running.is_none() && !symbols.at_reference => {}
                 Ok(symbols) => return symbols,
                 Err(error) => warnings.push(error.into_warning()),
@@ -149,8 +153,8 @@ impl KernelSymbols {
         Self::default()
     }
 
-    /// Refuses a list in which the kernel ends elsewhere than in the recording. perf takes the end from one of two
-    /// symbols, the newest versions from `_edata`: the recorded kernel's own list has it.
+    /// Rejects a list in which the kernel ends elsewhere than in the recording. perf takes the end from one of two
+    /// symbols (`_edata` in the newest versions, else `_etext`), so either may match.
     fn check_end(&self, recorded: u64) -> Result<()> {
         let text = self.text.as_deref().unwrap_or_default();
         let at = |symbol: &[u8]| lines::address_of(text, symbol).map(|addr| addr.wrapping_sub(self.shift));
@@ -179,8 +183,8 @@ impl KernelSymbols {
         let mut wanted: Vec<u64> = wanted.iter().map(|addr| addr.wrapping_add(shift)).collect();
         wanted.sort_unstable();
         let (mut symbols, mut has_addresses) = (Vec::new(), false);
-        // The function before, and the lowest address wanted from there on: nobody requests that function if the next
-        // one begins there or below.
+        // The previous symbol, and the lowest wanted address at or above its start. A symbol is dropped if the next one
+        // starts at or below that address, because then no wanted address lies in it.
         let (mut before, mut lowest) = (None, 0);
         for (addr, kind, at) in lines::symbols(&text) {
             let (b't' | b'T' | b'w' | b'W', Ok(at)) = (kind, u32::try_from(at)) else { continue };
@@ -198,17 +202,17 @@ impl KernelSymbols {
                  kernel.kptr_restrict to 0",
             ));
         }
-        // Stable: of several symbols at one address the last one in the list is shown, like perf.
+        // The sort is stable: if several symbols share an address, the last one in the list is shown, as in perf.
         symbols.sort_by_key(|&(addr, ..)| addr);
         Ok(Self { text: Some(text), symbols, shift, at_reference })
     }
 
-    /// The list itself.
+    /// The text of the list that was found.
     pub fn into_list(self) -> Option<io::Bytes> {
         self.text
     }
 
-    /// The function at one of the wanted addresses of the recording.
+    /// The function at an address of the recording. The address must be one of those passed to [`Self::find`].
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         let addr = addr.wrapping_add(self.shift);
         let after = self.symbols.partition_point(|&(start, ..)| start <= addr);
@@ -219,18 +223,18 @@ impl KernelSymbols {
     }
 }
 
-/// Lists in perf's cache: `[kernel.kallsyms]/BUILDID/kallsyms`.
+/// perf's cache has lists at `[kernel.kallsyms]/BUILDID/kallsyms`.
 const CACHE_FOLDER: &str = "[kernel.kallsyms]";
 
-/// A list that may be the recorded kernel's.
+/// A candidate for the recorded kernel's symbol list.
 enum KernelList {
-    /// The user typed its path.
+    /// The path given by the user.
     Given(PathBuf),
-    /// In the directory of a recording.
+    /// The list in a directory recording.
     Recorded(PathBuf),
-    /// In perf's cache; and whether files of other users are believed.
+    /// A list in perf's cache. The flag says whether to trust files owned by other users.
     Cached(PathBuf, bool),
-    /// That of the kernel that runs here.
+    /// The list of the running kernel.
     Own(PathBuf),
 }
 
@@ -241,12 +245,12 @@ impl KernelList {
         }
     }
 
-    /// `None` if it is not there.
+    /// Opens the list; `None` if it doesn't exist.
     fn open(&self) -> Option<Result<io::Bytes>> {
         let part_of = |recording| Door { start: Start::Typed(recording), ..door::Named::Part.door(false) };
         let opened = match self {
             Self::Given(path) => return Some(io::map_file(path)),
-            // It states that it has no length: it is spooled.
+            // The file in /proc reports a size of 0, so it is read to its end instead of being mapped.
             Self::Own(path) => return io::is_there(path).then(|| io::map_file(path)),
             Self::Recorded(path) => part_of(path.ancestors().nth(2)?).open(path, LIST),
             Self::Cached(path, force) => door::Named::Recording.door(*force).open(path, LIST),
@@ -255,16 +259,17 @@ impl KernelList {
     }
 }
 
-/// A text.
+/// The check for a symbol list: it must be a text file.
 const LIST: door::Kind =
     door::Kind { holes: |head| (!head.contains(&0)).then_some(door::Holes::Small), otherwise: "is not a text" };
 
-/// perf keeps the list of each kernel it recorded, and `perf archive` packs it.
+/// The paths where perf's cache may have the list. perf keeps the list of each kernel it recorded, and `perf archive`
+/// packs it.
 fn cached(search: &SearchOptions, id: BuildId) -> Vec<PathBuf> {
     search.id_dirs().map(|dir| dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms")).collect()
 }
 
-/// True if a list lies where perf's cache has that of a kernel of another build ID.
+/// True if the list lies in perf's cache, in the directory of another build ID.
 fn stands_for_another(list: &Path, id: BuildId) -> bool {
     let Some(of) = list.parent() else { return false };
     of.parent().is_some_and(|folder| folder.ends_with(CACHE_FOLDER)) && !of.ends_with(files::hex(id))
@@ -287,7 +292,7 @@ mod tests {
         Some((String::from_utf8_lossy(found.name).into_owned(), found.offset))
     }
 
-    /// The name at an address, if it alone is requested, and if it is one of many.
+    /// The name at an address. Checks that it doesn't matter whether other addresses are wanted as well.
     fn name_in(list: &str, reference: Option<&KernelReference>, addr: u64) -> Option<(String, u64)> {
         let alone = name(&parse(list, reference, &[addr]).unwrap(), addr);
         let around: Vec<u64> = (0..0x400).rev().map(|at| (addr + at).saturating_sub(0x200)).collect();
@@ -330,13 +335,13 @@ mod tests {
         assert!(error.contains("kptr_restrict"), "{error}");
     }
 
-    /// A kernel of that address was recorded, with this build ID (or none) and release (or none); what is found for it
-    /// beside a running one that has `LIST`, and a cached list.
+    /// Looks up a function of a recorded kernel that had this build ID, release and `_text` address, on a machine that
+    /// runs a kernel with `LIST`, with an optional list in perf's cache. Returns the name and the warnings.
     fn found(recorded: (Option<u8>, Option<&str>, u64), cached: Option<&str>) -> (Option<String>, Vec<String>) {
         found_by_end(recorded, cached, None)
     }
 
-    /// The same of a kernel that had this length.
+    /// Like [`found`], for a recorded kernel of this length.
     fn found_by_end(
         recorded: (Option<u8>, Option<&str>, u64),
         cached: Option<&str>,
@@ -345,7 +350,7 @@ mod tests {
         found_beside_list(LIST, recorded, cached, len)
     }
 
-    /// The same beside a running kernel that has this list.
+    /// Like [`found_by_end`], with the list of the running kernel.
     fn found_beside_list(
         running: &str,
         recorded: (Option<u8>, Option<&str>, u64),
@@ -383,11 +388,11 @@ mod tests {
 
     #[test]
     fn a_recording_that_names_no_kernel_is_of_the_one_that_is_where_it_was() {
-        // Nobody wrote features: the recorder was killed.
+        // The recorder was killed, so the recording has neither build ID nor release.
         assert_eq!(found((None, None, TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((None, None, TEXT + 0x20_0000), None);
         assert!(name.is_none() && said.len() == 1 && said[0].contains("does not identify it"), "{said:?}");
-        // One that does name it is believed, wherever it was.
+        // A recording that states either of them matches at any load address.
         assert_eq!(found((Some(1), None, TEXT + 0x20_0000), None), (Some("do_one".into()), vec![]));
         assert_eq!(found((None, Some("6.1"), TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((Some(2), Some("6.1"), TEXT), None);
@@ -398,7 +403,7 @@ mod tests {
     fn a_cached_list_that_is_this_machines_is_not_another_kernels() {
         let of_other = "ffffffff81000000 T _text\nffffffff81000100 t their_one\n";
         assert_eq!(found((Some(2), None, TEXT), Some(of_other)), (Some("their_one".into()), vec![]));
-        // A list of an earlier boot, with other modules.
+        // Also a list from an earlier boot, with other modules.
         let of_this = LIST.replace("ffffffff81", "ffffffff92").replace("ext4", "xfs");
         for list in [LIST, &of_this] {
             let (name, said) = found((Some(2), None, TEXT), Some(list));
@@ -431,7 +436,7 @@ mod tests {
     #[test]
     fn the_running_kernel_is_believed_by_its_build_id_or_its_end() {
         let running = |recorded, len| found_by_end(recorded, None, Some(len)).0;
-        // The list of the running kernel contains nothing about its end.
+        // The running kernel's list has no symbol for the kernel's end.
         assert_eq!(running((Some(1), None, TEXT), 0x400), Some("do_one".into()));
         for recorded in [(None, Some("6.1"), TEXT), (None, None, TEXT)] {
             assert_eq!(running(recorded, 0x400), None);

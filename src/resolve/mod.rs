@@ -1,4 +1,4 @@
-//! Addresses to frames: what was mapped, what JIT code was there, which function and line that is.
+//! Turns addresses into frames: which file or JIT code was at an address, and which functions and source lines that is.
 
 pub mod address_space;
 pub mod authored;
@@ -27,39 +27,41 @@ use kernel::{KernelOptions, KernelSymbols, link_shift};
 use symbols::images::Images;
 use symbols::{Base, Request, SymbolOptions};
 
-/// The location of an address. Offsets are those to look up: of a return address, one less.
+/// What was found at an address. Offsets are ready for lookup: for a return address they already point one byte back,
+/// into the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
-    /// So far into a piece of JIT code.
+    /// This many bytes into a piece of JIT code.
     Code(CodeId, u64),
-    /// At this file-relative address ([`address_space::Place::offset`]).
+    /// At this address relative to the file (see [`address_space::Place::offset`]).
     File(DsoId, u64),
-    /// Nothing is known to have been there.
+    /// Neither a mapping nor JIT code is known at this address.
     Nothing(Addr),
 }
 
-/// Names everything that can be named.
+/// Turns locations into named frames. It combines JIT code, symbol tables, debug information, kernel symbols and
+/// symbols stored in the recording itself.
 #[derive(Debug)]
 pub struct Resolver<'a> {
-    /// The mappings.
+    /// The mappings of every process.
     pub spaces: &'a AddressSpaces,
-    /// The JIT code.
+    /// The JIT code that was found.
     pub codes: &'a CodeMap<'a>,
-    /// The BPF programs of the recording.
+    /// The BPF programs described in the recording.
     pub bpf: &'a [BpfFunction],
-    /// The symbols in the recording.
+    /// Symbols stored in the recording itself; simpleperf writes them.
     pub recorded: &'a RecordedSymbols,
-    /// The files, opened as needed; may be shared with an unwinder.
+    /// The mapped files, opened when first needed. They may be shared with an unwinder.
     pub images: &'a Images<'a>,
-    /// The parts to find out.
+    /// Which details to resolve: lines, inlined calls, demangled names.
     pub options: &'a SymbolOptions,
-    /// The sources of kernel symbols.
+    /// Where to look for kernel symbols.
     pub kernel: &'a KernelOptions,
 }
 
 impl Resolver<'_> {
-    /// The functions at each location, in the order asked. Ask for each only once: they are resolved in batches,
-    /// on all threads.
+    /// Resolves each location to its functions; results are in the order of `locations`. Pass each location only once:
+    /// files are read in batches, on all threads of the pool.
     pub fn resolve(&self, locations: &[Location], pool: &Pool, warnings: &mut Warnings) -> Frames {
         let mut frames = Frames::with_addresses(locations.len());
         let (mut in_code, mut in_kernel, mut in_files) = (Vec::new(), Vec::new(), Vec::new());
@@ -69,7 +71,8 @@ impl Resolver<'_> {
                 Location::Code(code, offset) => in_code.push((code, offset, place)),
                 Location::File(dso, offset) if self.recorded_symbol(dso, offset).is_some() => {
                     recorded.push((dso, offset, place));
-                    // The file itself has lines and inlined calls, too, if it is the one that ran.
+                    // The symbol in the recording has no lines or inlined calls. The file has them, provided that it is
+                    // the build that ran.
                     if self.is_here_for_sure(dso) {
                         in_files.push((dso, offset, place));
                     }
@@ -114,7 +117,7 @@ impl Resolver<'_> {
         frames
     }
 
-    /// The symbol that the recording itself contains for an offset of a file, and how far into it that is.
+    /// The symbol that the recording itself contains for this address, and the offset into that symbol.
     fn recorded_symbol(&self, dso: DsoId, offset: u64) -> Option<(&RecordedSymbol, u64)> {
         if self.recorded.is_empty() {
             return None;
@@ -122,13 +125,14 @@ impl Resolver<'_> {
         self.recorded.find(self.spaces.dsos().get(dso).label(), offset)
     }
 
-    /// True if a program's file is here, in the very build that ran.
+    /// True if the file is available and its build ID matches the recording.
     fn is_here_for_sure(&self, dso: DsoId) -> bool {
         let Dso { kind, build_id, .. } = self.spaces.dsos().get(dso);
         *kind == DsoKind::File && build_id.is_some() && self.images.get(dso).is_some()
     }
 
-    /// One request for each file. `wanted` is sorted.
+    /// Groups the sorted `wanted` addresses into one request per file. The third field of each tuple is the location's
+    /// index.
     fn requests(&self, wanted: &[(DsoId, u64, usize)]) -> Vec<Request> {
         let files = wanted.chunk_by(|a, b| a.0 == b.0);
         let request = |file: &[(DsoId, u64, usize)]| {
@@ -149,7 +153,7 @@ impl Resolver<'_> {
         matches!(self.spaces.dsos().get(dso).kind, DsoKind::KernelSymbol(_))
     }
 
-    /// The kernel's own list, where it is needed.
+    /// Loads the kernel's symbol list (kallsyms) if any wanted address needs it.
     fn kernel_symbols(&self, wanted: &[(DsoId, u64, usize)], warnings: &mut Warnings) -> KernelSymbols {
         let unnamed = wanted.iter().filter(|&&(dso, ..)| !self.is_named(dso));
         let wanted: Vec<u64> = unnamed.map(|&(_, at, _)| at).collect();
@@ -176,8 +180,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The source position in a BPF program, where lines are requested. The compiler's expanded calls have lines, but
-    /// no names.
+    /// Source file and line in a BPF program, if lines are requested. BPF line information also covers inlined calls,
+    /// but doesn't name the inlined functions.
     fn bpf_line(&self, dso: DsoId, at: u64) -> Option<(&[u8], u32)> {
         let DsoKind::KernelSymbol(Some(function)) = self.spaces.dsos().get(dso).kind else { return None };
         let function = self.bpf.get(function.0 as usize).filter(|_| self.options.lines)?;
@@ -211,8 +215,9 @@ impl Resolver<'_> {
         }
     }
 
-    /// The functions at an offset of a code range: those that were expanded there, then its own. They are recognized by
-    /// its source map, or by its name.
+    /// The frames at an offset of a piece of JIT code: inlined calls first (innermost first), then the compiled
+    /// function itself. Inlined calls come from the source map, or from the code's name if that lists several
+    /// functions.
     fn functions(
         &self,
         code: &Code<'_>,

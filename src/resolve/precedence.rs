@@ -1,9 +1,9 @@
-//! The source that names an address that both a file and JIT code answer for.
+//! Decides whether a mapped file or JIT code names an address that both could name.
 //!
-//! Code that was logged after the file was mapped wins, then the file. Code without a time is known where a file is
-//! only if that file was there to the end and has no name for it: all else was taken out of the map when it was built
-//! ([`CodeList::hide_untimed`](super::code_map::CodeList::hide_untimed)). Files do not hide code in memory that none
-//! backs.
+//! JIT code wins if it was logged after the file was mapped; otherwise the file wins. Untimed JIT code, such as an
+//! entry of a perf map, wins only where the file stayed mapped to the end of the recording and has no symbol:
+//! [`CodeList::hide_untimed`](super::code_map::CodeList::hide_untimed) removed all other untimed code under files when
+//! the map was built. In memory without a file, JIT code always wins.
 
 use super::address_space::{AddressSpaces, Place};
 use super::code_map::{CodeMap, Hit, How};
@@ -11,20 +11,20 @@ use super::dso::DsoKind;
 use crate::model::process::CpuMode;
 use crate::model::{Addr, Nanos, Pid};
 
-/// True if JIT code is what was there, and not what was mapped.
+/// True if the JIT code in `hit`, and not the mapping in `place`, was at the address.
 pub fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &AddressSpaces) -> bool {
     let Some(place) = place else { return true };
     let backed = || spaces.dsos().get(place.dso).kind != DsoKind::Anonymous && !place.is_remapped;
     match hit.how {
         How::Live => codes.segment(hit.segment).from >= place.mapped || !backed(),
         How::Untimed => place.until == Nanos(u64::MAX) || !backed(),
-        // The engine's own functions, which logs report, have names in its file.
+        // Engine logs also report functions of the engine's own executable, which has better names for them.
         How::FilledIn => !backed(),
     }
 }
 
-/// The same for code of which perf is to be reported. An address that a process has logged holds for it, whatever was
-/// mapped.
+/// Like [`code_wins`], but for deciding which code to report to perf. An address that the process itself logged belongs
+/// to that process, whatever was mapped there.
 pub fn is_told_of(
     hit: &Hit,
     codes: &CodeMap<'_>,

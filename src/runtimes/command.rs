@@ -1,4 +1,4 @@
-//! A command and what it lacks so that its runtime writes names: nothing is added that is there already.
+//! Adds to a command whatever its runtime needs to write names. What the command already has isn't repeated.
 
 use super::runtime::{Runtime, Shape};
 use super::switch::{Flag, Stacks, Switch, Version};
@@ -6,65 +6,65 @@ use crate::model::backing::base_name;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Variables, as far as they are known.
+/// A command's environment variables, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Environment {
-    /// It is unknown which there are: a recording does not contain them.
+    /// Nothing is known about them, because a recording doesn't contain any.
     Unknown,
-    /// Those that matter.
+    /// The variables that matter, with their values.
     Known(BTreeMap<Vec<u8>, Vec<u8>>),
 }
 
-/// A command as it was or will be run.
+/// A command that was or will be run.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandLine<'a> {
     /// The program and its arguments.
     pub words: &'a [Vec<u8>],
-    /// Its environment.
+    /// The environment variables.
     pub environment: &'a Environment,
 }
 
-/// What is known of a process that shall write names.
+/// What is known about a process that should write names.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFacts<'a> {
     /// The version of its runtime.
     pub version: Option<Version>,
     /// Its command line.
     pub command: Option<CommandLine<'a>>,
-    /// The names of its memory.
+    /// The names of its memory mappings.
     pub memory: &'a [&'a [u8]],
 }
 
-/// A variable to be set for a command.
+/// An environment variable to set for a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// Its name.
+    /// The variable's name.
     pub name: &'static str,
-    /// The part added to it, or its new value.
+    /// Its new value, or what to append to the existing value.
     pub value: String,
-    /// The way the value is joined to the one that is there; `None` if it takes that one's place.
+    /// Separates the existing value from what is appended; `None` if the existing value is replaced.
     pub separator: Option<char>,
-    /// True if it is set: `None` if it is unknown.
+    /// Whether the variable is set already; `None` if unknown.
     pub is_set: Option<bool>,
 }
 
-/// A command with what was missing.
+/// A command with everything that was missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorrectedCommand {
-    /// Variables to be set.
+    /// Environment variables to set.
     pub variables: Vec<Assignment>,
     /// The program and its arguments.
     pub words: Vec<Vec<u8>>,
 }
 
-/// Programs that run the command behind their own words, as it is.
+/// Programs that run the command that follows their own arguments.
 const WRAPPERS: &[&[u8]] = &[
     b"env", b"taskset", b"nice", b"ionice", b"chrt", b"timeout", b"setarch", b"nohup", b"stdbuf", b"time", b"unshare",
     b"numactl", b"setsid",
 ];
 
 impl Assignment {
-    /// For a shell, in front of a command. A value that is there already is not repeated.
+    /// The assignment for a shell, to be put before a command. An existing value is referred to as `$NAME`.
     pub fn for_shell(&self) -> String {
         let Self { name, value, separator, is_set } = self;
         let quote = |text: &str| crate::model::shell::quoted(text.as_bytes()).into_owned();
@@ -75,7 +75,7 @@ impl Assignment {
         }
     }
 
-    /// The whole value, where this one is there already.
+    /// The complete value, given the existing one.
     pub fn joined_to(&self, before: Option<&[u8]>) -> Vec<u8> {
         let before = before.filter(|before| !before.is_empty()).zip(self.separator);
         let mut whole = Vec::new();
@@ -89,7 +89,7 @@ impl Assignment {
 }
 
 impl<'a> CommandLine<'a> {
-    /// The value of a variable: in the words, behind `env`, or in the environment.
+    /// The value of a variable: assigned in the command line by `env`, or from the environment.
     fn variable(&self, name: &str) -> Option<&'a [u8]> {
         let mut in_words = None;
         if self.words.first().is_some_and(|first| base_name(first) == b"env") {
@@ -116,19 +116,20 @@ impl Environment {
     }
 }
 
-/// The index of a command's program, if that is one of these: behind `env` and the like, too.
+/// The index of the program that `is_program` recognizes; `None` if the command runs another one. Looks behind `env`
+/// and similar programs.
 pub fn program_at(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Option<usize> {
     let is_wrapped = words.first().is_some_and(|first| WRAPPERS.contains(&base_name(first)));
     let reach = if is_wrapped { words.len() } else { 1 };
     words.iter().take(reach).position(|word| is_program(base_name(word)))
 }
 
-/// The words of a command that are options of its runtime, not of the program that it runs.
+/// The range of a command's words that are options of the runtime and not arguments of the program that it runs.
 struct OwnOptions<'a> {
     words: &'a [Vec<u8>],
-    /// The start of the first one, or its place.
+    /// The index of the first option, or where it would be.
     start: usize,
-    /// The end of the last one.
+    /// One past the last option.
     end: usize,
 }
 
@@ -162,7 +163,7 @@ fn is_option(word: &[u8]) -> bool {
     word.len() > 1 && matches!(word[0], b'-' | b'+') && word != b"--"
 }
 
-/// True if a flag stands among these words.
+/// True if these words contain a flag.
 fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
     let mut pairs = words.windows(2);
     let is_pair = |option: &str, value: &str| {
@@ -186,7 +187,7 @@ fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
     }
 }
 
-/// True if a word is this option, with any value: V8 takes `_` for `-`, too.
+/// True if the word is this option, with or without a value. V8 also accepts `_` instead of `-`.
 fn is_option_called(word: &[u8], option: &str) -> bool {
     if word == option.as_bytes() {
         return true;
@@ -196,7 +197,7 @@ fn is_option_called(word: &[u8], option: &str) -> bool {
     word.starts_with(b"--") && name.len() == option.len() && name.iter().zip(option.bytes()).all(is_same)
 }
 
-/// True if a word is an option of this group: `--zjit` stands for `--zjit-stats` and `--zjit=…`, too.
+/// True if the word is one of a group of options: `--zjit` includes `--zjit-stats` and `--zjit=…`.
 fn is_option_of(word: &[u8], group: &str) -> bool {
     word.strip_prefix(group.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b'-' | b'=')))
 }
@@ -205,7 +206,7 @@ fn items(list: &[u8], separator: char) -> impl Iterator<Item = &[u8]> {
     list.split(move |byte| u32::from(*byte) == u32::from(separator))
 }
 
-/// The word that sets a key, and where in it the key begins. The last one counts.
+/// The last word that sets this key, and where the key starts in it.
 fn setting_at(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usize)> {
     let is_key = |text: &[u8]| text.strip_prefix(key.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='));
     (0..words.len()).rev().find_map(|at| {
@@ -216,12 +217,12 @@ fn setting_at(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usiz
 }
 
 impl Runtime {
-    /// The ways it is made to write names; `None` if it cannot be.
+    /// How to make the runtime write names, as text; `None` if it can't.
     pub fn advice(&'static self) -> Option<String> {
         self.advice_for(RunFacts::default())
     }
 
-    /// Those that a process does not refuse.
+    /// Like [`advice`](Self::advice), without what a certain process can't use.
     pub fn advice_for(&'static self, facts: RunFacts<'_>) -> Option<String> {
         let mut ways = String::new();
         for switch in self.usable_switches(facts) {
@@ -232,7 +233,7 @@ impl Runtime {
         (!ways.is_empty()).then_some(ways)
     }
 
-    /// The switches that it has and does not refuse.
+    /// The switches that a process can use: its version has them, and its command has no options that rule them out.
     pub fn usable_switches<'a>(&'static self, facts: RunFacts<'a>) -> impl Iterator<Item = &'static Switch> + use<'a> {
         let is_named = |switch: &Switch| {
             !switch.memory.is_empty() && facts.memory.iter().any(|name| Shape::Holds(switch.memory).fits(name))
@@ -244,21 +245,22 @@ impl Runtime {
         })
     }
 
-    /// The switch that a command or its environment can turn on and that leaves most; of an unknown version, the one
-    /// that most versions have. `None` if that version has none, or if it takes more than a command.
+    /// The switch that command-line flags or environment variables can turn on and that produces the most. If the
+    /// version isn't known, the one that most versions have. `None` if there is no such switch.
     pub fn best_switch(&'static self, facts: RunFacts<'_>) -> Option<&'static Switch> {
         let mut can = self.usable_switches(facts).filter(|switch| switch.can_be_set()).collect::<Vec<_>>().into_iter();
         match facts.version {
             Some(_) => can.next(),
             None => {
                 let first = can.next()?;
-                // The same by flags or variables, but in older versions, too.
+                // An equivalent switch that older versions have, too.
                 can.rfind(|switch| switch.since.is_some() && switch.since < first.since).or(Some(first))
             }
         }
     }
 
-    /// The way that `perf record` should get its stacks, with its best switch or without any.
+    /// How `perf record` should get call chains when the best switch is on; if none can be turned on, when the first
+    /// one is.
     pub fn stacks(&'static self, facts: RunFacts<'_>) -> Stacks {
         let best = self.best_switch(facts).or_else(|| self.switches.first());
         best.map_or(Stacks::FramePointers, |switch| switch.stacks)
@@ -266,7 +268,7 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// True if an option of it has the next word for its value.
+    /// True if the next word is this option's value.
     fn takes_next_word(&self, word: &[u8]) -> bool {
         let of_flag = |flag: &Flag| match *flag {
             Flag::Pair(option, _) | Flag::Setting { option, .. } => option.as_bytes() == word,
@@ -276,13 +278,13 @@ impl Runtime {
         self.valued.iter().any(|option| option.as_bytes() == word) || flags.any(of_flag)
     }
 
-    /// The words of a command that it takes for options, with those in its variables.
+    /// All options that the runtime gets, from the command line and from environment variables.
     fn options_given(&self, command: CommandLine<'_>) -> Vec<Vec<u8>> {
         let mut words = OwnOptions::of(self, command.words).map_or_else(Vec::new, |own| own.each().to_vec());
         for variable in self.flag_variables {
             let value = command.variable(variable.name).unwrap_or_default();
             match variable.list_of {
-                // The variable holds the items of a list that one word of the command line holds.
+                // The variable contains the items of a list that is a single word on the command line.
                 Some(option) => words.push([option.as_bytes(), value].concat()),
                 None => words.extend(value.split(u8::is_ascii_whitespace).map(<[u8]>::to_vec)),
             }
@@ -290,17 +292,17 @@ impl Runtime {
         words
     }
 
-    /// True if a command has this flag, as far as it is known.
+    /// True if the command is known to have this flag.
     pub fn is_given(&self, flag: Flag, command: CommandLine<'_>) -> bool {
         has_flag(&self.options_given(command), flag)
     }
 
-    /// True if a command switches something on, as far as it is known.
+    /// True if the command is known to turn on the switch.
     pub fn is_switched_on(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
         switch.main_flag().is_some_and(|flag| self.is_given(flag, command)) || self.is_set_by_variable(switch, command)
     }
 
-    /// True if the environment of a command switches something on: that reaches the processes that it starts, too.
+    /// True if the command's environment turns on the switch, which affects child processes, too.
     pub fn is_set_by_variable(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
         let by_flags = |flag: Flag| {
             let environment = CommandLine { words: &[], ..command };
@@ -311,19 +313,19 @@ impl Runtime {
             || switch.main_flag().is_some_and(by_flags)
     }
 
-    /// True if it refuses a switch beside what a command has.
+    /// True if the runtime rejects the switch together with the command's other options.
     pub fn refuses(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
         let given = self.options_given(command);
         given.iter().any(|word| switch.refused_beside.iter().any(|group| is_option_of(word, group)))
     }
 
-    /// The option of a command that keeps names out of what this switch writes.
+    /// The option in the command that keeps names out of what the switch writes; `None` if there is none.
     pub fn spoiler(&self, switch: &'static Switch, command: CommandLine<'_>) -> Option<&'static str> {
         let given = self.options_given(command);
         switch.in_place_of.iter().copied().find(|option| given.iter().any(|word| is_option_called(word, option)))
     }
 
-    /// True if its program takes no notice of variables: `python -I`.
+    /// True if the options make the program ignore environment variables, like `python -I`.
     fn ignores_variables(&self, options: &[Vec<u8>]) -> bool {
         let mut letters = options.iter().filter(|word| !word.starts_with(b"--")).flat_map(|word| {
             word.iter().skip(1).take_while(|letter| !self.letters_with_value.as_bytes().contains(letter))
@@ -331,8 +333,8 @@ impl Runtime {
         letters.any(|letter| self.ignoring_variables.as_bytes().contains(letter))
     }
 
-    /// A command with what it lacks so that this is on; `None` if neither its words nor a variable can bring that about.
-    /// `DIR` in variables becomes that directory.
+    /// The command with everything that is missing to turn on the switch; `None` if neither flags nor variables can do
+    /// that. `DIR` in variables is replaced by `directory`.
     pub fn corrected(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Option<CorrectedCommand> {
         let mut words = command.words.to_vec();
         let Some(own) = OwnOptions::of(self, command.words) else {
@@ -349,7 +351,7 @@ impl Runtime {
         let missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(&given, *flag)).collect();
         let all_set =
             !switch.variables.is_empty() && switch.variables.iter().all(|(name, value)| is_set(name, value, command));
-        // A variable reaches the processes that it starts, too.
+        // Prefer variables, because child processes inherit them.
         let by_variable = !switch.variables.is_empty() && !self.ignores_variables(own.each());
         if switch.flags.is_empty() || by_variable && !missing.is_empty() {
             let variables = self.missing_variables(switch, command, directory);
@@ -361,7 +363,8 @@ impl Runtime {
         Some(CorrectedCommand { variables: Vec::new(), words })
     }
 
-    /// The same by variables alone, which reach whatever the command starts; `None` if it reads none.
+    /// Like [`corrected`](Self::corrected), with environment variables only, so that it affects whatever the command
+    /// starts. `None` if the runtime has no such variables.
     pub fn corrected_by_variable(
         &self,
         switch: &Switch,
@@ -377,12 +380,12 @@ impl Runtime {
             return Some(CorrectedCommand { variables, words });
         }
         let variable = self.flag_variables.first().filter(|_| !switch.flags.is_empty())?;
-        // Flags in the words are the program's alone.
+        // Flags on the command line only affect the program itself.
         let given = self.options_given(CommandLine { words: assignments(command.words), ..command });
         let mut value = String::new();
         for flag in switch.flags.iter().filter(|flag| !has_flag(&given, **flag)) {
             let between = if value.is_empty() { "" } else { variable.separator() };
-            // A string takes all that is written.
+            // Writing to a string can't fail.
             let _ = match (flag, variable.list_of) {
                 (Flag::Item { item, .. }, Some(_)) => write!(value, "{between}{item}"),
                 _ => write!(value, "{between}{flag}"),
@@ -397,7 +400,7 @@ impl Runtime {
         Some(CorrectedCommand { variables, words })
     }
 
-    /// The variables of a switch that are not set.
+    /// The variables of a switch that aren't set yet.
     fn missing_variables(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Vec<Assignment> {
         let missing = switch.variables.iter().filter(|(name, value)| !is_set(name, value, command));
         let assignments = missing.map(|(name, value)| Assignment {
@@ -410,7 +413,7 @@ impl Runtime {
     }
 }
 
-/// `env` with the variables that it sets, without the command behind them.
+/// The `env` command and its assignments, without the command that it runs.
 fn assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
     if words.first().is_none_or(|first| base_name(first) != b"env") {
         return &[];
@@ -424,7 +427,8 @@ fn is_set(name: &str, value: &str, command: CommandLine<'_>) -> bool {
     if value.contains("DIR") { !set.is_empty() } else { set == value.as_bytes() }
 }
 
-/// Adds flags to the options of a runtime: where a list or a setting is there already, within it, else at the start.
+/// Adds flags to a runtime's options. List items and settings are added to an existing word for the list or key;
+/// everything else goes to the front.
 fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag]) {
     let mut added: Vec<Vec<u8>> = Vec::new();
     for flag in missing {
@@ -488,7 +492,7 @@ mod tests {
         for (name, line, wanted) in [
             ("Node.js", "node app.js", format!("node {node} app.js")),
             ("Node.js", "node --perf-prof app.js", "node --interpreted-frames-native-stack --perf-prof app.js".to_owned()),
-            // The program's own words are not node's.
+            // Arguments of the script aren't node's.
             ("Node.js", "node app.js --perf-prof", format!("node {node} app.js --perf-prof")),
             ("Node.js", "node -r x --perf-prof --interpreted-frames-native-stack a", format!("node -r x {node} a")),
             ("Node.js", "env A=b nice -n 5 node app.js", format!("env A=b nice -n 5 node {node} app.js")),

@@ -1,4 +1,4 @@
-//! Engines that several runtimes of the table embed: what these entries have in common.
+//! Entries for JavaScript engines that several runtimes embed.
 
 use super::runtime::Shape::{After, Around, Holds, Starts};
 use super::runtime::{Callers, PLAIN, Runtime, TierRule};
@@ -18,14 +18,14 @@ pub(super) const V8: Runtime = Runtime {
 pub(super) const JSC: Runtime =
     Runtime { frame_type: "jsc", callers: Callers::Found, marked_names: JSC_NAMES, examples: JSC_EXAMPLES, ..PLAIN };
 
-/// The code that runs all bytecode, as the dump and the map call it, and as node's own symbols do.
+/// The function that interprets all bytecode, as named in jitdumps and perf maps, and in node's own symbols.
 pub(super) const V8_INTERPRETERS: &[&str] =
     &["Builtin:InterpreterEntryTrampoline", "Builtins_InterpreterEntryTrampoline"];
 
-/// Before the mark of the tier; which one depends on the version (src/logging/code-events.h).
+/// The tags before a tier's mark. Which one is used depends on the version (src/logging/code-events.h).
 const V8_TAGS: &[&str] = &["JS:", "Script:", "Eval:", "LazyCompile:", "Function:"];
 
-/// `CodeKindToMarker` in src/objects/code-kind.cc; `o` stands for on-stack replacement.
+/// `CodeKindToMarker` in src/objects/code-kind.cc; `o` means on-stack replacement.
 const V8_NAMES: &[TierRule] = &[
     (Interpreted, &[After(V8_TAGS, "~"), Starts("BytecodeHandler:")]),
     (Baseline, &[After(V8_TAGS, "^")]),
@@ -38,13 +38,13 @@ const V8_NAMES: &[TierRule] = &[
             Around("JS:", "-turbofan"),
             Around("Function:", "-liftoff"),
             Around("Function:", "-turbofan"),
-            // With the place where it was written.
+            // With a source location appended.
             Holds("-liftoff /"),
             Holds("-turbofan /"),
         ],
     ),
     (Builtin, &[Starts("Builtin:"), Starts("Builtins_")]),
-    // The second since V8 14, with flags.
+    // V8 14 and later use the second form, with flags.
     (RegExp, &[Starts("RegExp:"), Starts("RegExp.> src: ")]),
 ];
 
@@ -79,7 +79,7 @@ const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
     ("JS:?push /a/list.js:10:5", None),
 ];
 
-/// Names of jitdumps (Source/JavaScriptCore/assembler/LinkBuffer.cpp), and those of older perf maps.
+/// Names in jitdumps (Source/JavaScriptCore/assembler/LinkBuffer.cpp) and in older perf maps.
 const JSC_NAMES: &[TierRule] = &[
     (Baseline, &[Starts("JSC-Baseline: "), Starts("Baseline JIT code for ")]),
     (MidTier, &[Starts("JSC-DFG: "), Starts("DFG JIT code for ")]),

@@ -1,39 +1,39 @@
-//! Names in which a Java agent reports calls that the compiler expanded.
+//! Splits names in which a Java agent reports inlined calls.
 //!
-//! perf-map-agent has no more than an entry of a perf map for a stretch of code, so that what ran there is recognized
-//! by the name of the stretch, in one of two ways:
+//! perf-map-agent can only write one perf map entry per piece of code. It therefore puts the inlined calls in that code
+//! into the entry's name, in one of two forms:
 //!
 //! ```text
-//! unfoldall   Lorg/a/Main;::run->Lorg/a/List;::add->Lorg/a/List;::grow      all calls, the outermost first
-//! unfold      Lorg/a/List;::grow in Lorg/a/Main;::run                       the innermost one and the outermost
+//! unfoldall   Lorg/a/Main;::run->Lorg/a/List;::add->Lorg/a/List;::grow      all calls, outermost first
+//! unfold      Lorg/a/List;::grow in Lorg/a/Main;::run                       the innermost and the outermost
 //! ```
 //!
-//! `->` and ` in ` are in names of other languages, too (`C::operator->`, an Erlang atom, a function of JavaScript that
-//! is called `a->b`). So a name is taken apart only if all its parts are Java methods as the agent spells them, with
-//! any of its options: `Lorg/a/List;::add` (`.add` of old versions), `dottedclass` and `cleanclass` `org.a.List::add`,
-//! `msig` with the types behind it, `sourcepos` with `(List.java:12)`, and the marks `_[j]` and `_[i]`. Of classes
-//! without a package `cleanclass` leaves what C++ might be called (`Main::run`): one part that can only be Java's is
-//! enough. The agent cuts very long names: of the last part there may be no more than a beginning.
+//! Names in other languages may contain `->` and ` in `, too (`C::operator->`, an Erlang atom, a JavaScript function
+//! named `a->b`). A name is therefore split only if all parts are Java methods in the agent's notation, which depends
+//! on its options: `Lorg/a/List;::add` (old versions `.add`); `org.a.List::add` with `dottedclass` and `cleanclass`;
+//! followed by types with `msig`, by `(List.java:12)` with `sourcepos`, or by the marks `_[j]` and `_[i]`. For classes
+//! without a package, `cleanclass` leaves names that could be C++ (`Main::run`), so at least one part must be
+//! unmistakably Java. The agent truncates very long names, so the last part may be incomplete.
 
-/// The text between callers and callees.
+/// Separates callers and callees.
 const JOINT: &str = "->";
-/// The text between a call and the function that it was expanded into.
+/// Separates an inlined call and the function that it was inlined into.
 const IN: &str = " in ";
-/// The name that the agent writes if it could not find one.
+/// The agent writes this if it can't determine a name.
 const NO_NAME: &str = "<error writing signature>";
 
-/// A name that holds several functions.
+/// Several functions in one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinedCalls<'n> {
-    /// The function that has the code.
+    /// The function that was compiled.
     pub root: &'n [u8],
-    /// The calls that were expanded in it, the outermost first.
+    /// The calls that were inlined into it, outermost first.
     pub expanded: Vec<&'n [u8]>,
 }
 
-/// Takes a name apart; `None` if it is that of one function.
+/// Splits a name; `None` if it is a single function.
 pub fn joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
-    // Most names lack it.
+    // Most names contain neither separator.
     memchr::memmem::find(name, JOINT.as_bytes()).or_else(|| memchr::memmem::find(name, IN.as_bytes()))?;
     let name = std::str::from_utf8(name).ok()?;
     let mut parts: Vec<&str> = name.split(JOINT).collect();
@@ -52,7 +52,7 @@ pub fn joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
     Some(JoinedCalls { root: root.as_bytes(), expanded: expanded.iter().map(|part| part.as_bytes()).collect() })
 }
 
-/// True if a name can only be that of a Java method.
+/// True if the name can only be that of a Java method.
 pub fn is_method(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(is_java)
 }
@@ -61,12 +61,12 @@ fn is_java(name: &str) -> bool {
     shape(name) == Some(MethodShape::Certain)
 }
 
-/// The shape of a method's spelling.
+/// How certain it is that a name is a Java method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MethodShape {
-    /// It is a Java method.
+    /// It is one.
     Certain,
-    /// It may be something else.
+    /// It may be something else, such as a C++ function.
     Possible,
 }
 
@@ -83,7 +83,7 @@ fn shape(name: &str) -> Option<MethodShape> {
     Some(if is_signature || has_package { MethodShape::Certain } else { MethodShape::Possible })
 }
 
-/// The class, what follows it, and whether the class is spelled as a type's signature.
+/// Splits a name into the class, the rest, and whether the class is in the form of a type signature (`Lorg/a/List;`).
 fn split_class(name: &str) -> Option<(&str, &str, bool)> {
     if let Some((class, rest)) = name.strip_prefix('L').and_then(|rest| rest.split_once(';'))
         && let Some(method) = rest.strip_prefix("::").or_else(|| rest.strip_prefix('.'))
@@ -94,13 +94,14 @@ fn split_class(name: &str) -> Option<(&str, &str, bool)> {
     Some((class, method, false))
 }
 
-/// Java's, and those of other languages on its machine: hidden classes have `+0x…`, Kotlin's may have `-`.
+/// True for identifiers in Java and other JVM languages. Names of hidden classes contain `+0x…`, Kotlin's may contain
+/// `-`.
 fn is_identifier(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-+".contains(&byte) || !byte.is_ascii();
     !text.is_empty() && text.bytes().all(fits)
 }
 
-/// True if it can follow a method: the types that it takes and gives, and where it is.
+/// True if the text may follow a method's name: its parameter and return types, a source location, or both.
 fn is_tail(text: &str) -> bool {
     let place = |text: &str| {
         let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
@@ -115,7 +116,7 @@ fn is_tail(text: &str) -> bool {
     text.is_empty() || place(text) || types(text) || types(&text[..split]) && place(&text[split..])
 }
 
-/// True if a longer text may begin so.
+/// True if the text may be the start of a truncated name.
 fn is_beginning(text: &str) -> bool {
     text.starts_with('L') && text.bytes().all(|byte| byte.is_ascii_graphic() || !byte.is_ascii())
 }

@@ -1,6 +1,6 @@
-//! JIT names made readable: the runtimes' own spellings as people write them.
+//! Makes names of JIT code readable: converts the notations of runtimes to what people would write.
 //!
-//! | runtime | raw | pretty | with its tiers merged |
+//! | runtime | raw | pretty | with tiers merged |
 //! |---|---|---|---|
 //! | V8 | `JS:*push /a/list.js:10:5` | `push list.js:10:5 turbofan` | `push list.js:10:5` |
 //! | JavaScriptCore | `JSC-FTL: push#An5f6s` | `push#An5f6s ftl` | `push#An5f6s` |
@@ -10,42 +10,41 @@
 //! | CPython | `py::push:/a/list.py` | `push list.py` | the same |
 //! | Wasmtime | `wasm[0]::function[3]::push` | `push wasm` | the same |
 //!
-//! Marks added to a function's name are plain words: brackets would be a pattern to a search. The file name of a path
-//! is left, with as many of its directories as distinguish it from another file of the profile with the same name, so
-//! that two functions stay two. A name that is none of these stays as it is.
+//! What is added to a function's name are plain words, because brackets would be special characters in a search. Of a
+//! path, the file name remains, with as many directories as are needed to distinguish it from other files of the
+//! profile with the same name, so that different functions stay different. Any other name isn't changed.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// The way names of JIT code are written; the later, the more readable.
+/// How to write names of JIT code, from least to most readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum JitNames {
     /// As the runtime wrote them.
     #[default]
     Raw,
-    /// As people do, with a word for the tier where the runtime's name gives it.
+    /// Readable, with a word for the tier if the runtime's name contains it.
     Pretty,
-    /// As people do, without a word for the tier: one function has one name. Its tiers are recognized by the frames.
+    /// Readable, without the tier, so that a function has a single name. The frames still have the tier.
     Merged,
 }
 
-/// The readable forms of the names of one profile.
+/// Converts the names of a profile.
 #[derive(Debug, Default)]
 pub struct ReadableNames {
     merged: bool,
-    /// The number of directories of a function's file are reported; where it is not here, as many as [`own_dirs`]
-    /// states.
+    /// For each name, how many directories of its path to keep; names that aren't listed have [`own_dirs`].
     dirs: FxHashMap<Box<[u8]>, usize>,
 }
 
 impl ReadableNames {
-    /// For these names; `merged` without words for tiers.
+    /// Examines all names of the profile. `merged`: leave out the tier.
     pub fn new<'n>(names: impl Iterator<Item = &'n [u8]>, merged: bool) -> Self {
         let names: FxHashSet<&[u8]> = names.collect();
         let placed = names.iter().filter_map(|name| Some((*name, parse(name)?))).filter(|(_, parts)| parts.has_dirs());
         let mut alike: Vec<(&[u8], NameParts<'_>, usize)> =
             placed.map(|(name, parts)| (name, parts.clone(), own_dirs(parts.path))).collect();
-        // Round by round, those that are still spelled like a function of another file get one directory more.
+        // Repeatedly add one directory to names that can't be distinguished from a function in another file.
         loop {
             let mut files: FxHashMap<String, FxHashSet<&str>> = FxHashMap::default();
             for (_, parts, dirs) in &alike {
@@ -67,8 +66,8 @@ impl ReadableNames {
         Self { merged, dirs: more.map(|(name, _, dirs)| (name.into(), dirs)).collect() }
     }
 
-    /// The common part of names of one function, whatever its tiers, and no other function's has: two of one class may
-    /// be called alike, and differ by their arguments.
+    /// The name without the tier: the same for all tiers of a function, but different for other functions. Keeps
+    /// arguments, because overloaded functions differ only in these.
     pub fn of_function(name: &[u8]) -> Cow<'_, [u8]> {
         let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
         let own = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
@@ -78,8 +77,8 @@ impl ReadableNames {
         )
     }
 
-    /// The readable form of a name; of one that a Java agent joined of a function and those expanded in it
-    /// (`La/B;::f->La/C;::g`), that of each.
+    /// Makes a name readable. In names that a Java agent joined from a function and its inlined calls
+    /// (`La/B;::f->La/C;::g`), each part is converted.
     pub fn of<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         const JOINT: &str = "->";
         let joined = std::str::from_utf8(name).ok().filter(|name| name.starts_with('L') && name.contains(JOINT));
@@ -98,17 +97,17 @@ impl ReadableNames {
     }
 }
 
-/// The parts of a runtime's name of JIT code.
+/// The parts of a runtime's name for JIT code.
 #[derive(Debug, Clone, Default)]
 struct NameParts<'n> {
     function: Cow<'n, str>,
-    /// The file, or empty.
+    /// The path of the file; empty if none.
     path: &'n str,
-    /// The text after the file: `:10:5`.
+    /// What follows the path, such as `:10:5`.
     position: &'n str,
-    /// The kind of code, whatever tier: `wasm`.
+    /// A word for the kind of code that doesn't depend on the tier, such as `wasm`.
     sort: &'static str,
-    /// The runtime's word for the tier.
+    /// The runtime's word for the tier; empty if none.
     tier: &'n str,
 }
 
@@ -117,7 +116,7 @@ impl NameParts<'_> {
         self.path.contains('/')
     }
 
-    /// With this many directories of the path.
+    /// Puts the parts together, keeping this many directories of the path.
     fn spell(&self, dirs: usize, merged: bool) -> String {
         let mut text = self.function.clone().into_owned();
         let tier = if merged { "" } else { self.tier };
@@ -132,12 +131,12 @@ impl NameParts<'_> {
     }
 }
 
-/// A path's file and this many directories above it.
+/// A path's file name and this many directories before it.
 fn last_parts(path: &str, dirs: usize) -> &str {
     path.rmatch_indices('/').nth(dirs).map_or(path, |(at, _)| &path[at + 1..])
 }
 
-/// Files of these names are reported with their directory: in one program there are many.
+/// Files with these names keep their directory, because a program contains many of them.
 fn own_dirs(path: &str) -> usize {
     let file = last_parts(path, 0);
     let stem = file.split('.').next().unwrap_or(file);
@@ -149,7 +148,7 @@ fn parse(name: &[u8]) -> Option<NameParts<'_>> {
     [v8, jsc, python, wasm, dot_net, java, tiered].iter().find_map(|parse| parse(text))
 }
 
-/// `TAG:` + tier + `function place`, as `Logger::CodeCreateEvent` spells it (V8 src/logging/log.cc). The tier marks
+/// `TAG:` + tier + `function location`, as written by `Logger::CodeCreateEvent` (V8 src/logging/log.cc). The tier marks
 /// are those of `CodeKindToMarker` (src/objects/code-kind.cc).
 fn v8(name: &str) -> Option<NameParts<'_>> {
     const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
@@ -172,7 +171,7 @@ fn v8(name: &str) -> Option<NameParts<'_>> {
         _ => "",
     };
     let rest = if tier.is_empty() { rest } else { marked[1..].strip_prefix('\'').unwrap_or(&marked[1..]) };
-    // The function's name, a blank, its place. Names of getters hold a blank, and so do paths.
+    // The function's name, a space, and its location. Both getters' names and paths may contain spaces.
     let blank = [" /", " file:", " node:"].iter().find_map(|begin| rest.find(begin)).or_else(|| rest.rfind(' '));
     let (function, place) = blank.map_or((rest, ""), |blank| (&rest[..blank], rest[blank..].trim()));
     let function = if function.is_empty() { "anonymous" } else { function };
@@ -180,7 +179,7 @@ fn v8(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function: function.into(), path, position, sort: "", tier })
 }
 
-/// `function-number-compiler`, and where it was written if that was found out.
+/// `function-index-compiler`, followed by the source location if it has been found.
 fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
     let (name, path, position) = with_place(name);
     let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
@@ -193,7 +192,7 @@ fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function, path, position, sort: "wasm", tier })
 }
 
-/// A name without the place behind it: ` /a/fib.rs:4:1`. Path and position are empty if absent.
+/// Splits a location such as ` /a/fib.rs:4:1` off a name. Path and position are empty if there is none.
 fn with_place(name: &str) -> (&str, &str, &str) {
     let place = name.find(" /").map(|blank| (&name[..blank], &name[blank + 1..]));
     let place = place.filter(|(_, place)| position_len(place) > 0);
@@ -203,7 +202,7 @@ fn with_place(name: &str) -> (&str, &str, &str) {
     })
 }
 
-/// The length of the line and column at the end of a place: those of `:10:5`.
+/// The length of the line and column at the end of a location, such as `:10:5`.
 fn position_len(place: &str) -> usize {
     let number = |text: &str| {
         let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
@@ -214,7 +213,7 @@ fn position_len(place: &str) -> usize {
     column + number(&place[..place.len() - column])
 }
 
-/// `JSC-TIER: function#hash`, as JavaScriptCore's jitdumps have it.
+/// `JSC-TIER: function#hash`, as in JavaScriptCore's jitdumps.
 fn jsc(name: &str) -> Option<NameParts<'_>> {
     const TIERS: &[(&str, &str)] = &[
         ("JSC-Baseline: ", "baseline"),
@@ -228,14 +227,14 @@ fn jsc(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function: function.into(), sort, tier, ..NameParts::default() })
 }
 
-/// `py::function:file` (CPython Python/perf_trampoline.c).
+/// `py::function:file` (CPython's Python/perf_trampoline.c).
 fn python(name: &str) -> Option<NameParts<'_>> {
     let (function, path) = name.strip_prefix("py::")?.split_once(':')?;
     Some(NameParts { function: function.into(), path, ..NameParts::default() })
 }
 
-/// `wasm[N]::function[M]` or `wasm[N]::function[M]::name`, and with other words for `function` what surrounds it
-/// (wasmtime's `func_symbol_name`), and where it was written if that was found out.
+/// `wasm[N]::function[M]` or `wasm[N]::function[M]::name`; other words than `function` stand for auxiliary code
+/// (wasmtime's `func_symbol_name`). May be followed by the source location.
 fn wasm(name: &str) -> Option<NameParts<'_>> {
     let (name, path, position) = with_place(name);
     let rest = name.strip_prefix("wasm[")?;
@@ -249,7 +248,7 @@ fn wasm(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function, path, position, sort: "wasm", tier: "" })
 }
 
-/// `returned [assembly] Type::method(arguments)[Tier]`
+/// `returntype [assembly] Type::method(arguments)[Tier]`
 fn dot_net(name: &str) -> Option<NameParts<'_>> {
     let (rest, tier) = name.strip_suffix(']')?.rsplit_once(")[")?;
     let (head, _) = rest.split_once('(')?;
@@ -258,7 +257,7 @@ fn dot_net(name: &str) -> Option<NameParts<'_>> {
     known.then(|| NameParts { function: function.into(), tier, ..NameParts::default() })
 }
 
-/// A class in JVM's notation with `::` or `.` before the method, or a whole signature in Java's own notation.
+/// A class in the JVM's notation with `::` or `.` before the method, or a complete signature in Java's own notation.
 fn java(name: &str) -> Option<NameParts<'_>> {
     let plain = |function: Cow<'static, str>| NameParts { function, ..NameParts::default() };
     if let Some(rest) = name.strip_prefix('L')
@@ -268,7 +267,7 @@ fn java(name: &str) -> Option<NameParts<'_>> {
         let method = method.trim_start_matches([':', '.']);
         return Some(plain(format!("{}.{}", class.replace('/', "."), before_arguments(method)).into()));
     }
-    // `returned.Type package.Class.method(arguments)`, with the compiler behind where a log gives it.
+    // `ReturnType package.Class.method(arguments)`, followed by the compiler if it comes from a log.
     let (name, tier) = match name.strip_suffix(']').and_then(|name| name.rsplit_once(" [")) {
         Some((name, tier)) if ["c1", "c2", "jvmci"].contains(&tier) => (name, tier),
         _ => (name, ""),
@@ -286,7 +285,7 @@ fn before_arguments(method: &str) -> &str {
     method.split('(').next().unwrap_or(method)
 }
 
-/// `function [tier]`, where the tier is one of the words that [`Tier::name`](crate::model::tier::Tier::name) has for it.
+/// `function [tier]`, with one of the tier names of [`Tier::name`](crate::model::tier::Tier::name).
 fn tiered(name: &str) -> Option<NameParts<'_>> {
     let (function, tier) = name.strip_suffix(']')?.rsplit_once(" [")?;
     let known = ["interpreted", "baseline", "mid-tier", "optimised"].contains(&tier) && !function.is_empty();

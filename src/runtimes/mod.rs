@@ -1,8 +1,8 @@
-//! Runtimes with JIT compilers: the signs that a process runs one, the switch that makes it write the names of its
-//! code, where they lie then, and what its names report the tier.
+//! Knowledge about runtimes with JIT compilers: how to recognize them in a process, how to make them write names of
+//! their code, where they write them, and which tiers the names indicate.
 //!
-//! All of it is one table, [`RUNTIMES`]: a runtime is added in `table.rs` and nowhere else. Its examples are its tests:
-//! each must be given the tier that is beside it, and each shape must be met by one of them.
+//! All of it is in one table, [`RUNTIMES`]: to add a runtime, add an entry in `table.rs`. The entries' examples serve
+//! as tests: each must result in the tier beside it, and each shape must match at least one example.
 
 mod command;
 mod engines;

@@ -1,25 +1,25 @@
-//! A `perf record` command with what it lacks, as it is run and as it is printed.
+//! Completes a `perf record` command, to be run or printed.
 
 use crate::model::perf_command::PerfCommand;
 use crate::model::shell;
 use crate::runtimes::{Assignment, CorrectedCommand, Stacks};
 use std::fmt;
 
-/// A command that records a program: variables, perf with its options, the program.
+/// A command that records a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordCommand {
-    /// Variables to be set.
+    /// Environment variables to set.
     pub variables: Vec<Assignment>,
-    /// `perf record`, as it was called.
+    /// `perf record`, or what it was called as.
     pub called: Vec<Vec<u8>>,
     /// perf's options.
     pub options: Vec<Vec<u8>>,
-    /// The program with its arguments; none if other processes are recorded.
+    /// The program and its arguments; empty if other processes are recorded.
     pub program: Vec<Vec<u8>>,
 }
 
 impl RecordCommand {
-    /// The same command.
+    /// Starts with an existing command.
     pub fn of(perf: PerfCommand<'_>) -> Self {
         let (called, options, program) = (perf.called.to_vec(), perf.options.to_vec(), perf.program.to_vec());
         Self { variables: Vec::new(), called, options, program }
@@ -33,8 +33,8 @@ impl RecordCommand {
         self.options.extend(options.iter().map(|word| word.as_bytes().to_vec()));
     }
 
-    /// With the clock of jitdumps, if no other one is requested: only by their times is it known which code was at an
-    /// address when.
+    /// Adds the clock that jitdumps use, unless another one is given. Only with matching times is it known which code
+    /// was at an address at which time.
     #[must_use]
     pub fn with_clock(mut self) -> Self {
         if !self.perf().has(&["k", "clockid"]) {
@@ -43,7 +43,8 @@ impl RecordCommand {
         self
     }
 
-    /// With call chains. Copies of stacks take the place of chains by frame pointers, and not the other way round.
+    /// Adds an option for call chains, unless there is one. `--call-graph dwarf` replaces other options if the runtime
+    /// needs it.
     #[must_use]
     pub fn with_stacks(mut self, stacks: Stacks) -> Self {
         let is_copied = self.perf().value(&["call-graph"]).is_some_and(|how| how.starts_with(b"dwarf"));
@@ -57,7 +58,7 @@ impl RecordCommand {
         self
     }
 
-    /// With an option and its value, unless it is there by one of these names.
+    /// Adds an option with a value, unless it is given under one of these names.
     #[must_use]
     pub fn with_option(mut self, names: &[&str], option: &str, value: &str) -> Self {
         if !self.perf().has(names) {
@@ -66,7 +67,7 @@ impl RecordCommand {
         self
     }
 
-    /// With a program that was corrected.
+    /// Replaces the program by a corrected command.
     #[must_use]
     pub fn with_program(mut self, program: CorrectedCommand) -> Self {
         self.variables = program.variables;
@@ -74,7 +75,7 @@ impl RecordCommand {
         self
     }
 
-    /// perf's own words and the program's, to be executed.
+    /// The words to execute: perf with its options, and the program.
     pub fn words(&self) -> Vec<&[u8]> {
         let separator = if self.program.is_empty() { None } else { Some(&b"--"[..]) };
         let own = self.called.iter().chain(&self.options).map(|word| &word[..]);
@@ -83,7 +84,7 @@ impl RecordCommand {
 }
 
 impl fmt::Display for RecordCommand {
-    /// For a shell.
+    /// Formats the command for a shell.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for variable in &self.variables {
             write!(f, "{} ", variable.for_shell())?;

@@ -1,5 +1,5 @@
-//! The parts of function names that belong to one run of a program or to the place where it was built: addresses,
-//! numbers that a runtime counts up, directories and lines. Two profiles of a program are compared without them.
+//! Removes from function names what is specific to one run of a program or to where it was built: addresses, numbers
+//! that the runtime assigns, directories and lines. Used for comparing profiles.
 //!
 //! | runtime | in one run | compared as |
 //! |---|---|---|
@@ -12,10 +12,10 @@
 
 use std::borrow::Cow;
 
-/// A name that says where its function was written: `JS:*f /app/src/a.js:8:10`, `py::f:/app/a.py`.
+/// A name that contains the function's source location: `JS:*f /app/src/a.js:8:10`, `py::f:/app/a.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedName<'n> {
-    /// The name before the path.
+    /// What precedes the path.
     pub before: &'n str,
     /// The path or URL of the file.
     pub path: &'n str,
@@ -23,16 +23,16 @@ pub struct PlacedName<'n> {
     pub line: u32,
     /// The column, from 1; 0 if the name has none.
     pub column: u32,
-    /// The name behind the place: a bracket, mostly.
+    /// What follows the location, usually a closing bracket.
     pub after: &'n str,
 }
 
 impl<'n> PlacedName<'n> {
-    /// Takes a name apart; `None` if it names no file.
+    /// Splits a name; `None` if it contains no path.
     pub fn parse(name: &'n str) -> Option<Self> {
         let Some(start) = path_start(name) else { return Self::parse_file(name) };
         let (before, rest) = name.split_at(start);
-        // The path ends where a line begins, or with the name.
+        // The path ends where a line number starts, or at the end of the name.
         let is_scheme = rest.starts_with("http") || rest.starts_with("file:");
         let skip = if is_scheme { rest.find("//")? } else { rest.len().min(2) };
         let mut colons = rest.match_indices(':').map(|(at, _)| at).filter(|at| *at >= skip);
@@ -48,7 +48,7 @@ impl<'n> PlacedName<'n> {
 }
 
 impl<'n> PlacedName<'n> {
-    /// Takes a name with a file's name and a line and column apart: `f a.js:8:10`, `JS:*f node:fs:8:10`.
+    /// Splits a name that contains a file name with line and column: `f a.js:8:10`, `JS:*f node:fs:8:10`.
     fn parse_file(name: &'n str) -> Option<Self> {
         // A word for the tier may follow.
         let placed = match name.rsplit_once(' ') {
@@ -64,9 +64,9 @@ impl<'n> PlacedName<'n> {
     }
 }
 
-/// Where a path or URL begins in a name: behind a blank, colon, bracket or `@`.
+/// Where a path or URL starts in a name: after a space, colon, parenthesis or `@`.
 fn path_start(name: &str) -> Option<usize> {
-    // CPython's has colons in front, where a drive's letter might be.
+    // In CPython's names, the letter before the colon isn't a Windows drive.
     if let Some(python) = name.strip_prefix("py::")
         && let Some(colon) = python.find(":/")
     {
@@ -90,8 +90,8 @@ fn leading_number(text: &str) -> Option<(u32, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// A name whose addresses are replaced by `0x`: those behind `0x`, bare ones of 12 or 16 digits, and the hash that
-/// rustc appends.
+/// Replaces addresses by `0x`: hexadecimal numbers with `0x`, bare ones with 12 or 16 digits, and the hash that rustc
+/// appends.
 pub fn without_addresses(name: &str) -> Cow<'_, str> {
     let bytes = name.as_bytes();
     let mut text = String::new();
@@ -132,7 +132,7 @@ fn is_address(word: &[u8]) -> bool {
     }
 }
 
-/// What precedes a number or a random word that a runtime makes anew in each run.
+/// Prefixes of numbers that a runtime assigns differently in each run.
 const COUNTED: &[&str] = &[
     "GeneratedMethodAccessor",
     "GeneratedConstructorAccessor",
@@ -143,13 +143,13 @@ const COUNTED: &[&str] = &[
     "TRACE_",
 ];
 
-/// What precedes a random word, of letters and digits.
+/// Prefixes of random words of letters and digits.
 const RANDOM: &[&str] = &["CGLIB$$", "ByGuice$$", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$"];
 
-/// The starts of names of Julia, which end with a number.
+/// Prefixes of Julia's names, which end with a number.
 const JULIA: &[&str] = &["julia_", "jlsys_", "jfptr_", "japi1_", "jlplt_", "gfptr_", "jlcapi_"];
 
-/// A name without the numbers that a runtime counts up while it runs, and without addresses.
+/// Removes numbers that a runtime assigns differently in each run, and addresses.
 pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
     if !name.bytes().any(|byte| byte.is_ascii_digit()) {
         return Cow::Borrowed(name);
@@ -178,7 +178,7 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
     for marker in COUNTED {
         remove_behind(&mut text, marker, |rest| count_of(rest, |byte| byte.is_ascii_digit()));
     }
-    // The trace that a side trace begins in: `TRACE-8/2$f$5`.
+    // In `TRACE-8/2$f$5`, the trace that a side trace starts from.
     remove_behind(&mut text, "TRACE-", |rest| {
         rest.strip_prefix('/').map_or(0, |rest| 1 + count_of(rest, |byte| byte.is_ascii_digit()))
     });
@@ -197,12 +197,13 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
         let digits = count_of(&rest[kind..], |byte| byte.is_ascii_digit());
         digits + class_id_len(&rest[kind + digits..])
     });
-    // Hidden classes of before JDK 15: `Foo/1234567.run`.
+    // Hidden classes before JDK 15: `Foo/1234567.run`.
     remove_decimal_class_id(&mut text);
     Cow::Owned(text)
 }
 
-/// The length of what distinguishes a hidden class: `/0x` (without its address) or `/12345`.
+/// The length of a hidden class's ID at the start of the text: `/0x` (its address is already removed) or `/12345`; 0 if
+/// there is none.
 fn class_id_len(rest: &str) -> usize {
     let Some(id) = rest.strip_prefix(['/', '.', '+']) else { return 0 };
     if id.starts_with("0x") {
@@ -231,7 +232,7 @@ fn remove_decimal_class_id(text: &mut String) {
     }
 }
 
-/// Removes what `len` says follows each `marker`. For [`LambdaForm`](COUNTED) the kind stays.
+/// Removes as many bytes after each `marker` as `len` returns. After `LambdaForm$`, the kind in capital letters stays.
 fn remove_behind(text: &mut String, marker: &str, len: impl Fn(&str) -> usize) {
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find(marker)) {

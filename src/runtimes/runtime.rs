@@ -1,78 +1,80 @@
-//! The facts about a runtime, and the shapes of its names, which show tiers.
+//! What the table says about a runtime, and shapes of names, which indicate tiers.
 
 use super::switch::{Flag, Switch, Version};
 use crate::bytes::glob::matches_glob;
 use crate::model::tier::Tier;
 use std::fmt;
 
-/// A runtime that compiles while it runs.
+/// A runtime with a JIT compiler, or with an interpreter that names its functions for perf.
 #[derive(Debug)]
 pub struct Runtime {
-    /// Its usual name.
+    /// The name to show.
     pub name: &'static str,
-    /// The command that runs it: `node`.
+    /// The command that runs programs with it, such as `node`.
     pub called: &'static str,
-    /// Languages, libraries and launchers that run on it: it is found by their names, too.
+    /// Languages, libraries and launchers that use it; users may look it up by these.
     pub carries: &'static [&'static str],
     /// The `profile.frame.type` of its code: a well-known value of OpenTelemetry's semantic conventions
-    /// (<https://opentelemetry.io/docs/specs/semconv/registry/attributes/profile/>), a word of ours where they have none.
+    /// (<https://opentelemetry.io/docs/specs/semconv/registry/attributes/profile/>), or a word of jitgraft's own if
+    /// there is none.
     pub frame_type: &'static str,
-    /// Programs that are it: whole base names; one that ends in `*` is a beginning.
+    /// File names of its executables; a trailing `*` matches any suffix.
     pub programs: &'static [&'static str],
-    /// Other files that only it maps, spelled likewise.
+    /// File names of other files that only this runtime maps; `*` as in `programs`.
     pub libraries: &'static [&'static str],
-    /// True if programs of all sorts load it and seldom compile with it: only JIT code without another maker is its.
+    /// True if all kinds of programs load it but few of them compile with it. It then only gets JIT code that no other
+    /// runtime can have produced.
     pub is_library: bool,
-    /// True if its code is in memory that a process shares with those that it forks; other JIT code is another one's.
+    /// True if it shares the memory for its code with child processes. JIT code elsewhere isn't its own.
     pub shares_memory: bool,
-    /// A part of the name of the memory that its code is in; other JIT code is another one's. Empty if it has no name.
+    /// Part of the name of the memory for its code; JIT code elsewhere isn't its own. Empty if its memory has no name.
     pub memory: &'static str,
-    /// Names of threads that no other runtime has, whatever its program is called; `*` as in those of programs.
+    /// Names of threads that only this runtime has, whatever the program is called; `*` as in `programs`.
     pub threads: &'static [&'static str],
-    /// Sections or exported symbols that no other program has, whatever it is called: a runtime that contains an
-    /// application is called like that.
+    /// Sections or exported symbols that only this runtime's executables have. Needed for runtimes that are bundled
+    /// with an application in one executable, which has the application's name.
     pub in_elf: &'static [&'static str],
-    /// Beginnings of the names of functions that no other program has.
+    /// Prefixes of functions that only this runtime has.
     pub functions: &'static [&'static str],
-    /// The switches that make it report its code, the best first; empty if nothing does.
+    /// Ways to make it report its code, best first; empty if there are none.
     pub switches: &'static [Switch],
-    /// Variables from which it reads flags as from its command line; the first one is used.
+    /// Environment variables that may contain command-line flags. The first one is used.
     pub flag_variables: &'static [FlagVariable],
-    /// Its options that take the next word for their value: what follows that word is an option again.
+    /// Options whose value is the next word.
     pub valued: &'static [&'static str],
-    /// Letters of its short options, which may stand together, that make it ignore variables.
+    /// Short options (letters, which may be combined) that make it ignore environment variables.
     pub ignoring_variables: &'static str,
-    /// Letters of its short options behind which the rest of the word is a value.
+    /// Short options (letters) whose value is the rest of the word.
     pub letters_with_value: &'static str,
-    /// Words behind which its options may stand, too: `run`.
+    /// Subcommands that may precede its options, such as `run`.
     pub subcommands: &'static [&'static str],
-    /// The flag that makes its program print its version; empty if that does not matter.
+    /// The option that prints its version; empty if the version doesn't matter.
     pub version_flag: &'static str,
-    /// The text before its version in the path of one of its files: `libpython`.
+    /// What precedes the version in the path of one of its files, such as `libpython`.
     pub version_behind: &'static [&'static str],
-    /// The flag without which its code keeps no frame pointers, if there is one.
+    /// The flag that makes its code keep frame pointers, if there is one.
     pub frame_pointers: Option<Flag>,
-    /// How the callers of its code are found in copies of stacks.
+    /// How callers of its code are found in stack copies.
     pub callers: Callers,
-    /// The way it is run under valgrind so that `jitgraft callgrind` finds names; `None` where nobody tried.
+    /// How to run it in valgrind so that `jitgraft callgrind` finds names; `None` if that hasn't been tried.
     pub valgrind: Option<UnderValgrind>,
-    /// The interpreter of its programs, where that is seen in profiles.
+    /// Its interpreter, if profiles can contain it.
     pub interpreter: Option<Interpreter>,
-    /// The code that has no name even so; empty if nothing is known of that.
+    /// Code that stays unnamed with any switch; empty if unknown.
     pub unnamed: &'static str,
-    /// Names that no other runtime writes: they give the tier wherever JIT code has them. The first match holds.
+    /// Shapes of names that only this runtime writes. They indicate the tier in any process. The first match wins.
     pub marked_names: &'static [TierRule],
-    /// Names that give the tier only where the process is known to run this runtime.
+    /// Shapes of names that indicate the tier only in processes known to run this runtime.
     pub plain_names: &'static [TierRule],
-    /// Names that do not show a tier, though other names of no shape of their own do.
+    /// Shapes of names that don't indicate a tier. Exempt from `other_names`.
     pub untold_names: &'static [Shape],
-    /// The tier of all its other code, if there is but one.
+    /// The tier of all other names, if there is only one.
     pub other_names: Option<Tier>,
-    /// Names as it spells them, and the tier that each gives.
+    /// Names in its notation, and the tier that each indicates.
     pub examples: &'static [(&'static str, Option<Tier>)],
 }
 
-/// The defaults of most entries.
+/// Default values for entries of the table.
 pub(super) const PLAIN: Runtime = Runtime {
     name: "",
     called: "",
@@ -106,37 +108,37 @@ pub(super) const PLAIN: Runtime = Runtime {
     examples: &[],
 };
 
-/// How the callers of JIT code are found in copies of stacks (`perf record --call-graph dwarf`).
+/// How callers of JIT code can be found in stack copies (`perf record --call-graph dwarf`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callers {
-    /// The code keeps frame pointers, or how to leave it can be read from it.
+    /// The code keeps frame pointers or can be unwound by examining it.
     Found,
-    /// Only a dump contains how to leave it, not a map.
+    /// Only with the unwinding information in a jitdump; a perf map has none.
     InDump,
-    /// They cannot be found, as far as is known.
+    /// As far as is known, not at all.
     Unknown,
 }
 
-/// A command that valgrind runs.
+/// How to run a program in valgrind.
 #[derive(Debug, Clone, Copy)]
 pub struct UnderValgrind {
-    /// Variables, which stand before valgrind: it takes its first word for the program.
+    /// Environment variables, to be put before `valgrind`, which takes its first argument for the program.
     pub variables: &'static str,
-    /// Options of valgrind's besides those that all need.
+    /// Options of valgrind other than those that are always needed.
     pub options: &'static str,
     /// The program with its switch.
     pub program: &'static str,
 }
 
 impl UnderValgrind {
-    /// A program that needs no variable.
+    /// For programs that need no environment variables.
     pub(super) const fn program(program: &'static str) -> Self {
         Self { variables: "", options: "", program }
     }
 }
 
 impl fmt::Display for UnderValgrind {
-    /// The whole command, for a shell; the program's own words follow.
+    /// The complete command for a shell, to be followed by the program's arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = [self.variables, "valgrind --tool=callgrind --dump-instr=yes", self.options, self.program];
         let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
@@ -144,12 +146,13 @@ impl fmt::Display for UnderValgrind {
     }
 }
 
-/// A variable that contains flags.
+/// An environment variable that contains command-line flags.
 #[derive(Debug)]
 pub struct FlagVariable {
-    /// `NODE_OPTIONS`
+    /// For example `NODE_OPTIONS`.
     pub name: &'static str,
-    /// The option whose list it contains, with commas between the items; else it contains flags with blanks between.
+    /// If set, the variable contains items of this option's list, separated by commas. Otherwise it contains flags
+    /// separated by spaces.
     pub list_of: Option<&'static str>,
 }
 
@@ -163,28 +166,28 @@ impl FlagVariable {
     }
 }
 
-/// The frames in a profile where a runtime interprets.
+/// How a runtime's interpreter appears in profiles.
 #[derive(Debug)]
 pub struct Interpreter {
-    /// Functions that stand for all that is interpreted, whole names.
+    /// The functions that interpret; complete names.
     pub functions: &'static [&'static str],
-    /// True if each call of an interpreted function has a frame of this name; else one is for many calls, and gives
-    /// something only where nothing else of the program is seen.
+    /// True if each call of an interpreted function has a frame of the interpreter. If false, one frame stands for many
+    /// calls, and only matters if nothing else of the program is visible.
     pub frame_a_call: bool,
-    /// The way that interpreted functions get names of their own, or why they cannot have them.
+    /// How to get names for interpreted functions, or why that is impossible.
     pub remedy: &'static str,
-    /// The flag that gives them these, if one does.
+    /// The flag that makes the runtime name them, if there is one.
     pub flag: Option<Flag>,
 }
 
 impl Runtime {
-    /// The variables from which it reads what is in the table.
+    /// All environment variables that the table says it reads.
     pub fn variables(&self) -> impl Iterator<Item = &'static str> + use<'_> {
         let set = self.switches.iter().flat_map(|switch| switch.variables).map(|(name, _)| *name);
         self.flag_variables.iter().map(|variable| variable.name).chain(set)
     }
 
-    /// Its version, by the paths of files that its process maps.
+    /// Determines its version from paths of mapped files.
     pub fn version_in<'p>(&self, paths: impl Iterator<Item = &'p [u8]>) -> Option<Version> {
         let mut versions = paths.filter_map(|path| {
             let path = std::str::from_utf8(path).ok()?;
@@ -196,7 +199,7 @@ impl Runtime {
         versions.next()
     }
 
-    /// Says that this version cannot write names, and which one can; `None` if it can.
+    /// A message that this version can't write names, and which one can; `None` if it can or the version isn't known.
     pub fn too_old(&self, version: Option<Version>) -> Option<String> {
         let version = version?;
         let oldest = self.switches.iter().map(|switch| switch.since).min()??;
@@ -205,30 +208,30 @@ impl Runtime {
             .then(|| format!("{name} {version} cannot write names for perf: {oldest} is the first version that can"))
     }
 
-    /// True if a thread of this name is its, whatever the program is called.
+    /// True if only this runtime has threads with this name.
     pub fn is_thread(&self, name: &[u8]) -> bool {
         self.threads.iter().any(|thread| matches_glob(thread.as_bytes(), name))
     }
 
-    /// True if a function of this name is its, whatever the program is called.
+    /// True if only this runtime has functions with this name.
     pub fn is_function(&self, name: &[u8]) -> bool {
         self.functions.iter().any(|start| name.starts_with(start.as_bytes()))
     }
 
-    /// True if memory of this name is its alone.
+    /// True if only this runtime has memory with this name.
     pub fn owns_memory(&self, name: &[u8]) -> bool {
         let of_switches = self.switches.iter().map(|switch| switch.memory);
         let mut names = of_switches.chain([self.memory]).filter(|own| !own.is_empty());
         names.any(|own| Shape::Holds(own).fits(name))
     }
 
-    /// True if a function is its interpreter.
+    /// True if the function is its interpreter.
     pub fn interprets_in(&self, function: &[u8]) -> bool {
         let is = |interpreter: &Interpreter| interpreter.functions.iter().any(|own| own.as_bytes() == function);
         self.interpreter.as_ref().is_some_and(is)
     }
 
-    /// True if it is interpreted by the same functions as another one: both embed the same engine.
+    /// True if another runtime has the same interpreter, because both embed the same engine.
     pub fn shares_interpreter(&self, other: &Self) -> bool {
         match (&self.interpreter, &other.interpreter) {
             (Some(one), Some(other)) => one.functions == other.functions,
@@ -236,7 +239,7 @@ impl Runtime {
         }
     }
 
-    /// True if it is the runtime's program that goes by this base name.
+    /// True if this is the file name of one of its executables.
     pub fn is_program(&self, name: &[u8]) -> bool {
         self.programs.iter().any(|program| matches_glob(program.as_bytes(), name))
     }
@@ -246,7 +249,7 @@ impl Runtime {
     }
 }
 
-/// True if a number begins a text, and is not part of a word: `17-openjdk` and `8u442`, but not `4py`.
+/// True if the text starts with a version number that isn't part of a word: `17-openjdk` and `8u442`, but not `4py`.
 fn starts_with_version(text: &str) -> bool {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, behind) = text.split_at(end);
@@ -254,25 +257,25 @@ fn starts_with_version(text: &str) -> bool {
     number.starts_with(|c: char| c.is_ascii_digit()) && (number.ends_with('.') || !is_word)
 }
 
-/// The shape of a name.
+/// A pattern for names.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
-    /// It is this.
+    /// The whole name.
     Is(&'static str),
-    /// It begins with this.
+    /// A prefix.
     Starts(&'static str),
-    /// It ends in this.
+    /// A suffix.
     Ends(&'static str),
-    /// It begins with the first and ends in the second.
+    /// A prefix and a suffix.
     Around(&'static str, &'static str),
-    /// It holds this.
+    /// A substring.
     Holds(&'static str),
-    /// It begins with one of the first, and the second follows that.
+    /// One of several prefixes, followed by a text.
     After(&'static [&'static str], &'static str),
 }
 
 impl Shape {
-    /// True if that name looks so.
+    /// True if the name matches.
     pub(super) fn fits(self, name: &[u8]) -> bool {
         match self {
             Self::Is(whole) => name == whole.as_bytes(),
@@ -290,10 +293,10 @@ impl Shape {
     }
 }
 
-/// Names of these shapes are of this tier.
+/// Names that match one of the shapes belong to this tier.
 pub type TierRule = (Tier, &'static [Shape]);
 
-/// The tier that the first of the rules shows that fits.
+/// The tier of the first rule that matches.
 pub(super) fn tier_by(rules: &[TierRule], name: &[u8]) -> Option<Tier> {
     rules.iter().find(|(_, shapes)| shapes.iter().any(|shape| shape.fits(name))).map(|(tier, _)| *tier)
 }

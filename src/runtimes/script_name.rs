@@ -1,18 +1,20 @@
-//! The names that V8 gives to JIT code of a script: `JS:*i /app/dist/app.min.js:1:679`. Some profilers leave tag and mark out.
+//! Parses V8's names for JIT code of scripts: `JS:*i /app/dist/app.min.js:1:679`. Some profilers leave out the tag and
+//! the mark.
 //!
-//! Tag and mark of the tier, the function's name, the script, and the line and column at which the function starts:
-//! of its parameter list, both from 1 (`SharedFunctionInfo`; V8 src/logging/log.cc, `AppendFunctionName`).
+//! Such a name consists of a tag, the mark of the tier, the function's name, the script, and the line and column where
+//! the function's parameter list starts, both from 1 (`SharedFunctionInfo`; `AppendFunctionName` in V8's
+//! src/logging/log.cc).
 
 use std::fmt::Write;
 
 /// The parts of such a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScriptName<'n> {
-    /// All of it.
+    /// The whole name.
     pub whole: &'n [u8],
-    /// Tag and tier: `JS:*`.
+    /// Tag and mark: `JS:*`.
     pub head: &'n str,
-    /// The function; empty if it has no name.
+    /// The function's name; empty if it has none.
     pub function: &'n str,
     /// The script: a path or a URL.
     pub script: &'n str,
@@ -22,17 +24,17 @@ pub struct ScriptName<'n> {
     pub column: u32,
 }
 
-/// The tags of functions. The objects of `Script:` and `Eval:` are not functions of a file.
+/// The tags of functions. `Script:` and `Eval:` aren't functions in a file.
 const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:"];
 
-/// The starts of scripts that can be files.
+/// How a script that may be a file starts.
 const SCRIPTS: &[&str] = &[" /", " file:///", " https://", " http://"];
 
 impl<'n> ScriptName<'n> {
-    /// The parts of a name; `None` if it is not one of a function in a file.
+    /// Splits a name; `None` if it isn't a function in a file.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
         let tag = TAGS.iter().find(|tag| name.starts_with(tag.as_bytes())).map_or(0, |tag| tag.len());
-        // Most names of other code end here.
+        // Rejects most names of other code quickly.
         if !name.last()?.is_ascii_digit() {
             return None;
         }
@@ -56,16 +58,16 @@ impl<'n> ScriptName<'n> {
         })
     }
 
-    /// The name, with another function and position.
+    /// The name in V8's notation, with another function and location.
     pub fn spell(&self, function: &str, script: &str, line: u32, column: u32) -> String {
         let mut name = String::with_capacity(self.head.len() + function.len() + script.len() + 24);
-        // A string takes everything.
+        // Writing to a string can't fail.
         let _ = write!(name, "{}{function} {script}:{line}:{column}", self.head);
         name
     }
 }
 
-/// The length of the tier's mark in front of a function's name (`CodeKindToMarker`), with what surrounds it.
+/// The length of the tier's mark before a function's name (`CodeKindToMarker`), including `o` and `'`.
 fn mark_len(named: &str) -> usize {
     let marked = named.strip_prefix('o').filter(|rest| rest.starts_with(['*', '+'])).unwrap_or(named);
     let rest = marked.strip_prefix(['*', '+', '^', '~']);

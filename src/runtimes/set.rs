@@ -1,4 +1,4 @@
-//! The runtimes of a process.
+//! Sets of runtimes, and which runtimes each process has.
 
 use super::runtime::Runtime;
 use super::table::RUNTIMES;
@@ -9,24 +9,24 @@ use crate::model::{Nanos, Pid};
 use object::{Object, ObjectSection, ObjectSymbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The runtimes of a process: one may embed another.
+/// A set of runtimes. A process may have several, one embedding another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RuntimeSet(u64);
 
 impl RuntimeSet {
-    /// Those of whatever has mapped these files.
+    /// The runtimes that map files with these paths.
     pub fn of_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
         Self::of(paths, Runtime::maps)
     }
 
-    /// That of a program, by its path.
+    /// The runtime of an executable, by its path.
     pub fn of_program(path: &[u8]) -> Self {
         Self::of(std::iter::once(path), Runtime::is_program)
     }
 
     fn of<'p>(paths: impl Iterator<Item = &'p [u8]>, has: impl Fn(&Runtime, &[u8]) -> bool) -> Self {
         let mut found = 0;
-        // A process has thousands of mappings, and few names.
+        // A process has thousands of mappings but few distinct file names.
         let names: FxHashSet<&[u8]> = paths.map(base_name).filter(|name| !name.is_empty()).collect();
         for name in names {
             let those = RUNTIMES.iter().enumerate().filter(|(_, runtime)| has(runtime, name));
@@ -35,7 +35,8 @@ impl RuntimeSet {
         Self(found)
     }
 
-    /// Those of an executable by what is in it, whatever it is called: an application that contains its runtime.
+    /// The runtimes of an executable according to its contents, whatever it is called: for applications that include
+    /// their runtime.
     pub fn of_elf(file: &object::File<'_>) -> Self {
         let sections = file.sections().filter_map(|section| section.name_bytes().ok());
         let exported = file.dynamic_symbols().filter_map(|symbol| symbol.name_bytes().ok());
@@ -50,49 +51,49 @@ impl RuntimeSet {
         Self(found)
     }
 
-    /// Those of both.
+    /// The union of both sets.
     pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The runtimes in it, those that embed others first.
+    /// The runtimes in the set. Those that embed others come first.
     pub fn iter(self) -> impl Iterator<Item = &'static Runtime> {
         RUNTIMES.iter().enumerate().filter(move |(at, _)| self.0 & 1 << at != 0).map(|(_, runtime)| runtime)
     }
 
-    /// The usual name of the process's runtime.
+    /// The outermost runtime: the one that embeds the others.
     pub fn first(self) -> Option<&'static Runtime> {
         self.iter().next()
     }
 }
 
-/// The runtime that is called so, or whose program is, or what runs on it.
+/// Finds a runtime by its name, by a language or library that uses it, or by the name of its executable.
 pub fn named(name: &str) -> Option<&'static Runtime> {
     let is = |other: &str| other.eq_ignore_ascii_case(name);
     let by_name = RUNTIMES.iter().find(|runtime| is(runtime.name) || runtime.carries.iter().any(|other| is(other)));
     by_name.or_else(|| RuntimeSet::of_files(std::iter::once(name.as_bytes())).first())
 }
 
-/// The runtimes of the processes of a recording, by what their programs have mapped: each file is looked at once.
+/// The runtimes of a recording's processes, according to the files that they mapped. Each file name is examined once.
 #[derive(Debug)]
 pub struct ProcessRuntimes<'a> {
     processes: &'a Processes,
     files: FxHashMap<&'a [u8], RuntimeSet>,
-    /// The own mappings of a process and their start times, since it last replaced its program.
+    /// For each process, the runtimes that it mapped itself since its last exec, and from when.
     mapped: FxHashMap<Pid, Vec<(Nanos, RuntimeSet)>>,
     inherited: Option<InheritedRuntimes>,
 }
 
-/// The mappings of processes from those that they were forked from.
+/// The runtimes that processes inherited by being forked.
 #[derive(Debug)]
 struct InheritedRuntimes {
     ancestry: Ancestry,
-    /// As of their forks.
+    /// The runtimes at the fork, by child.
     forked_with: FxHashMap<Pid, RuntimeSet>,
 }
 
 impl InheritedRuntimes {
-    /// Those that a process has so at a moment.
+    /// The runtimes that a process has inherited and still has at a time (`None`: at the end).
     fn of(&self, pid: Pid, time: Option<Nanos>) -> RuntimeSet {
         let set = self.forked_with.get(&pid).copied().unwrap_or_default();
         if self.ancestry.inherits(pid, time) { set } else { RuntimeSet::default() }
@@ -100,12 +101,12 @@ impl InheritedRuntimes {
 }
 
 impl<'a> ProcessRuntimes<'a> {
-    /// The runtimes of these processes.
+    /// Creates one that knows no files of these processes yet.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, files: FxHashMap::default(), mapped: FxHashMap::default(), inherited: None }
     }
 
-    /// Those that the process runs in the end.
+    /// The runtimes that a process has at the end of the recording.
     pub fn of(&mut self, pid: Pid) -> RuntimeSet {
         let inherited = self.inherited.take().unwrap_or_else(|| self.inherited());
         let own = self.mapped(pid, Nanos(u64::MAX));
@@ -124,7 +125,7 @@ impl<'a> ProcessRuntimes<'a> {
         inherited
     }
 
-    /// Those of which a process itself had mapped something by a moment.
+    /// The runtimes that the process itself has mapped by this time.
     fn mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
         let Self { processes, files, mapped, .. } = self;
         let Some(process) = processes.by_pid.get(&pid) else { return RuntimeSet::default() };
@@ -134,7 +135,7 @@ impl<'a> ProcessRuntimes<'a> {
     }
 }
 
-/// The own mappings of a process and their start times.
+/// The runtimes that a process mapped itself, and from when.
 fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
     let (mut history, mut set) = (Vec::new(), RuntimeSet::default());
     let mut execs = process.execs.iter().copied().peekable();
@@ -226,7 +227,7 @@ mod tests {
             );
             assert!(RUNTIMES[..at].iter().all(|other| other.name != runtime.name), "{} stands twice", runtime.name);
             for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {
-                // LuaJIT has no place-holder: there the name is the user's.
+                // LuaJIT's path has no placeholder, because the user chooses the name.
                 assert!(file.contains("PID") || *file == "./luajit.dump", "{}: {file}", runtime.name);
             }
         }

@@ -1,43 +1,44 @@
-//! The switch that makes a runtime write the names of its code, as data: text and commands are both made from it.
+//! Switches that make a runtime write names of its code, as data. Both instructions and commands are generated from
+//! them.
 
 use crate::model::shell::quoted;
 use std::fmt;
 use std::path::Path;
 
-/// Something to switch on, and the files that it leaves.
+/// Something to turn on, and the files that it produces.
 #[derive(Debug)]
 pub struct Switch {
-    /// The flags after the program on the command line. The first flag that is not only needed by the others is the
-    /// switch; those behind it make it better.
+    /// Command-line flags after the program. The first one that isn't [`Flag::Needed`] is the switch itself; those
+    /// after it improve the result.
     pub flags: &'static [Flag],
-    /// Variables that are set instead of the flags, or, where there are no flags, the only way. The first one is the
-    /// switch. `DIR` in a value stands for a directory.
+    /// Environment variables as an alternative to the flags, or the only way if there are no flags. The first one is
+    /// the switch itself. `DIR` in a value stands for a directory.
     pub variables: &'static [(&'static str, &'static str)],
-    /// The first version that has it; `None` if all have it that one meets.
+    /// The first version that has the switch; `None` if every version in use has it.
     pub since: Option<Version>,
-    /// True if only builds that were made for it have it: those of distributions do nothing with its flags and
-    /// variables.
+    /// True if only special builds have it, which distributions don't ship: others ignore its flags and variables.
     pub is_rare: bool,
-    /// The manual step instead of flags and variables, such as running another program at the right moment.
+    /// What to do by hand, if flags and variables aren't enough, such as running another program at the right moment.
     pub by_hand: &'static str,
-    /// A note about it, as the end of a sentence.
+    /// A remark, as the end of a sentence.
     pub note: &'static str,
-    /// The files that it writes then. `PID` and `TID` stand for numbers, `DIR` for a directory that one names, `*` for
-    /// any part of a name.
+    /// The files that the runtime then writes. `PID` and `TID` stand for IDs, `DIR` for a directory that the user
+    /// chooses, and `*` for any text.
     pub leaves: &'static [&'static str],
-    /// The way that `perf record` gets call chains through code that was compiled with it.
+    /// How `perf record` gets call chains through code compiled with the switch.
     pub stacks: Stacks,
-    /// True if the files are only whole when the process has ended by itself.
+    /// True if the files are complete only after the process has exited normally.
     pub at_end: bool,
-    /// Options beside which the runtime refuses it, with all that continue them: `--zjit` stands for `--zjit-stats`, too.
+    /// Options that the runtime rejects together with this one, including all that continue them: `--zjit` also stands
+    /// for `--zjit-stats`.
     pub refused_beside: &'static [&'static str],
-    /// Options that keep names out of what it writes: it is given in their place.
+    /// Options that keep names out of what the switch writes. They are removed.
     pub in_place_of: &'static [&'static str],
-    /// A part of the name that its compiler gives to the memory for its code, where the runtime has several compilers.
+    /// Part of the name of the memory in which its compiler puts code, for runtimes with several compilers.
     pub memory: &'static str,
 }
 
-/// The defaults of most switches.
+/// Default values for switches.
 pub(super) const SWITCH: Switch = Switch {
     flags: &[],
     variables: &[],
@@ -53,16 +54,16 @@ pub(super) const SWITCH: Switch = Switch {
     memory: "",
 };
 
-/// One flag of a command line.
+/// A command-line flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flag {
-    /// One word: `--perf-prof`.
+    /// A single word: `--perf-prof`.
     Word(&'static str),
-    /// One word without which the others are refused; it switches nothing on by itself.
+    /// A single word that other flags require. It turns on nothing by itself.
     Needed(&'static str),
     /// Two words: `-X perf`.
     Pair(&'static str, &'static str),
-    /// Two words, the second one being KEY=VALUE: `-d opcache.jit_debug=48`.
+    /// An option and KEY=VALUE: `-d opcache.jit_debug=48`.
     Setting {
         /// `-d`
         option: &'static str,
@@ -70,10 +71,10 @@ pub enum Flag {
         key: &'static str,
         /// `48`
         value: &'static str,
-        /// True if another value does not do.
+        /// True if the value must be exactly this; false if any value will do.
         exact: bool,
     },
-    /// An item of the list that one word contains: `--v8-flags=--perf-prof,--x`.
+    /// An item of a list in a single word: `--v8-flags=--perf-prof,--x`.
     Item {
         /// `--v8-flags=`
         option: &'static str,
@@ -84,19 +85,19 @@ pub enum Flag {
     },
 }
 
-/// A version: major and minor number.
+/// A major and minor version number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32);
 
 impl Version {
-    /// The first one in a text: `Python 3.12.1`, `openjdk version "17.0.15"`.
+    /// Finds the first version in a text: `Python 3.12.1`, `openjdk version "17.0.15"`.
     pub fn find(text: &str) -> Option<Self> {
         let start = text.find(|c: char| c.is_ascii_digit())?;
         let mut numbers = text[start..].split(|c: char| !c.is_ascii_digit());
         let major = numbers.next()?.parse().ok()?;
         let has_minor = text[start..].trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('.');
         let minor = numbers.next().filter(|_| has_minor).and_then(|minor| minor.parse().ok());
-        // Java's versions before 9 were 1.8 and the like.
+        // Java versions before 9 are called 1.8 and so on.
         match (major, minor) {
             (1, Some(java @ 5..=8)) => Some(Self(java, 0)),
             _ => Some(Self(major, minor.unwrap_or(0))),
@@ -113,17 +114,17 @@ impl fmt::Display for Version {
     }
 }
 
-/// The way that `perf record` gets the callers of JIT code.
+/// How `perf record` gets call chains through JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stacks {
     /// The kernel follows frame pointers.
     FramePointers,
-    /// perf copies a piece of each stack, which is unwound later: some of the code keeps no frame pointers.
+    /// perf copies part of each stack, to be unwound later. Needed if some code keeps no frame pointers.
     Copies,
 }
 
 impl Stacks {
-    /// The options of `perf record`.
+    /// The corresponding options of `perf record`.
     pub fn options(self) -> &'static [&'static str] {
         match self {
             Self::FramePointers => &["-g"],
@@ -133,7 +134,8 @@ impl Stacks {
 }
 
 impl Switch {
-    /// The instruction, in words: `run node with --perf-prof`, or, of a second switch, `with --perf-basic-prof`.
+    /// Instructions for the user: `run node with --perf-prof`, or for another switch after the first, `with
+    /// --perf-basic-prof`.
     pub fn how(&self, called: &str, is_first: bool) -> String {
         let flags = joined(self.flags);
         let given = match (self.flags, self.variables, self.by_hand) {
@@ -157,23 +159,23 @@ impl Switch {
         format!("{start}{given}{or_set}{by_hand}{}", self.note)
     }
 
-    /// The flag that is the switch.
+    /// The flag that is the switch itself.
     pub fn main_flag(&self) -> Option<Flag> {
         self.flags.iter().copied().find(|flag| !matches!(flag, Flag::Needed(_)))
     }
 
-    /// True if it is available from a version on; unknown versions count.
+    /// True if this version has the switch. Unknown versions are assumed to have it.
     pub fn is_in(&self, version: Option<Version>) -> bool {
         self.since.zip(version).is_none_or(|(since, version)| version >= since)
     }
 
-    /// True if a command line or an environment can switch it on, in most builds.
+    /// True if flags or variables can turn it on, in ordinary builds.
     pub fn can_be_set(&self) -> bool {
         let has_any = !self.flags.is_empty() || !self.variables.is_empty();
         !self.is_rare && has_any
     }
 
-    /// True if a file is of the sort that it leaves, by the end of its name.
+    /// True if a file may be one that the switch produces, going by its extension.
     pub fn leaves_like(&self, path: &Path) -> bool {
         self.leaves.iter().any(|file| Path::new(file).extension() == path.extension())
     }
@@ -188,7 +190,7 @@ impl Switch {
     }
 }
 
-/// Flags as they are on a command line. Items of one list are in one word.
+/// Flags as a command line. Items of the same list are combined in one word.
 fn joined(flags: &[Flag]) -> String {
     let mut words: Vec<String> = Vec::new();
     for (at, flag) in flags.iter().enumerate() {
@@ -199,7 +201,7 @@ fn joined(flags: &[Flag]) -> String {
             _ => words.push(flag.to_string()),
         }
     }
-    // A blank in a word would part it.
+    // Quote lists that contain spaces.
     words.iter().map(|word| quoted_list(word)).collect::<Vec<_>>().join(" ")
 }
 

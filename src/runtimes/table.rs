@@ -1,5 +1,5 @@
-//! The table of runtimes. The statements about names are based on recordings, or, where none could be made, what their
-//! sources write; where neither is certain, a name contains nothing.
+//! The table of runtimes. What it says about names is based on recordings or, where none could be made, on the
+//! runtimes' sources. If neither is certain, a name indicates nothing.
 
 use super::engines::{JSC, V8, V8_INTERPRETERS};
 use super::runtime::Shape::{Around, Ends, Holds, Is, Starts};
@@ -15,10 +15,11 @@ const PHP_CLI: Flag = Flag::Setting { option: "-d", key: "opcache.enable_cli", v
 const PHP_BUFFER: Flag = Flag::Setting { option: "-d", key: "opcache.jit_buffer_size", value: "64M", exact: false };
 const PHP_TRACING: Flag = Flag::Setting { option: "-d", key: "opcache.jit", value: "tracing", exact: false };
 
-/// The option of V8's that leaves builtins and stubs out of dumps and maps, and in node 16 nearly everything.
+/// An option of V8 that leaves built-in functions and stubs out of jitdumps and perf maps; in node 16, nearly
+/// everything.
 const ONLY_FUNCTIONS: &str = "--perf-basic-prof-only-functions";
 
-/// Code that LLVM registered for debuggers: it is in the memory of the process, and in a core dump.
+/// For code that LLVM registered for debuggers. It is in the memory of the process, and therefore in a core dump.
 const REGISTERED: Switch = Switch {
     by_hand: "take a core dump with `gcore PID` while it runs (its compiler registers all code for debuggers)",
     leaves: &["./core.PID"],
@@ -26,9 +27,9 @@ const REGISTERED: Switch = Switch {
     ..SWITCH
 };
 
-/// Every runtime that is known. They are queried in this order: what embeds another one precedes it.
+/// All known runtimes. They are tried in this order, so that a runtime comes before those that it embeds.
 pub const RUNTIMES: &[Runtime] = &[
-    // Compiles functions of Python by LLVM, as does whatever else uses llvmlite.
+    // Compiles Python functions with LLVM, like everything else that uses llvmlite.
     Runtime {
         name: "numba",
         carries: &["llvmlite"],
@@ -39,7 +40,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "code of processes that have ended without a core dump: numba writes neither a map nor a jitdump",
         ..PLAIN
     },
-    // Compiles what its arrays go through by XLA.
+    // Compiles array operations with XLA.
     Runtime {
         name: "JAX",
         frame_type: "llvm",
@@ -49,7 +50,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "code of processes that have ended without a core dump: XLA writes neither a map nor a jitdump",
         ..PLAIN
     },
-    // Compiles kernels of Python by LLVM.
+    // Compiles kernels written in Python with LLVM.
     Runtime {
         name: "Taichi",
         frame_type: "llvm",
@@ -58,7 +59,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "all its kernels: Taichi writes neither a map nor a jitdump",
         ..PLAIN
     },
-    // ClickHouse in a process of Python.
+    // ClickHouse in a Python process.
     Runtime {
         name: "chDB",
         frame_type: "llvm",
@@ -67,7 +68,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "all compiled expressions: ClickHouse writes neither a map nor a jitdump; SETTINGS compile_expressions = 0 interprets them",
         ..PLAIN
     },
-    // V8 in a process of Python.
+    // V8 in a Python process.
     Runtime {
         name: "mini-racer",
         called: "python",
@@ -81,7 +82,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "V8's own functions: its library is stripped",
         ..V8
     },
-    // SpiderMonkey in a process of Python.
+    // SpiderMonkey in a Python process.
     Runtime {
         name: "PythonMonkey",
         frame_type: "spidermonkey",
@@ -90,7 +91,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "all JavaScript code: its SpiderMonkey is built without --enable-perf",
         ..PLAIN
     },
-    // LuaJIT in a process of Python.
+    // LuaJIT in a Python process.
     Runtime {
         name: "Lupa",
         frame_type: "luajit",
@@ -112,7 +113,7 @@ pub const RUNTIMES: &[Runtime] = &[
         flag_variables: &[FlagVariable { name: "DENO_V8_FLAGS", list_of: Some("--v8-flags=") }],
         subcommands: &["run", "test", "bench", "eval", "serve", "task"],
         valued: &["-c", "--config", "-L", "--log-level"],
-        // Its own code has no unwind tables, so that copies of stacks end in it.
+        // deno's own code has no unwind tables, so that stack copies can't be unwound through it.
         callers: Callers::Unknown,
         programs: &["deno"],
         threads: &["V8 DefaultWorke"],
@@ -147,10 +148,10 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Bun",
         called: "bun",
-        // As deno's.
+        // As for deno.
         callers: Callers::Unknown,
         programs: &["bun", "bunx", "bun.exe", "bunx.exe"],
-        // The second one is JavaScriptCore's; where its library is not mapped, it is Bun's.
+        // The second is a thread of JavaScriptCore. If JavaScriptCore's library isn't mapped, the program is Bun.
         threads: &["Bun Pool *", "JITWorker"],
         in_elf: &[".bun", ".bun_builtins"],
         switches: &[Switch {
@@ -254,7 +255,7 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "PROGRAM",
         programs: &["QtWebEngineProcess"],
         libraries: &["libQt5WebEngineCore.so*", "libQt6WebEngineCore.so*"],
-        // Its processes are killed, so that a jitdump loses what was not written yet; a map is written line by line.
+        // Its processes are killed, which loses the unwritten part of a jitdump. A perf map is written line by line.
         switches: &[Switch {
             variables: &[(
                 "QTWEBENGINE_CHROMIUM_FLAGS",
@@ -297,7 +298,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ..SWITCH
         }],
         unnamed: "all JIT code of builds without --enable-perf, as distributions have them",
-        // js/src/jit/PerfSpewer.cpp; no build that writes them was available.
+        // Names from js/src/jit/PerfSpewer.cpp. No build that writes them was available.
         marked_names: &[
             (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
             (Baseline, &[Starts("Baseline: ")]),
@@ -327,7 +328,6 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    // Java's.
     Runtime {
         name: "OpenJDK",
         callers: Callers::Found,
@@ -402,8 +402,8 @@ pub const RUNTIMES: &[Runtime] = &[
             flag: None,
         }),
         unnamed: "interpreted methods, which are all one `Interpreter`, and have no name in a compilation log, as stubs and adapters; in a map, methods that were freed before it was written",
-        // Methods have their arguments in their names, and the compiler that made them only if a log of HotSpot's reported
-        // it; what has no arguments is a blob (share/code/codeBlob.cpp).
+        // Names of methods contain their arguments. The compiler is only appended if the name comes from a HotSpot log.
+        // Names without arguments are blobs (share/code/codeBlob.cpp).
         marked_names: &[
             (Baseline, &[Ends(") [c1]")]),
             (Optimised, &[Ends(") [c2]"), Ends(") [jvmci]")]),
@@ -446,7 +446,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ("int java.lang.Object.hashCode() [c2]", Some(Optimised)),
             ("int java.lang.Object.hashCode() [jvmci]", Some(Optimised)),
             ("LW;work(I)J", None),
-            // As perf-map-agent spells it, by its options.
+            // perf-map-agent's notations, depending on its options.
             ("Ljava/lang/Object;::hashCode", None),
             ("Ljava/lang/Object;.hashCode", None),
             ("java.lang.Object::hashCode", None),
@@ -469,7 +469,7 @@ pub const RUNTIMES: &[Runtime] = &[
             leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
             ..SWITCH
         }],
-        // `erl` is a script.
+        // `erl` is a shell script.
         valgrind: Some(UnderValgrind { options: "--trace-children=yes", ..UnderValgrind::program("erl +JPperf true") }),
         unnamed: "the emulator's own functions where beam.smp is stripped",
         marked_names: &[(Stub, &[Starts("$global::")])],
@@ -477,7 +477,7 @@ pub const RUNTIMES: &[Runtime] = &[
             Stub,
             &[Starts("global::"), Ends("::codeHeader"), Ends("::codeFooter"), Ends("-CodeInfoPrologue")],
         )],
-        // All code is translated, instruction by instruction, when its module is loaded; there is no other way.
+        // All code is translated instruction by instruction when its module is loaded.
         other_names: Some(Baseline),
         examples: &[
             ("$global::garbage_collect", Some(Stub)),
@@ -532,7 +532,7 @@ pub const RUNTIMES: &[Runtime] = &[
             flag: None,
         }),
         unnamed: "the interpreter's own functions where php is stripped, nor compiled regular expressions: those are PCRE2's",
-        // PHP has one compiler; it optimizes by types unless opcache.jit requests its lowest level.
+        // PHP has a single compiler. It optimizes by types unless opcache.jit selects the lowest level.
         marked_names: &[
             (Stub, &[Starts("JIT$$"), Starts("jit$$"), Starts("ESCAPE-")]),
             (Optimised, &[Starts("TRACE-"), Starts("JIT$")]),
@@ -551,7 +551,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "PostgreSQL",
         called: "postgres",
         frame_type: "llvm",
-        // No `programs`: postgres runs JIT code only once it has loaded this.
+        // No `programs`, because postgres only runs JIT code once it has loaded this library.
         libraries: &["llvmjit.so"],
         switches: &[
             Switch {
@@ -568,7 +568,7 @@ pub const RUNTIMES: &[Runtime] = &[
             },
         ],
         unnamed: "the server's own functions where postgres is stripped",
-        // The names do not show whether the query was dear enough to be optimized (jit_optimize_above_cost).
+        // The names don't show whether the query was expensive enough to be optimized (jit_optimize_above_cost).
         examples: &[("evalexpr_0_0", None), ("deform_0_1", None)],
         ..PLAIN
     },
@@ -665,7 +665,7 @@ pub const RUNTIMES: &[Runtime] = &[
             flag: None,
         }),
         unnamed: "what MoarVM interprets: its functions are all one `MVM_interp_run`",
-        // Its compiler is given only what its specialiser has optimized.
+        // Its JIT compiler only gets code that the specializer has optimized.
         other_names: Some(Optimised),
         examples: &[
             ("find_method(gen/moar/stage2/nqpmo.nqp:1391)", Some(Optimised)),
@@ -674,7 +674,6 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    // .NET's own.
     Runtime {
         name: ".NET",
         callers: Callers::Found,
@@ -700,7 +699,8 @@ pub const RUNTIMES: &[Runtime] = &[
             },
         ],
         unnamed: "code that was compiled ahead of time into PE files that are not available, or into one for several (composite): DOTNET_ReadyToRun=0 makes it JIT code; perfinfo-PID.map lists loaded files as the recording does, and is not read",
-        // GetJitOptimizationTierStr in coreclr's vm/prestub.cpp; DOTNET_PerfMapShowOptimizationTiers=0 leaves them out.
+        // From GetJitOptimizationTierStr in coreclr's vm/prestub.cpp. With DOTNET_PerfMapShowOptimizationTiers=0, names
+        // have no tier.
         marked_names: &[
             (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),
             (MidTier, &[Ends(")[InstrumentedTierOptimized]")]),
@@ -722,7 +722,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    // The older machine of .NET.
+    // The older implementation of .NET.
     Runtime {
         name: "Mono",
         called: "mono",
@@ -743,7 +743,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libjulia*"],
         switches: &[Switch {
             variables: &[("ENABLE_JITPROFILING", "1")],
-            // Its listener is LLVM's.
+            // Written by LLVM's listener.
             leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
             ..SWITCH
         }],
@@ -769,7 +769,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 memory: "Ruby:rb_yjit",
                 ..SWITCH
             },
-            // Only one compiler can be enabled (ruby.c).
+            // Only one of the compilers can be enabled (ruby.c).
             Switch {
                 flags: &[Flag::Word("--zjit-perf"), Flag::Word("--zjit")],
                 since: Some(Version(4, 0)),
@@ -790,7 +790,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "all JIT code of builds older than 3.3, whose YJIT writes nothing for perf",
         ..PLAIN
     },
-    // Python's second implementation.
+    // An alternative implementation of Python.
     Runtime {
         name: "PyPy",
         called: "pypy3",
@@ -804,7 +804,8 @@ pub const RUNTIMES: &[Runtime] = &[
             ..SWITCH
         }],
         unnamed: "what PyPy interprets, where its library is stripped; its own profiler vmprof has that",
-        // As the reader of its log puts them together: all code is traced and optimized but what the backend needs.
+        // Names are composed by jitgraft's reader for PyPy's log. All code is traced and optimized, except for the
+        // backend's helpers.
         plain_names: &[(Stub, &[Is("PyPy helper"), Is("Loop -1")])],
         other_names: Some(Optimised),
         examples: &[
@@ -815,7 +816,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    // Lua's second implementation, also inside of other programs.
+    // An alternative implementation of Lua, often embedded in other programs.
     Runtime {
         name: "LuaJIT",
         called: "luajit",
@@ -840,7 +841,7 @@ pub const RUNTIMES: &[Runtime] = &[
             },
         ],
         unnamed: "interpreted functions: the interpreter is one piece of assembler",
-        // perftools_addtrace in src/lj_trace.c; the reader of its dump calls them likewise.
+        // Named by perftools_addtrace in src/lj_trace.c; jitgraft's reader for LuaJIT's dump uses the same form.
         plain_names: &[(Optimised, &[Starts("TRACE_")])],
         examples: &[("TRACE_12::w.lua:7", Some(Optimised))],
         ..PLAIN
@@ -905,7 +906,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    // Translates programs of another processor.
+    // Emulates programs for other processors.
     Runtime {
         name: "QEMU",
         called: "qemu-x86_64",
@@ -931,7 +932,7 @@ pub const RUNTIMES: &[Runtime] = &[
         examples: &[("guest-0x401136", None), ("mix", None)],
         ..PLAIN
     },
-    // GNU's Scheme.
+    // GNU's implementation of Scheme.
     Runtime {
         name: "Guile",
         called: "guile",
@@ -950,8 +951,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "all Lisp code: SBCL leaves neither map nor dump, and its core file, which holds the code, is not ELF; its own profiler sb-sprof has the names",
         ..PLAIN
     },
-    // Many embed them.
-    // Programs that compile with LLVM while they run.
+    // The following are libraries that many programs load. First LLVM: programs that compile with it at run time.
     Runtime {
         name: "LLVM",
         called: "lli",
@@ -964,7 +964,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 flags: &[Flag::Word("--jit-kind=mcjit")],
                 note: "; in a program of one's own, register llvm::JITEventListener::createPerfJITEventListener() (MCJIT, ORC's \
                        RTDyldObjectLinkingLayer)",
-                // Below JITDUMPDIR, if that is in the environment.
+                // In `$JITDUMPDIR` if that is set.
                 leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
                 ..SWITCH
             },
@@ -977,7 +977,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "all JIT code of programs that register no listener (LLVM must be built with LLVM_USE_PERF), nor for debuggers",
         ..PLAIN
     },
-    // Regular expressions, in `grep -P`, git, PHP and many others.
+    // Compiled regular expressions in `grep -P`, git, PHP and many other programs.
     Runtime {
         name: "PCRE2",
         frame_type: "pcre2",

@@ -1,4 +1,4 @@
-//! The tier in the names of JIT code.
+//! Determines the tier of JIT code from its name.
 
 use super::runtime::{Runtime, tier_by};
 use super::set::RuntimeSet;
@@ -7,10 +7,10 @@ use crate::model::stacks::NameId;
 use crate::model::tier::Tier;
 use rustc_hash::FxHashMap;
 
-/// The tier of JIT code of that name, in a process that runs these runtimes (none: it is not known which).
+/// The tier of JIT code with this name, in a process with these runtimes (empty if unknown).
 ///
-/// Marked entries hold before plain ones: a process may embed a second runtime. The names that contain nothing by
-/// themselves are those of the first.
+/// Names that only one runtime writes take precedence over others, because a process may have embedded a second
+/// runtime. Names that indicate nothing by themselves belong to the first runtime.
 pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
     let own = || runtimes.iter().find_map(|runtime| tier_by(runtime.marked_names, name));
     let marked = || RUNTIMES.iter().find_map(|runtime| tier_by(runtime.marked_names, name));
@@ -22,9 +22,9 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
     own().or_else(marked).or_else(plain).or_else(other).or_else(|| in_brackets(name))
 }
 
-/// The `profile.frame.type` of JIT code of that name, in a process that runs these runtimes (none: it is not known
-/// which): a name gives its runtime, a marked one that of any, and what embeds others comes first. `jit` where nothing
-/// gives it.
+/// The `profile.frame.type` of JIT code with this name, in a process with these runtimes (empty if unknown). A name
+/// that only one runtime writes identifies it in any process; otherwise the name's runtime is one of the process's,
+/// outermost first. `jit` if nothing is known.
 pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
     let marked = |runtime: &Runtime| tier_by(runtime.marked_names, name).is_some();
     let own = || runtimes.iter().find(|runtime| marked(runtime));
@@ -33,19 +33,18 @@ pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
     own().or_else(other).or_else(plain).or_else(|| runtimes.first()).map_or("jit", |runtime| runtime.frame_type)
 }
 
-/// `function [baseline]`: a tier by the word that we have for it, as a runtime without a name of its own may state it.
+/// The tier in names like `function [baseline]`, for runtimes that have no notation of their own.
 fn in_brackets(name: &[u8]) -> Option<Tier> {
     let (_, word) = std::str::from_utf8(name).ok()?.strip_suffix(']')?.rsplit_once(" [")?;
     [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimised].into_iter().find(|tier| tier.name() == word)
 }
 
-/// The tiers of the names of a profile, each looked up once.
+/// Caches the tiers of a profile's names.
 #[derive(Debug, Default)]
 pub struct Tiers(FxHashMap<(NameId, RuntimeSet), Option<Tier>>);
 
 impl Tiers {
-    /// The tier of the JIT code that is called `name`, of a process that runs these runtimes. `id` is the name's
-    /// number in its profile.
+    /// The tier of JIT code named `name`, in a process with these runtimes. `id` is the name's ID in its profile.
     pub fn of(&mut self, id: NameId, name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
         *self.0.entry((id, runtimes)).or_insert_with(|| tier(name, runtimes))
     }

@@ -1,37 +1,37 @@
-//! The names that engines give to native code of WebAssembly functions.
+//! Parses the names that engines give to native code of WebAssembly functions.
 //!
-//! | engine | named | nameless |
+//! | engine | with a name | without a name |
 //! |---|---|---|
 //! | V8 | `JS:fib-3-liftoff` | `JS:wasm-function[3]-3-liftoff` |
 //! | Wasmtime | `wasm[0]::function[3]::fib` | `wasm[0]::function[3]` |
-//! | SpiderMonkey | `Wasm: Function fib`, which has no number | `Wasm: Function wasm-function[3]` |
+//! | SpiderMonkey | `Wasm: Function fib`, which has no index | `Wasm: Function wasm-function[3]` |
 //!
-//! None shows which module that is.
+//! None of them says which module the function belongs to.
 
-/// What such a name contains.
+/// The parts of such a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmName<'n> {
-    /// What precedes the function, and what between its number and its name.
+    /// What precedes the function's name; `joint` comes between its index and its name.
     before: &'n str,
     joint: &'static str,
-    /// What the engine calls the function; `None` if its module has no name for it.
+    /// The function's name; `None` if its module has no name for it.
     pub function: Option<&'n str>,
-    /// Its number in its module.
+    /// The function's index in its module.
     pub number: u32,
-    /// What follows it.
+    /// What follows the name.
     after: &'n str,
 }
 
-/// The start of SpiderMonkey's names.
+/// Prefix of SpiderMonkey's names.
 const SPIDERMONKEY: &str = "Wasm: Function ";
 
-/// What engines call a function without a name.
+/// How engines name functions without a name, up to the index.
 const NAMELESS: &str = "wasm-function[";
 
 impl<'n> WasmName<'n> {
-    /// The parts of a name; `None` if it is not one of a function with a number.
+    /// Splits a name; `None` if it isn't a WebAssembly function or contains no index.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
-        // Names of other code end here.
+        // Rejects names of other code quickly.
         let is_of = |begin: &&str| name.starts_with(begin.as_bytes());
         let is_v8 = name.ends_with(b"-liftoff") || name.ends_with(b"-turbofan");
         if !is_v8 && !["wasm[", SPIDERMONKEY].iter().any(is_of) {
@@ -46,12 +46,12 @@ impl<'n> WasmName<'n> {
         })
     }
 
-    /// The number in the name of a function without a name: `wasm-function[3]`.
+    /// The index in the name of a function without a name: `wasm-function[3]`.
     pub fn nameless(function: &str) -> Option<u32> {
         function.strip_prefix(NAMELESS)?.strip_suffix(']')?.parse().ok()
     }
 
-    /// The same name for a function that is called so, and where it was written.
+    /// The name in the engine's notation with another function name, followed by its source location.
     pub fn spell(&self, function: &str, place: &str) -> String {
         let Self { before, joint, after, .. } = self;
         format!("{before}{joint}{function}{after}{place}")

@@ -1,40 +1,40 @@
-//! The outcome for each source.
+//! What became of each source of names: loaded, missing, refused, or only offered to the user.
 
 use crate::model::{Nanos, Pid};
 use crate::records::jit_logs::LogId;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The kind of source of a file.
+/// The kind of file that names JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A jitdump.
     JitDump,
     /// A perf map.
     PerfMap,
-    /// An ELF object that the user placed.
+    /// An ELF object that the user placed at an address (`--elf`).
     PlacedElf,
-    /// An engine's log.
+    /// A runtime's log.
     Log(LogId),
 }
 
 impl Kind {
-    /// As people call it.
+    /// The name to show to people.
     pub fn name(self) -> &'static str {
         self.words()[0]
     }
 
-    /// For programs.
+    /// The name in machine-readable output.
     pub fn id(self) -> &'static str {
         self.words()[1]
     }
 
-    /// The option that names a file of the kind.
+    /// The command-line option that passes a file of this kind.
     pub fn option(self) -> &'static str {
         self.words()[2]
     }
 
-    /// What people and programs call it, and its option.
+    /// The values of [`name`](Self::name), [`id`](Self::id) and [`option`](Self::option).
     fn words(self) -> [&'static str; 3] {
         match self {
             Self::JitDump => ["jitdump", "jitdump", "--jitdump"],
@@ -45,64 +45,65 @@ impl Kind {
     }
 }
 
-/// The outcome for one source.
+/// What became of one source.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// The file; for one that was not found, the path where it was expected.
+    /// The file. For a missing one, the path where it should have been.
     pub path: PathBuf,
-    /// Its kind.
+    /// The kind of source.
     pub kind: Kind,
-    /// The process it speaks for, by the recording's number.
+    /// The process whose code it names, as recorded.
     pub pid: Pid,
-    /// True if it could be used, and why not.
+    /// Whether it was used, and if not, why.
     pub state: SourceState,
-    /// The remark for users without a request, as one line: that it was used though neither its number nor the user
-    /// shows whose it is, or that it was not matched to any process.
+    /// A remark that users see without asking, on one line: that the file was used although neither its name nor the
+    /// user says which process it belongs to, or that it couldn't be matched to a process.
     pub remark: Option<String>,
 }
 
-/// True if a source could be used.
+/// Whether a source was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceState {
-    /// It was loaded: how many code ranges it names, and how many records of it were skipped.
+    /// It was loaded.
     Loaded {
-        /// Loads, or lines.
+        /// How many functions it names: loads of a jitdump, or lines of a perf map.
         codes: u64,
-        /// Records or lines that could not be used.
+        /// Records or lines that were skipped as unusable.
         skipped: u64,
-        /// The way its times were brought to the recording's clock; `None` for sources without times.
+        /// How its times were converted to the recording's clock; `None` if it has no times.
         clock: Option<ClockUse>,
         /// True if it ends in the middle of a record or line.
         torn: bool,
-        /// The times of the first and the last record, on the recording's clock, as far as they can be determined.
+        /// The times of its first and last record on the recording's clock, if they could be converted.
         times: Option<(Nanos, Nanos)>,
-        /// The number of the dump's functions for which it gives lines and inlined calls.
+        /// For a log: how many of the jitdump's functions got their source lines and inlined calls from it.
         lent: u64,
     },
-    /// The recording states that it exists, but it is in none of the places that were looked at.
+    /// The recording mentions it, but it wasn't found.
     Missing {
-        /// The places, in order.
+        /// The paths that were tried, in order.
         looked_at: Vec<PathBuf>,
     },
-    /// It is there, but not used, for this reason.
+    /// It exists but wasn't used, for this reason.
     Refused(String),
-    /// It may be this process's by what it holds, but that is not sure, for this reason: the user must confirm it.
+    /// Its contents suggest that it belongs to this process, but not with certainty (the reason says why). The user has
+    /// to confirm it.
     Offered(String),
 }
 
-/// The way a dump's times became the recording's.
+/// How a source's times were converted to the recording's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockUse {
     /// Both use the same clock.
     Same,
-    /// The processor's counter was converted as the recording states.
+    /// The CPU's time-stamp counter was converted as the recording says.
     Tsc,
-    /// By an estimated offset.
+    /// An estimated offset was added.
     Estimated {
-        /// In nanoseconds; `None` if nobody can give it.
+        /// The maximum error in nanoseconds; `None` if unknown.
         error: Option<u64>,
     },
-    /// The times could not be used: each address has the last code that was there.
+    /// The times couldn't be used. Each address has the last code that was there.
     Dropped,
 }
 

@@ -1,17 +1,18 @@
-//! A log beside a dump or a map of the same process: the source that answers each question.
+//! Combines a runtime's log with the jitdump or perf map of the same process.
 //!
-//! | what was at an address | its name | its lines and inlined calls |
+//! | what was at an address | name | lines and inlined calls |
 //! |---|---|---|
-//! | code of the dump, at that time | the dump's | the log's of the same code, else the dump's |
-//! | else code of the log, at that time, in memory that no file backs | the log's | the log's |
-//! | else an entry of the map | the map's | – |
+//! | code of the jitdump at that time | jitdump | the same code in the log, else the jitdump |
+//! | otherwise code of the log at that time, in memory that no file backs | log | log |
+//! | otherwise an entry of the perf map | perf map | – |
 //!
-//! So a log never names what a dump names, and neither names what a file names; but it reports what the dump lacks:
-//! inlined calls, and code that the runtime does not dump (V8's builtins, copied to where its JIT code is). A map has
-//! no times: where memory was used again the log is better.
+//! A log therefore never overrides a jitdump's names, and neither overrides the symbols of a file. But a log adds what
+//! the jitdump lacks: inlined calls, and code that the runtime doesn't dump (V8's builtins, copied near its JIT code).
+//! A perf map has no times, so that the log is better where memory was reused.
 //!
-//! Code is the same if address, size and time are. One event is written to both, one behind the other: the difference
-//! of the times of what is in both ties the log to the dump, better than samples do.
+//! Code is considered the same if address, size and time match. The runtime writes each event to both files, one right
+//! after the other. The time difference between an event's two records relates the log's clock to the jitdump's, more
+//! precisely than samples can.
 
 use super::account::{Account, Kind, SourceState};
 use super::clock::Conversion;
@@ -26,7 +27,7 @@ use crate::records::jit_logs::{CodeLog, LogCode, LogEventKind};
 use crate::resolve::code_map::{CodeList, ListedCode};
 use std::collections::HashMap;
 
-/// One source, read.
+/// A source that has been read.
 pub(super) struct ReadSource<'data> {
     pub(super) list: CodeList<'data>,
     pub(super) account: Account,
@@ -34,11 +35,12 @@ pub(super) struct ReadSource<'data> {
     pub(super) warnings: Warnings,
 }
 
-/// The code of a source, how it was read, and its machine (e_machine).
+/// What reading a source produces: its code, its state, and the machine (`e_machine`) if known.
 pub(super) type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
 
 impl<'data> ReadSource<'data> {
-    /// Takes what a log states, now that it has times. The number of the dump's functions for which it gives the lines.
+    /// Stores the log's code now that it has times. `lines_of` is the number of the jitdump's functions that got their
+    /// lines from it.
     fn take(&mut self, dated: DatedLog<'data>, lines_of: u64) {
         self.warnings.extend(dated.warning);
         self.list = dated.list;
@@ -48,10 +50,11 @@ impl<'data> ReadSource<'data> {
     }
 }
 
-/// Between its two lines a process may be kept waiting, but not for longer than this.
+/// The maximum time between an event's two records, in nanoseconds. The process may be preempted in between.
 const NEAR: u64 = 100_000_000;
 
-/// Dates the logs that were read, and brings them together with the dumps and maps of their processes.
+/// Converts the times of all logs to the recording's clock, and combines the logs with the jitdumps and perf maps of
+/// their processes.
 pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<'data>], processes: &Processes) {
     for (number, source) in sources.iter().enumerate() {
         let Some(log) = source.log.get() else { continue };
@@ -74,7 +77,7 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
 /// Address and size.
 type AddressAndSize = (u64, u64);
 
-/// By place, the times in their order.
+/// The times of all code with an address and size, in order.
 type TimesByPlace = HashMap<AddressAndSize, Vec<i64>>;
 
 fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
@@ -84,7 +87,7 @@ fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
     })
 }
 
-/// When a log began, by what a dump of the same process reports the same code.
+/// Determines when a log started, by comparing it with a jitdump of the same process.
 fn tie(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
     let mut dumped = TimesByPlace::new();
     for listed in dump.iter().filter(|listed| listed.pid == pid && !listed.is_move) {
@@ -93,14 +96,14 @@ fn tie(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
     }
     let mut logged = TimesByPlace::new();
     loads(log).for_each(|(time, code)| logged.entry((code.addr, code.size)).or_default().push(time));
-    // If one of them reports more code than the other, it is not known yet which is the same.
+    // Where one of the two has more code than the other, it isn't clear yet which records correspond.
     let pairs = logged.iter().filter_map(|(place, times)| Some((times, dumped.get(place)?)));
     let pairs = pairs.filter(|(logged, dumped)| logged.len() == dumped.len());
     let starts = pairs.flat_map(|(logged, dumped)| logged.iter().zip(dumped).map(|(own, time)| time - own));
     middle(starts.collect())
 }
 
-/// The time that most of the starts give; nothing if they contradict each other.
+/// The start time that most of the estimates agree on; `None` if they contradict each other.
 fn middle(mut starts: Vec<i64>) -> Option<LogStart> {
     starts.sort_unstable();
     let at = *starts.get(starts.len() / 2)?;
@@ -109,11 +112,11 @@ fn middle(mut starts: Vec<i64>) -> Option<LogStart> {
     near.max().filter(|_| agree).map(|error| LogStart { at, error: Some(error) })
 }
 
-/// Finds the code of a log that is a dump's.
+/// Finds a jitdump's code in a log of the same process.
 struct SameCode<'data> {
     log: &'data CodeLog,
     source: &'data Source,
-    /// By place, in the order of time; times are the recording's.
+    /// By address and size, sorted by time. Times are on the recording's clock.
     codes: HashMap<AddressAndSize, Vec<(u64, &'data LogCode)>>,
 }
 
@@ -130,7 +133,7 @@ impl<'data> SameCode<'data> {
         Self { log, source, codes }
     }
 
-    /// The log's lines for a code range.
+    /// The log's source lines for a piece of code of the jitdump.
     fn lines(&self, listed: &ListedCode<'data>) -> Option<Lines<'data>> {
         let time = listed.time.filter(|_| listed.pid == self.source.pid)?.0;
         let here = self.codes.get(&(listed.code.addr.0, listed.code.size))?;
@@ -150,7 +153,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Code is on the line that its part of the log spells.
+    /// Each entry of the log spells its line number as one digit.
     #[derive(Debug)]
     struct Spelled;
 
@@ -161,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Pieces of 0x10 bytes at these times and addresses; the nth is on line n.
+    /// A log of code with 0x10 bytes each, at these (time, address) pairs; the nth is on line n.
     fn logged(codes: &[(u64, u64)]) -> Source {
         let mut log = CodeLog::new(LogClock::SinceStart { began: None }, "line");
         log.positions = Some(Box::new(Spelled));
@@ -185,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_dump_ties_the_log_of_its_process() {
-        // The log began at 500 ms; the third piece waited for 3 ms between its two lines.
+        // The log started at 500 ms. The process was preempted for 3 ms between the two records of the third code.
         let source = logged(&[(MS, 0x100), (2 * MS, 0x200), (3 * MS, 0x300), (4 * MS, 0x900)]);
         let dump = dumped(&[(501 * MS, 0x100), (502 * MS + 7, 0x200), (506 * MS, 0x300), (507 * MS, 0x800)]);
         let log = source.log.get().unwrap();
@@ -198,7 +201,7 @@ mod tests {
 
     #[test]
     fn code_of_a_dump_takes_the_lines_of_the_same_code_of_the_log() {
-        // The place is used again; at 0x400 the log has a piece much later, at 0x200 none.
+        // The memory at 0x100 is reused. At 0x400 the log has code much later, at 0x200 none.
         let source = logged(&[(MS, 0x100), (300 * MS, 0x100), (2 * MS, 0x300), (900 * MS, 0x400)]);
         let mut dump =
             dumped(&[(501 * MS, 0x100), (502 * MS, 0x200), (503 * MS, 0x300), (504 * MS, 0x400), (801 * MS, 0x100)]);

@@ -1,41 +1,41 @@
-//! Brings a dump's times to the recording's clock, and shows if they are not those of its process.
+//! Converts a jitdump's times to the recording's clock, and detects jitdumps that belong to another process.
 //!
-//! | dump | recording | conversion |
+//! | jitdump's times | recording | conversion |
 //! |---|---|---|
 //! | nanoseconds | CLOCK_MONOTONIC (`perf record -k mono`) | none |
-//! | time-stamp counter | has TIME_CONV | as `tsc_to_perf_time` of tools/perf/util/tsc.c |
-//! | anything else | has the marker's mmap | estimated: the dump begins when its marker is mapped |
-//! | anything else | – | none possible: the last code at each address |
+//! | time-stamp counter | has a TIME_CONV record | like `tsc_to_perf_time` in tools/perf/util/tsc.c |
+//! | anything else | contains the marker's mmap | estimated: the jitdump starts when its marker is mapped |
+//! | anything else | – | impossible: each address has the last code that was there |
 
 use super::account::ClockUse;
 use crate::model::process::{Clock, Processes, TscConversion};
 use crate::model::{Nanos, Pid};
 
-/// CLOCK_MONOTONIC of <time.h>.
+/// CLOCK_MONOTONIC in <time.h>.
 pub(super) const MONOTONIC: i32 = 1;
 
-/// Two times of one clock that should be of one moment are not further apart than this: an hour.
+/// One hour, in nanoseconds: times that should be about the same moment on one clock differ by less than this.
 const PLAUSIBLE: u64 = 3_600_000_000_000;
 
-/// The facts about a dump's times.
+/// What is known about a jitdump's times.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DumpTimes {
-    /// True if the header states that they are the processor's counter.
+    /// True if the header says that times are the CPU's time-stamp counter.
     pub(super) arch: bool,
-    /// The header's own time, on whatever clock.
+    /// The time in the header; on an unknown clock.
     pub(super) header: u64,
-    /// The first record's.
+    /// The time of the first record.
     pub(super) first: Option<u64>,
-    /// When the marker was mapped, on the recording's clock; `None` if that was before the recording.
+    /// When the marker was mapped, on the recording's clock; `None` if before the recording began.
     pub(super) marker: Option<Nanos>,
 }
 
-/// A conversion of one dump's times.
+/// How to convert a source's times to the recording's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Conversion {
     Same,
     Tsc(TscConversion),
-    /// The error is `None` where nobody can give it.
+    /// `error` is `None` if unknown.
     Offset {
         offset: i64,
         error: Option<u64>,
@@ -44,14 +44,15 @@ pub(super) enum Conversion {
 }
 
 impl Conversion {
-    /// Chooses one. The text shows what is wrong, if anything, as a sentence about the dump.
+    /// Chooses a conversion. The text describes a problem, as a sentence whose subject is the file; `None` if there is
+    /// none.
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
         let same = is_monotonic(clock);
         if times.arch {
             if let Some(tsc) = clock.tsc.filter(usable) {
                 return (Self::Tsc(tsc), None);
             }
-            // The first record is near the marker.
+            // Only if the first record is close to the marker's mmap.
             let near = times.marker.zip(times.first).is_some_and(|(mark, first)| mark.0.abs_diff(first) < PLAUSIBLE);
             if same && near {
                 let why = "has the flag for processor time stamps, but its times are those of the recording's clock: taken as such";
@@ -71,7 +72,7 @@ impl Conversion {
         times.estimate(clock, &why)
     }
 
-    /// A dump's time on the recording's clock.
+    /// Converts a time; `None` if times can't be used.
     pub(super) fn apply(&self, time: u64) -> Option<Nanos> {
         match self {
             Self::Same => Some(Nanos(time)),
@@ -81,7 +82,7 @@ impl Conversion {
         }
     }
 
-    /// For the account.
+    /// How to describe the conversion to users.
     pub(super) fn used(&self) -> ClockUse {
         match self {
             Self::Same => ClockUse::Same,
@@ -101,13 +102,14 @@ impl DumpTimes {
             )
         };
         let Some(first) = self.first else { return (Conversion::None, None) };
-        // The wall clock is recognized by its size, and the recording may show what it was.
+        // Wall-clock times can be recognized by their magnitude, and the recording may contain a reference time for
+        // that clock.
         if let Some((wall, own)) = clock.reference.filter(|(wall, _)| wall.0.abs_diff(first) < 1000 * PLAUSIBLE) {
             return (Conversion::Offset { offset: signed(own.0, wall.0), error: Some(0) }, None);
         }
         let Some(marker) = self.marker else { return dropped(why) };
-        // The header is written when the marker is mapped; but in some runtimes its time is of another clock than the
-        // records'.
+        // The header is written when the marker is mapped. In some runtimes, however, its time is from another clock
+        // than those of the records.
         let header_fits = !self.arch && self.header.abs_diff(first) < PLAUSIBLE;
         let (begun, error) = match header_fits {
             true => (self.header, 1_000_000),
@@ -127,11 +129,11 @@ fn signed(to: u64, from: u64) -> i64 {
 }
 
 fn usable(tsc: &TscConversion) -> bool {
-    // The longer form without cap_zero does not give the clock's origin.
+    // The longer form without cap_zero doesn't contain the clock's origin.
     tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
 }
 
-/// `tsc_to_perf_time`: with `cap_short` the counter is narrower than 64 bits and continues from `cycles`.
+/// `tsc_to_perf_time`: with `cap_short`, the counter has fewer than 64 bits and continues from `cycles`.
 fn convert(tsc: &TscConversion, time: u64) -> u64 {
     let cycles = if tsc.cap_short { tsc.cycles.wrapping_add(time.wrapping_sub(tsc.cycles) & tsc.mask) } else { time };
     let whole = (cycles >> tsc.shift).wrapping_mul(tsc.mult);
@@ -139,21 +141,22 @@ fn convert(tsc: &TscConversion, time: u64) -> u64 {
     tsc.zero.wrapping_add(whole).wrapping_add(part)
 }
 
-/// Clocks of several processors, and a runtime that logs before it maps its marker (Bun), differ by less.
+/// Tolerance in nanoseconds. Differences between the clocks of several CPUs are smaller, and so is the time by which a
+/// runtime (Bun) starts logging before it maps its marker.
 pub(super) const SLACK: u64 = 1_000_000_000;
 
-/// A time in a message.
+/// Formats a time for a message.
 pub(super) fn seconds(time: Nanos) -> String {
     format!("{}.{:03} s", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1000)
 }
 
-/// True if times on the recording's clock are those by which jitdumps are meant to be timed.
+/// True if the recording uses the monotonic clock, which jitdumps are supposed to use, too.
 pub(super) fn is_monotonic(clock: &Clock) -> bool {
     clock.clockid == Some(MONOTONIC)
 }
 
-/// Reports what is wrong with the times of a dump, from its first record to its last, if it cannot belong to the
-/// process that it was found for: process IDs are used again, and the dumps of many runs are in one directory.
+/// Explains why a jitdump with records from `first` to `last` can't belong to the process that it was found for; `None`
+/// if it can. Process IDs are reused, and a directory may contain the jitdumps of many runs.
 pub(super) fn of_another_process(
     pid: Pid,
     marker: Option<Nanos>,

@@ -1,4 +1,4 @@
-//! Reads a jitdump into code events, on the recording's clock and with its process numbers.
+//! Reads a jitdump into code events with the recording's times and process IDs.
 
 mod ahead;
 mod rundown;
@@ -20,14 +20,14 @@ use crate::records::jitdump::{Body, DebugInfo, Header, JitDump, Record, decode_l
 use crate::resolve::code_map::CodeList;
 use rustc_hash::FxHashMap;
 
-/// The warning about a dump whose times are all the same.
+/// The warning if all records of a jitdump have the same time.
 const NO_TIMES: &str =
     "all its records have one time: it is used like a map, each address has the last code that was there";
 
-/// The warning about a dump that ends inside a LOAD whose name is whole.
+/// The warning if a jitdump ends within the code of a LOAD record whose name is complete.
 const CUT_IN_CODE: &str = "the dump was cut off here, in the code of its last function: that has its name all the same";
 
-/// Reads one dump. `ahead` are the threads that may look for records ahead of this one.
+/// Reads a jitdump. If given, the threads of `ahead` parse records ahead of time.
 pub(super) fn read<'data>(
     origin: OriginId,
     source: &'data Source,
@@ -110,7 +110,7 @@ fn choose_conversion(
     conversion
 }
 
-/// True if the times of a dump report an order.
+/// True if the records' times give an order: not all of them are equal.
 fn has_times(dump: &JitDump<'_>) -> bool {
     let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
     let mut times = code.map(|record| record.timestamp);
@@ -121,7 +121,7 @@ fn has_times(dump: &JitDump<'_>) -> bool {
     }
 }
 
-/// The processes of a dump's records.
+/// Translates process IDs in a jitdump's records.
 struct Pids<'a> {
     source: &'a Source,
     header: Pid,
@@ -130,8 +130,8 @@ struct Pids<'a> {
 }
 
 impl Pids<'_> {
-    /// The recording's number of the process that a record names. A dump's own process is the one it was found for;
-    /// a child that was forked and goes on writing into it is known by its own number.
+    /// The recorded ID for a process ID in a record. The jitdump's own process is the one that it was found for. A
+    /// forked child that keeps writing to its parent's jitdump is identified by its own ID.
     fn outer(&self, inner: Pid) -> Pid {
         if inner == self.header || Some(inner) == self.source.inner {
             return self.source.pid;
@@ -141,7 +141,7 @@ impl Pids<'_> {
         if known { outer } else { self.source.pid }
     }
 
-    /// A dump whose header names another process than its file is believed, but not without a word.
+    /// Warns if the header's process ID isn't the one in the file's name. The file is used nevertheless.
     fn warn_if_foreign(&self, warnings: &mut Warnings) {
         let expected = self.source.inner.unwrap_or(self.source.pid);
         let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
@@ -161,10 +161,10 @@ impl Pids<'_> {
     }
 }
 
-/// The bias of V8's line entries: the size of an ELF header, which it takes to precede the code.
+/// V8's line entries are off by this much: the size of an ELF header, which V8 assumes in front of the code.
 const ELF_HEADER: u64 = 0x40;
 
-/// Puts the records of one dump together.
+/// Turns the records of a jitdump into a list of code events.
 struct DumpReader<'a, 'data> {
     origin: OriginId,
     conversion: Conversion,
@@ -172,30 +172,29 @@ struct DumpReader<'a, 'data> {
     big_endian: bool,
     guest: &'data GuestNames,
     list: CodeList<'data>,
-    /// By the address of the code that is to come.
+    /// Line entries by the address of the code that they precede.
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
-    /// Belongs to the next load, whatever it is.
+    /// Applies to the next LOAD record, whichever that is.
     pending_unwind: Option<Unwind<'data>>,
-    /// The place in the list of the last load with each code_index, which a MOVE names.
+    /// For each code_index, the index of its latest load in `list`; MOVE records refer to it.
     loads: FxHashMap<u64, u32>,
-    /// Loads with lines, and the number of these that begin about [`ELF_HEADER`] too far.
+    /// How many loads have lines, and for how many of these the first line is off by about [`ELF_HEADER`].
     with_lines: u64,
     biased: u64,
 }
 
-/// How the records of a dump end.
+/// The state after a jitdump's last record.
 #[derive(Debug, Default)]
 struct DumpEnd {
-    /// The time of the last record.
+    /// The time of the last complete record.
     last: Option<u64>,
-    /// The number of records that could not be read, or not wholly.
+    /// The number of records that could not be read completely.
     skipped: u64,
-    /// True if the last record is cut.
+    /// True if the file ends in the middle of a record.
     torn: bool,
 }
 
 impl<'data> DumpReader<'_, 'data> {
-    /// Reads all records.
     fn records(
         &mut self,
         dump: &JitDump<'data>,
@@ -266,7 +265,7 @@ impl<'data> DumpReader<'_, 'data> {
         Lines { raw, decode, count, base: addr, size, big_endian, function, positions: None, authored: None }
     }
 
-    /// Takes V8's bias off, if most of the dump's entries have it.
+    /// Corrects V8's line offsets, if most of the jitdump's code has them.
     fn unbias_lines(&mut self) {
         if self.biased * 2 > self.with_lines {
             self.list.unbias_lines(ELF_HEADER);

@@ -1,27 +1,28 @@
-//! The process of a dump or map whose number is not that of a recorded process: the signs for it, and the result.
+//! Decides which process a jitdump or perf map belongs to if its name contains no recorded process ID.
 //!
-//! Addresses alone are not identity. Without address randomisation another run of the same program has its code at the
-//! same places. With it, a process that was forked from the same parent has: two workers of a server put different
-//! functions at one address, and the map of either covers all samples of the other. True if a process has such siblings
-//! is not in a recording that was attached to it. So however well it fits, a file is used unasked only if its code is
-//! where a process was sampled *and* something independent of addresses states that it is of this run; and only if
-//! nothing else may be meant. A file that the user named needs no second sign, but is still used for one process only
-//! if there is no other.
+//! Addresses alone don't identify a process. Without address space randomization, another run of the same program has
+//! its code at the same addresses. With it, processes forked from the same parent do: two workers of a server have
+//! different functions at the same address, and the perf map of either covers all samples of the other. Whether a
+//! process has such siblings isn't known if the recording was attached to it.
+//!
+//! Therefore a file is used unasked only if the process was sampled in its code *and* something independent of
+//! addresses indicates the same run, and only if no other file or process is possible. A file that the user named needs
+//! no second indication, but it is still used for one process only if there is no other.
 
 use super::account::Kind;
 use crate::model::Pid;
 use crate::model::process::SharedMemory;
 
-/// Something beside addresses that states that a file is of the recorded process; the surest last.
+/// Evidence other than addresses that a file belongs to a recorded process, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Sign {
-    /// It was last written while the process was recorded, or just after.
+    /// The file was last written during the recording or shortly after.
     Written,
-    /// The user named the file, or the directory that holds it.
+    /// The user named the file or its directory.
     Asked,
-    /// The times of its records are those of the process.
+    /// The times of its records fit the process.
     Times,
-    /// It is the very file that the process mapped as its marker.
+    /// It is the very file (device and inode) that the process mapped as its marker.
     Inode,
 }
 
@@ -37,51 +38,51 @@ impl Sign {
     }
 }
 
-/// The facts about one file and one process.
+/// How well a file fits a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// The file.
+    /// Index of the file.
     pub(super) file: usize,
     pub(super) kind: Kind,
     pub(super) pid: Pid,
-    /// Memory for JIT code that the process may share with others.
+    /// JIT memory that the process may share with others.
     pub(super) memory: Option<SharedMemory>,
-    /// True if the process has no dump or map of its own.
+    /// True if the process has no source of its own.
     pub(super) is_wanted: bool,
-    /// The number of the process's samples in JIT memory that are in code that the file reports.
+    /// How many of the process's samples in JIT memory are in the file's code.
     pub(super) covered: u64,
-    /// The number of all of them.
+    /// How many samples the process has in JIT memory.
     pub(super) samples: u64,
-    /// True if the file's code lies in what the process had mapped.
+    /// True if most of the file's code is in memory that the process mapped.
     pub(super) is_mapped: bool,
-    /// The best of the signs, if there is any.
+    /// The strongest evidence for the file; `None` if there is only its addresses.
     pub(super) sign: Option<Sign>,
-    /// The sign that it belongs to another run.
+    /// Evidence that the file belongs to another run.
     pub(super) against: Option<String>,
 }
 
 impl Fit {
-    /// True if its addresses are the process's: most of the code was mapped, and half of the samples are in it.
+    /// True if the addresses fit: most of the code was mapped, and at least half of the samples are in it.
     pub(super) fn has_addresses(&self) -> bool {
         self.is_mapped && self.covered > 0 && self.covered.saturating_mul(2) >= self.samples
     }
 }
 
-/// The outcome for a file.
+/// What to do with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict<'a> {
-    /// Used for this process.
+    /// Use it for this process.
     Used(&'a Fit),
-    /// It may be of this process, but is not used unasked.
+    /// It may belong to this process, but the user has to confirm it.
     Offered(&'a Fit),
-    /// It is of another run.
+    /// It belongs to another run.
     Refused(&'a Fit),
-    /// It has nothing to do with any of the processes.
+    /// It fits none of the processes.
     Unmatched,
 }
 
-/// Decides what becomes of a file. `all` has every file with every process, with those that have files of their own,
-/// too: a file that may be theirs is not sure to be another's.
+/// Decides what to do with a file. `all` contains every file combined with every process, including processes that have
+/// files of their own: a file that may be theirs can't be assigned to another with certainty.
 pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let fits = |fit: &&Fit| fit.has_addresses() && fit.against.is_none();
     let own: Vec<&Fit> = all.iter().filter(|fit| fit.file == file).filter(fits).collect();
@@ -90,12 +91,12 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
         let refused = all.iter().find(|fit| fit.file == file && fit.is_wanted && fit.has_addresses());
         return refused.filter(|_| own.is_empty()).map_or(Verdict::Unmatched, Verdict::Refused);
     };
-    // The file that was mapped is that process's, whatever else fits.
+    // The file that a process mapped belongs to it, whatever else fits.
     let is_sure = best.sign == Some(Sign::Inode);
     let mut rivals =
         all.iter().filter(fits).filter(|fit| (fit.pid, fit.kind) == (best.pid, best.kind) && fit.file != file);
     let alone = rivals.all(|rival| rival.sign.is_none() || is_sure && rival.sign != best.sign);
-    // Processes that share the memory share the code.
+    // Processes that share JIT memory also share the code in it.
     let is_one = own.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);
     match best.sign {
         Some(_) if alone && (is_one || is_sure) => Verdict::Used(best),

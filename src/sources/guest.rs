@@ -1,16 +1,17 @@
-//! Functions of guest programs: QEMU's user mode calls each instruction that it translated by where it is in the guest
-//! (`guest-0x400280`). The guest's own ELF files, where they are available, show which function that is.
+//! Names functions of guest programs. QEMU's user mode emulation names each translated instruction by its guest address
+//! (`guest-0x400280`). If the guest's ELF files are available, they tell which function that is.
 //!
-//! | looked at | |
+//! | file | found by |
 //! |---|---|
-//! | `--guest FILE` | what the user named |
-//! | the recorded command line | its words that are ELF files |
-//! | what such a program requests | its loader, and the libraries beside that, below the directory behind `-L` |
+//! | any | `--guest FILE` |
+//! | the guest program | words of the recorded command line that are ELF files |
+//! | its loader and libraries | the program's headers; libraries are next to the loader, below the `-L` directory |
 //!
-//! The place of a file is not reported. A program that is not relocatable is where it was linked to. Of others the
-//! guest addresses give it: wherever a function ran, its first instruction did; at wrong places that is so of few.
+//! QEMU doesn't report where it loaded a file. Programs that aren't relocatable are at the address that they were
+//! linked for. For others, the guest addresses reveal it: if a function ran, its first instruction did, too. For wrong
+//! load addresses that is only true of few functions.
 //!
-//! Source: `linux-user/elfload.c` and `tcg/perf.c` of QEMU, from 8.0 on.
+//! Source: `linux-user/elfload.c` and `tcg/perf.c` of QEMU since 8.0.
 
 use crate::io::door::Named;
 use crate::records::jitdump::{Body, JitDump};
@@ -25,67 +26,68 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The prefix of QEMU's names.
+/// Prefix of the names that QEMU writes.
 const PREFIX: &[u8] = b"guest-0x";
 
-/// They stand among the first of their file: no other file is read to its end for them.
+/// How many names at the start of a file are checked for the prefix. Files without it aren't searched to the end.
 const FIRST: usize = 64;
 
-/// A file is loaded at a multiple of it.
+/// Load addresses are multiples of this.
 const PAGE: u64 = 0x1000;
 
-/// The number of addresses and functions that are looked at to place a file; and this many places are looked at closer.
+/// How many addresses and functions are considered for finding a load address, and how many candidates are checked in
+/// detail (more if the file doesn't list all of its functions).
 const MOST: usize = 1 << 16;
 const CLOSER: usize = 256;
 const CLOSER_OF_SOME: usize = 1 << 10;
 
-/// Bytes of an instruction, more or less.
+/// Rough size of an instruction in bytes.
 const INSTRUCTION: u64 = 4;
 
-/// The number of functions that must have run of a file that reports only some.
+/// If a file doesn't list all of its functions, at least this many of them must have run.
 const FEWEST_OF_SOME: u64 = 6;
 
-/// The names of a guest's code.
+/// Functions of a guest program, by guest address.
 #[derive(Debug, Default)]
 pub(super) struct GuestNames {
     names: FxHashMap<u64, Box<[u8]>>,
-    /// The number of guest addresses.
+    /// The number of distinct guest addresses.
     all: usize,
-    /// The files that name some.
+    /// ELF files that provided names.
     files: Vec<PathBuf>,
-    /// Why others are not used that are there.
+    /// Why other existing files weren't used.
     refused: Vec<String>,
 }
 
-/// A file that may be the guest's.
+/// A file that may be part of the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum GuestCandidate {
-    /// The user named it.
+    /// Passed with `--guest`.
     Given(PathBuf),
-    /// It is a word of the recorded command line.
+    /// A word of the recorded command line.
     Word(PathBuf),
-    /// One that was placed requests it.
+    /// Required by a file that has been used.
     Asked(PathBuf),
 }
 
-/// The facts about the places of the guest's files.
+/// Where to look for the guest's files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GuestFiles<'a> {
-    /// Those that the user named.
+    /// Passed with `--guest`.
     pub(super) given: &'a [PathBuf],
     /// The recorded command line.
     pub(super) command: &'a [Vec<u8>],
-    /// True if files of other users are believed.
+    /// True if files of other users are trusted (`-f`).
     pub(super) force: bool,
 }
 
 impl GuestNames {
-    /// From the code that a perf map reports.
+    /// Names the code of a perf map.
     pub(super) fn of_map(entries: &[perf_map::Entry<'_>], files: GuestFiles<'_>) -> Self {
         Self::of(entries.iter().map(|entry| entry.name), files)
     }
 
-    /// From the code that a jitdump reports.
+    /// Names the code of a jitdump.
     pub(super) fn of_dump(dump: &JitDump<'_>, files: GuestFiles<'_>) -> Self {
         let names = dump.records().flatten().filter_map(|record| match record.body {
             Body::Load(load) => Some(load.name),
@@ -110,14 +112,14 @@ impl GuestNames {
             let (path, named, is_program) = match file {
                 GuestCandidate::Given(path) => (path, Named::User, false),
                 GuestCandidate::Asked(path) => (path, Named::Recording, false),
-                // Further words are the program's own: what it reads may be a program, too.
+                // Further words are the program's arguments, which may be programs as well.
                 GuestCandidate::Word(_) if has_program => continue,
                 GuestCandidate::Word(path) => (path, Named::Recording, true),
             };
             let opened = match named.door(files.force).open(&path, ELF) {
                 Some(Ok(opened)) => opened,
                 Some(Err(error)) => {
-                    // Words may be names of anything.
+                    // Words may be anything, so report only files.
                     let is_meant = !is_program || named.door(true).look(&path).is_some_and(|about| about.is_file());
                     guest.refused.extend(is_meant.then(|| error.to_string()));
                     continue;
@@ -137,12 +139,12 @@ impl GuestNames {
         guest
     }
 
-    /// The function at a guest address; what it was called, if that is not known.
+    /// The function at the guest address that a name contains; the name itself if unknown.
     pub(super) fn name<'a>(&'a self, name: &'a [u8]) -> &'a [u8] {
         address(name).and_then(|addr| self.names.get(&addr)).map_or(name, |known| &known[..])
     }
 
-    /// The remark for users.
+    /// A remark for users: how many addresses were named, and by which files. `None` if there are no guest addresses.
     pub(super) fn remark(&self, path: &Path) -> Option<String> {
         if self.all == 0 {
             return None;
@@ -161,7 +163,7 @@ impl GuestNames {
         ))
     }
 
-    /// Takes the names of a file, if it can be placed.
+    /// Adds the names of a file. False if its load address can't be determined.
     fn add(&mut self, object: &object::File<'_>, addresses: &[u64], is_program: bool) -> bool {
         let functions = GuestFunctions::of(object);
         let entry = is_program.then(|| object.entry());
@@ -188,25 +190,25 @@ impl GuestNames {
     }
 }
 
-/// The guest address in a name of QEMU's.
+/// The guest address in a name that QEMU wrote.
 fn address(name: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(name.strip_prefix(PREFIX)?).ok()?, 16).ok()
 }
 
-/// Words of a command line that are names of files, but of the emulator's own.
+/// Words of a command line that may be files, except for the emulator's own name.
 fn words(command: &[Vec<u8>]) -> impl Iterator<Item = PathBuf> {
     let paths = command.iter().map(|word| PathBuf::from(OsStr::from_bytes(word)));
     let is_qemu = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"qemu-"));
     paths.filter(move |path| !is_qemu(path))
 }
 
-/// The directory of the guest's own files: behind `-L`.
+/// The directory with the guest's files: the value of `-L`.
 fn root(command: &[Vec<u8>]) -> PathBuf {
     let behind = command.iter().position(|word| word == b"-L").and_then(|at| command.get(at + 1));
     behind.map_or_else(|| PathBuf::from("/"), |root| PathBuf::from(OsStr::from_bytes(root)))
 }
 
-/// The loader and the libraries that a program requests.
+/// Paths of the loader and the libraries that a program requires.
 fn asked_for(object: &object::File<'_>, root: &Path) -> Vec<PathBuf> {
     let loader = object.section_by_name(".interp").and_then(|section| section.data().ok());
     let Some(loader) = loader.and_then(|name| name.strip_suffix(b"\0")) else { return Vec::new() };
@@ -218,7 +220,7 @@ fn asked_for(object: &object::File<'_>, root: &Path) -> Vec<PathBuf> {
     std::iter::once(loader).chain(libraries).collect()
 }
 
-/// Names of DT_NEEDED.
+/// Names of the required libraries (DT_NEEDED).
 fn needed(object: &object::File<'_>) -> Vec<Vec<u8>> {
     const DT_NEEDED: u64 = 1;
     let data = |name: &str| object.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or_default();
@@ -236,12 +238,12 @@ fn needed(object: &object::File<'_>) -> Vec<Vec<u8>> {
     names.collect()
 }
 
-/// The functions in a file.
+/// The functions in an ELF file.
 #[derive(Debug)]
 struct GuestFunctions {
-    /// The start and end of each, in order.
+    /// Start and end of each function, sorted.
     ranges: Vec<(u64, u64)>,
-    /// True if these are all: a stripped library reports those that others call.
+    /// True if all functions are listed. A stripped library only lists those that it exports.
     complete: bool,
 }
 
@@ -257,8 +259,8 @@ impl GuestFunctions {
         Self { ranges, complete: object.symbol_table().is_some() }
     }
 
-    /// The address of a relocatable file: most of its functions begin at an address that ran. A program ran from its
-    /// `entry` on.
+    /// Finds the load address of a relocatable file, for which most of its functions start at an address that ran.
+    /// `entry` is the entry point of a program, which must have run, too.
     fn place(&self, addresses: &[u64], entry: Option<u64>) -> Option<u64> {
         let mut by_page_offset: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
         for (start, _) in self.ranges.iter().take(MOST) {
@@ -281,13 +283,14 @@ impl GuestFunctions {
         if self.complete {
             return bases.take(CLOSER).find(|&base| self.fit(addresses, base));
         }
-        // Beside other code that ran, some functions seem to begin at many places: the right one is the only one that fits.
+        // If other code ran as well, some functions seem to start at many addresses. Accept a load address only if no
+        // other one fits.
         let mut fitting = bases.take(CLOSER_OF_SOME).filter(|&base| self.fit(addresses, base));
         fitting.next().filter(|_| fitting.next().is_none())
     }
 
-    /// True if the functions that ran did so from their beginnings, and hardly anything ran between them; where some
-    /// are not reported of, more of the others have to.
+    /// True if a load address fits: functions that ran did so from their start, and little ran between functions. The
+    /// conditions are stricter if the file doesn't list all functions.
     fn fit(&self, addresses: &[u64], base: u64) -> bool {
         let before = |addr: u64| addresses.partition_point(|&other| other < base.saturating_add(addr));
         let (mut ran, mut begun, mut inside, mut end, mut bytes) = (0u64, 0u64, 0, 0, 0u64);
@@ -301,7 +304,7 @@ impl GuestFunctions {
             end = end.max(to);
         }
         let all = end.saturating_sub(self.ranges.first().map_or(0, |function| before(function.0)));
-        // If every instruction ran, functions of any file begin anywhere.
+        // If every instruction in a region ran, functions of any file seem to start there.
         let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
         let enough = if self.complete { ran >= 3 && inside * 2 >= all } else { ran >= FEWEST_OF_SOME && has_gaps };
         let most = if self.complete { begun * 5 >= ran * 4 } else { begun * 20 >= ran * 19 };
@@ -313,12 +316,12 @@ impl GuestFunctions {
 mod tests {
     use super::*;
 
-    /// Functions of 0x40 bytes, not evenly spread.
+    /// Functions of 0x40 bytes at uneven distances.
     fn spread() -> Vec<(u64, u64)> {
         (0..200u64).map(|at| at * 0x90 + at * at % 7 * 0x10).map(|start| (0x1000 + start, 0x1040 + start)).collect()
     }
 
-    /// Every instruction of every third function, of 4 bytes each, as it ran at `base`.
+    /// Every instruction (4 bytes each) of every third function, loaded at `base`.
     fn ran(base: u64) -> Vec<u64> {
         spread().iter().step_by(3).flat_map(|&(start, end)| (start..end).step_by(4)).map(|addr| base + addr).collect()
     }
@@ -342,12 +345,12 @@ mod tests {
     fn a_stripped_library_is_placed_by_the_functions_that_others_call() {
         let base = 0x7f70_3a0d_8000;
         let exported: Vec<(u64, u64)> = spread().into_iter().step_by(9).collect();
-        // Hardly any function runs from its first to its last instruction.
+        // Functions rarely run from the first to the last instruction.
         let first_half = |&(start, end): &(u64, u64)| (start..(start + end) / 2).step_by(4);
         let ran: Vec<u64> = spread().iter().step_by(3).flat_map(first_half).map(|addr| base + addr).collect();
         assert_eq!(told(exported.clone(), true).place(&ran, None), None, "most ran between them");
         assert_eq!(told(exported.clone(), false).place(&ran, None), Some(base));
-        // A program beside it ran in so many places that functions of the library's seem to begin at others, too.
+        // Another program ran at so many addresses that functions of the library seem to start there, too.
         let mut beside = ran.clone();
         let by_chance = |addr: &u64| (addr.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) & 1 == 0;
         beside.extend((0x1000..0x9000).step_by(4).filter(by_chance).map(|addr| base + 0x20_0000 + addr));

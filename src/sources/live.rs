@@ -1,8 +1,8 @@
-//! Processes that still run: what they left in a container is found below `/proc/PID/root`, and under the number by
-//! which they know themselves there, as perf finds it.
+//! Processes that are still running. Files that a process left in its container are found in `/proc/PID/root`, under
+//! its process ID in the container, as perf does.
 //!
-//! A number is not an identity, it is given again. The running process is the recorded one only if what it has mapped
-//! is what was recorded (address, and device and inode, or build ID) and if it began before the first sample.
+//! Process IDs are reused. The running process is considered the recorded one only if its mappings agree with the
+//! recorded ones (address, and device and inode or build ID) and if it began before the first sample.
 
 use super::site::{Sampled, Site, is_our_name, wall_time};
 use crate::error::Result;
@@ -17,30 +17,30 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Times of a process's start are reported in hundredths of a second, the time of the boot in seconds.
+/// Tolerance: start times of processes have a resolution of 10 ms, the boot time one of a second.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// This many more equal files than missing files leave no doubt.
+/// If matching files outnumber missing ones by this many, stop comparing.
 const ENOUGH: u32 = 16;
 
-/// A worker is its server's child, or that one's child.
+/// How many ancestors to search. Workers are children or grandchildren of their server.
 const GENERATIONS: usize = 8;
 
-/// A recorded process that still runs.
+/// A recorded process that is still running.
 #[derive(Debug)]
 pub(super) struct LiveProcess {
     /// `/proc/PID/root`
     pub(super) root: PathBuf,
     files: Root,
-    /// Its number in the innermost namespace.
+    /// Its process ID in its innermost PID namespace.
     pub(super) inner: Option<Pid>,
-    /// True if it sees other files than we do.
+    /// True if its file system isn't ours, as in a container.
     pub(super) has_own_files: bool,
 }
 
 impl LiveProcess {
-    /// The running process of this number, if it is the recorded one. `None` if absent; the reason why it is another
-    /// one, if it lives in surroundings of its own.
+    /// Finds the running process for a recorded one. `None` if there is none. The error says why the process with this
+    /// ID isn't the recorded one or can't be examined; given only for processes in a container.
     pub(super) fn find(pid: Pid, processes: &Processes, site: &Site<'_>) -> Option<Result<Self, String>> {
         let proc = site.proc?;
         let process = processes.by_pid.get(&pid).filter(|_| pid.0 > 0 && processes.is_recording)?;
@@ -49,7 +49,7 @@ impl LiveProcess {
         }
         let own = proc.join(pid.to_string());
         let status = text_of_system(&own.join("status")).ok()?;
-        // One that has ended, and that nobody has waited for, has neither mappings nor files any more.
+        // Zombies no longer have mappings or files.
         if field(&status, "State:").is_some_and(|state| matches!(state[..], ["Z" | "X", ..])) {
             return None;
         }
@@ -69,12 +69,12 @@ impl LiveProcess {
         Some(found.map_err(|error| format!("its files cannot be seen: {error}")))
     }
 
-    /// The way one of its files is called from outside.
+    /// The path of one of the process's files as seen from outside.
     pub(super) fn outside(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// True if it sees this very file, under this name.
+    /// True if the process sees the same file under this path as we do.
     pub(super) fn sees(&self, path: &Path) -> bool {
         let door = Named::Recording.door(false);
         let here = |door: Door<'_>| door.look(path).map(|about| (about.dev(), about.ino()));
@@ -82,7 +82,8 @@ impl LiveProcess {
         !self.has_own_files || inside.is_some() && inside == here(door)
     }
 
-    /// Opens what [`LiveProcess::outside`] calls so, if it is root's, ours or the process's own.
+    /// Opens a path that [`LiveProcess::outside`] returned. The file must belong to root, to us, or to the process's
+    /// user.
     pub(super) fn open(&self, outside: &Path, kind: Kind, force: bool) -> Option<Result<Opened>> {
         let path = outside.strip_prefix(&self.root).ok()?;
         let door = Door { named: Named::Habit, start: Start::Inside(&self.files), force };
@@ -90,8 +91,8 @@ impl LiveProcess {
     }
 }
 
-/// Opens a file that a process has mapped where that process sees it: in its container, while it runs. `None` if it sees no other
-/// files than we do.
+/// Opens a file that a process mapped as that process sees it, in its container. `None` if the process isn't running or
+/// sees the same files as we do.
 pub(crate) fn open_inside(
     (pid, path): (Pid, &Path),
     kind: Kind,
@@ -102,8 +103,8 @@ pub(crate) fn open_inside(
     live.open(&live.outside(path), kind, force)
 }
 
-/// The running processes from which `pid` was forked and that have this very memory at this place, as they know
-/// themselves, the nearest first.
+/// Running ancestors of `pid`, nearest first, that have this memory mapped at its address. Returns their process IDs in
+/// their own namespaces.
 pub(super) fn parents_with(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
     let mut parents = Vec::new();
     let mut status = text_of_system(&proc.join(pid.to_string()).join("status"));
@@ -122,12 +123,12 @@ pub(super) fn parents_with(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<P
     parents
 }
 
-/// The last number of a field of `status`: of several namespaces' that of the innermost one.
+/// The last number in a field of `/proc/PID/status`: for namespaces, that of the innermost one.
 pub(crate) fn number(status: &str, key: &str) -> Option<Pid> {
     field(status, key)?.last()?.parse().ok().map(Pid)
 }
 
-/// The user that a process runs as: the second number of `Uid:`.
+/// The effective user ID of a process: the second number of `Uid:`.
 pub(crate) fn user(status: &str) -> Option<u32> {
     field(status, "Uid:")?.get(1)?.parse().ok()
 }
@@ -142,7 +143,7 @@ fn field<'a>(status: &'a str, key: &str) -> Option<Vec<&'a str>> {
     Some(line.split_ascii_whitespace().collect())
 }
 
-/// True if the running process began before what was recorded of it.
+/// Fails if the running process began later than the recorded one.
 fn began_before(
     own: &Path,
     proc: &Path,
@@ -167,10 +168,10 @@ fn began_before(
     }
 }
 
-/// Field 22 of `/proc/PID/stat`, in ticks since the boot, which `/proc/stat` gives.
+/// When a process began: field 22 of `/proc/PID/stat` (ticks since boot) plus the boot time from `/proc/stat`.
 fn began(own: &Path, proc: &Path) -> Option<SystemTime> {
     let stat = text_of_system(&own.join("stat")).ok()?;
-    // The name in parentheses may hold anything.
+    // The process name in parentheses may contain anything, including `)`.
     let behind_name = &stat[stat.rfind(')')? + 1..];
     let ticks: u64 = behind_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let boot = text_of_system(&proc.join("stat")).ok()?;
@@ -180,7 +181,7 @@ fn began(own: &Path, proc: &Path) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_secs(boot))?.checked_add(since_boot)
 }
 
-/// A line of `/proc/PID/maps`: where it ends, and what is mapped.
+/// A line of `/proc/PID/maps`.
 pub(super) struct MapsLine<'a> {
     pub(super) start: u64,
     pub(super) end: u64,
@@ -208,7 +209,8 @@ pub(super) fn maps_line(line: &str) -> Option<MapsLine<'_>> {
     Some(MapsLine { start: hex(start)?, end: hex(end)?, device, inode, path })
 }
 
-/// True if what was recorded is what is mapped: something of it is, and nothing else is in its place.
+/// Fails if the process's mappings don't agree with the recorded ones: another file at the same address, or too many
+/// files missing.
 fn agrees(own: &Path, process: &Process) -> Result<(), String> {
     let maps = of_system(&own.join("maps")).map_err(|error| format!("what it has mapped cannot be seen: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
@@ -224,16 +226,16 @@ fn agrees(own: &Path, process: &Process) -> Result<(), String> {
                 None => {}
             },
         }
-        // To read the build IDs of all would take long.
+        // Comparing all build IDs would take too long.
         if same >= gone.saturating_add(ENOUGH) {
             break;
         }
     }
-    // A library may have been unmapped meanwhile.
+    // Some libraries may have been unmapped meanwhile.
     if same > gone { Ok(()) } else { Err("what it has mapped is not what was recorded".to_owned()) }
 }
 
-/// The last file that was mapped at each address to be executed, since the process runs this program.
+/// The last executable file mapping at each address, since the process's last exec.
 pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     let since = process.execs.last().copied().unwrap_or_default();
     let of_files = process.mappings.iter().filter(|mapping| {
@@ -244,20 +246,20 @@ pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     of_files.map(|mapping| (mapping.addr, mapping)).collect()
 }
 
-/// `None` if that cannot be determined.
+/// Compares a running process's mapping with a recorded one; `None` if that is impossible.
 fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, own: &Path) -> Option<bool> {
     if let Some(file) = mapping.file {
         return Some((file.major, file.minor, file.inode) == (line.device.0, line.device.1, line.inode));
     }
     let recorded = mapping.build_id?;
-    // Users there may have put anything in the file's place.
+    // Open the mapping itself, because users in the container may have replaced the file at its path.
     let mapped = own.join("map_files").join(format!("{:x}-{:x}", line.start, line.end));
     let by_path = || {
         let root = Root::open(&own.join("root"), 0).ok()?;
         let door = Door { named: Named::Recording, start: Start::Inside(&root), force: true };
         door.open(Path::new(line.path), ELF)?.ok()
     };
-    // The kernel states the mapping there itself: it leads to nothing else.
+    // The kernel provides this link, and it can only lead to the mapped file.
     let opened = Named::User.door(true).open(&mapped, ELF).and_then(Result::ok).or_else(by_path)?;
     let here = object::File::parse(&*opened.bytes).ok().and_then(|file| BuildId::new(file.build_id().ok()??));
     here.map(|here| here == recorded)

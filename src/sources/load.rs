@@ -1,5 +1,5 @@
-//! Reads the opened sources into code events, on the recording's clock and with its process numbers, and builds the
-//! code map.
+//! Reads the opened sources into code events with the recording's times and process IDs, and builds the code map from
+//! them.
 
 use super::account::{Account, ClockUse, Kind, SourceState};
 use super::beside::{self, ReadSource, SourceEvents};
@@ -20,30 +20,31 @@ use crate::records::perf_map;
 use crate::resolve::code_map::{CodeList, CodeMap, ListedCode};
 use crate::runtimes::script_name::ScriptName;
 
-/// All that the sources give.
+/// Everything that the sources provide.
 #[derive(Debug)]
 pub struct Loaded<'data> {
-    /// The JIT code by place and time.
+    /// JIT code by address and time.
     pub map: CodeMap<'data>,
-    /// The outcome for every source, in the order of [`OriginId`]; those that could not be opened follow.
+    /// What became of each source, indexed by [`OriginId`], followed by those that could not be opened.
     pub accounts: Vec<Account>,
-    /// The first machine (e_machine) that a dump names, for images of recordings that do not state.
+    /// The first machine (`e_machine`) that a jitdump or log states. Used for ELF images if the recording doesn't state
+    /// one.
     pub machine: Option<u16>,
-    /// The machine that each source, in that order, states for its code (e_machine).
+    /// The machine (`e_machine`) that each source states, indexed by [`OriginId`].
     pub machines: Vec<Option<u16>>,
-    /// The source maps of the scripts whose code it is.
+    /// The source maps of the scripts that the code was compiled from.
     pub maps: &'data SourceMaps,
 }
 
 impl Loaded<'_> {
-    /// The remarks for users about the sources of names, a line each.
+    /// Remarks for users about the sources, one line each.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         self.accounts.iter().filter_map(|account| account.remark.clone()).chain(self.maps.remarks())
     }
 }
 
 impl Found {
-    /// Reads all sources, in parallel, and builds the code map.
+    /// Reads all sources in parallel and builds the code map.
     pub fn load(&self, processes: &Processes, pool: &Pool, warnings: &mut Warnings) -> Loaded<'_> {
         let read = self.read(processes, pool);
         let (mut lists, mut accounts, mut machines) = (Vec::new(), Vec::new(), Vec::new());
@@ -75,7 +76,7 @@ impl Found {
         Loaded { map, accounts, machine, machines, maps }
     }
 
-    /// The maps of all scripts whose functions are in these lists, if they are wanted.
+    /// The source maps of all scripts with functions in these lists; empty if the user doesn't want any.
     fn source_maps(&self, lists: &[CodeList<'_>], warnings: &mut Warnings) -> &SourceMaps {
         self.maps.get_or_init(|| {
             if !self.options.source_maps.is_on() {
@@ -88,10 +89,10 @@ impl Found {
         })
     }
 
-    /// Reads each source, and brings together those of one process.
+    /// Reads all sources and combines those of the same process.
     fn read(&self, processes: &Processes, pool: &Pool) -> Vec<ReadSource<'_>> {
         let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
-        // One that is alone has all threads.
+        // A single source gets all threads.
         let ahead = Some(pool).filter(|_| sources.len() == 1);
         let mut read =
             pool.map(sources, |(at, source)| read(OriginId(at as u32), source, (processes, &self.options), ahead));
@@ -99,15 +100,15 @@ impl Found {
         read
     }
 
-    /// Shows each code range that the sources report, and each move, source by source in its own order, for those who
-    /// report compilations: the code map has only what was where. The sources are read once more; what is wrong with
-    /// them was reported when they were loaded.
+    /// Calls `each` with every load and move of code, source by source in the order of its records. For outputs that
+    /// list compilations, because the code map only contains which code was where. Reads the sources again, without
+    /// repeating warnings.
     pub fn each_code(&self, processes: &Processes, pool: &Pool, mut each: impl FnMut(&ListedCode<'_>)) {
         let read = self.read(processes, pool);
         read.iter().for_each(|read| read.list.iter().for_each(|code| each(&code)));
     }
 
-    /// True if there is nothing to load.
+    /// True if no sources were found.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }

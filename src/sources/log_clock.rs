@@ -1,20 +1,21 @@
-//! Ties a log whose times count from the start of an engine to the recording's clock.
+//! Relates a log whose times count from the start of the runtime to the recording's clock.
 //!
-//! No recording contains the time at which the engine started. But code is made after its memory was mapped, and runs
-//! after it was made:
+//! No recording says when the runtime started. But code is compiled after its memory is mapped, and runs after it is
+//! compiled:
 //!
 //! ```text
-//! start of the log ≥ time of a mapping's record − time of the first code in what was mapped then
-//! start of the log ≤ time of a sample           − time of the code that it is in
+//! start of the log ≥ time of a mapping's record − log time of the first code in that memory
+//! start of the log ≤ time of a sample           − log time of the code that was sampled
 //! ```
 //!
-//! Engines map memory piece by piece when they need it, and new code is soon sampled, somewhere in a call chain: both
-//! bounds of a V8 log lie within a tenth of a millisecond of the truth (measured by recording with a jitdump, too).
-//! Code in files bounds nothing: an engine's own functions are reported for when the log gets round to them.
+//! Runtimes map memory piece by piece as they need it, and new code soon shows up in a sample's call chain. For V8,
+//! both bounds are within 0.1 ms of the truth (measured with a recording that also has a jitdump). Code in files is
+//! ignored, because a runtime logs its own functions at any time.
 //!
-//! If the bounds are far apart or one is missing (node 24 and 25 map all memory at once; a process that ran already has
-//! mapped all it needs), the log's file decides: it is made when the log begins. A copy has a time of its own, which
-//! the bounds betray, as a copy is made later than the samples. If nothing else is known, the error is unknown.
+//! If the bounds are far apart or one is missing, the creation time of the log file decides. That is the case for
+//! Node.js 24 and 25, which map all memory at once, and for a process that had mapped all its memory before the
+//! recording. A copied file has a later creation time than the samples, which the bounds reveal. If nothing else is
+//! known, the error is unknown.
 
 use crate::model::Addr;
 use crate::model::Nanos;
@@ -26,23 +27,23 @@ use std::collections::BTreeMap;
 /// When each address of a process was first seen in a sample or its call chain.
 pub(super) type FirstSeen = BTreeMap<Addr, Nanos>;
 
-/// Code may be run before the log's line is stamped: by so much bounds may contradict each other.
+/// Code may run slightly before the log's line is stamped. Bounds may contradict each other by this many nanoseconds.
 const LATE: i64 = 1_000_000;
 
-/// File systems stamp new files with the last tick of the kernel's clock, 1 to 10 ms ago; the log's times begin when the
-/// file is there (measured with node 18 to 25: 0 to 5 ms behind the stamp).
+/// In nanoseconds. File systems stamp new files with the last tick of the kernel's clock, 1 to 10 ms ago, while the
+/// log's times start when the file exists (measured with Node.js 18 to 25: 0 to 5 ms after the stamp).
 const TICK: u64 = 10_000_000;
 
-/// When a log began.
+/// When a log started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogStart {
-    /// On the recording's clock.
+    /// On the recording's clock, in nanoseconds; may be negative.
     pub(super) at: i64,
-    /// The error of the time; `None` if it is unknown.
+    /// The maximum error in nanoseconds; `None` if unknown.
     pub(super) error: Option<u64>,
 }
 
-/// Code of the log.
+/// A piece of code in the log.
 #[derive(Debug, Clone, Copy)]
 struct LoggedCode {
     time: i64,
@@ -50,7 +51,8 @@ struct LoggedCode {
     end: u64,
 }
 
-/// When the log of a process began; `None` if nothing gives it. `born` is when its file was made.
+/// Determines when the log of a process started; `None` if nothing is known. `born` is the creation time of its file on
+/// the recording's clock.
 pub(super) fn start(log: &CodeLog, process: &Process, seen: &FirstSeen, born: Option<i64>) -> Option<LogStart> {
     let made: Vec<LoggedCode> = made(log).collect();
     let jit = jit_memory(process);
@@ -65,7 +67,7 @@ pub(super) fn start(log: &CodeLog, process: &Process, seen: &FirstSeen, born: Op
     })
 }
 
-/// If both bounds are near, the middle.
+/// If both bounds are close to each other, their middle.
 fn by_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let (earliest, latest) = earliest.zip(latest)?;
     let room = latest.abs_diff(earliest);
@@ -73,7 +75,7 @@ fn by_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     near.then(|| LogStart { at: earliest.midpoint(latest), error: Some(room.div_ceil(2)) })
 }
 
-/// The time that the file states, if nothing contradicts it.
+/// The creation time of the log file, unless a bound contradicts it.
 fn by_file(born: i64, earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let tick = TICK as i64;
     let fits =
@@ -90,8 +92,8 @@ fn made(log: &CodeLog) -> impl Iterator<Item = LoggedCode> + '_ {
     })
 }
 
-/// Memory for JIT code of the process's last program, with the time of its first mapping; 0 if it was there before the
-/// recording began.
+/// Memory for JIT code of the process's last program, with the time of its first mapping; 0 if before the recording
+/// began.
 fn jit_memory(process: &Process) -> RangeMap<Nanos> {
     let began = process.execs.last().copied().unwrap_or_default();
     let is_ours = |mapping: &&Mapping| mapping.time >= began || mapping.time == Nanos(0) && began == Nanos(0);
@@ -109,18 +111,18 @@ fn jit_memory(process: &Process) -> RangeMap<Nanos> {
     memory
 }
 
-/// The start of a log that has something of `own` time which was at `time` of the recording.
+/// The start of the log if something has the time `own` in the log and `time` in the recording.
 fn bound(time: Nanos, own: i64) -> Option<i64> {
     i64::try_from(time.0).ok().filter(|time| *time > 0)?.checked_sub(own)
 }
 
-/// The latest start by which all code was made before it was seen. The samples that contradict the earliest one the log
-/// has reported of late.
+/// The latest start for which all code was compiled before it was first sampled. Samples that contradict `earliest` are
+/// ignored: there, the log was written late.
 fn latest(made: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
     let mut left = seen.clone();
     let mut latest = None;
     for code in made.iter().filter(|code| code.addr < code.end && jit.get(code.addr).is_some()) {
-        // The first code at an address is the one that bounds.
+        // The first code at an address gives the bound.
         let here: Vec<(Addr, Nanos)> =
             left.range(Addr(code.addr)..Addr(code.end)).map(|(addr, time)| (*addr, *time)).collect();
         for (addr, time) in here {
@@ -140,7 +142,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Code at these times and addresses, 0x10 bytes each.
+    /// A log with code of 0x10 bytes each, given as (time, address).
     fn log(codes: &[(u64, u64)]) -> CodeLog {
         let mut log = CodeLog::new(LogClock::SinceStart { began: None }, "line");
         let name = log.texts.intern(b"f");
@@ -172,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_log_began_between_what_mappings_and_samples_allow() {
-        // It began at 130 ms; its memory was mapped 0.1 ms before the first code came there, and the second code was
-        // seen 0.3 ms after it was made.
+        // The log starts at 130 ms. Its memory is mapped 0.1 ms before the first code is there, and the second code is
+        // sampled 0.3 ms after it is compiled.
         let log = log(&[(MS, 0xf000), (10 * MS, 0x1000), (20 * MS, 0x1100), (30 * MS, 0x1000)]);
         let process = process(&[(140 * MS - MS / 10, 0x1000, 0x1000), (160 * MS, 0x1000, 0x8000)]);
         let seen = seen(&[(0x1008, 145 * MS), (0x1108, 150 * MS + 3 * MS / 10), (0xf004, 101 * MS), (0x9000, 1)]);
@@ -199,7 +201,7 @@ mod tests {
     fn code_that_the_log_reports_late_bounds_nothing() {
         let log = log(&[(10 * MS, 0x1000), (20 * MS, 0x1100)]);
         let process = process(&[(140 * MS, 0x1000, 0x1000)]);
-        // Seen 30 ms before the log has it.
+        // Sampled 30 ms before the log contains it.
         let seen = seen(&[(0x1008, 110 * MS + 500_000), (0x1108, 150 * MS + MS)]);
         let bounds = by_bounds(Some(130 * MS as i64), Some(131 * MS as i64));
         assert_eq!(start(&log, &process, &seen, None), bounds);

@@ -1,4 +1,4 @@
-//! Reads an engine's log into code events, on the recording's clock.
+//! Reads runtimes' logs into code events with the recording's times.
 
 use super::account::{ClockUse, SourceState};
 use super::clock::{Conversion, DumpTimes};
@@ -11,10 +11,10 @@ use crate::model::{Addr, Nanos, Tid};
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
 use crate::resolve::code_map::CodeList;
 
-/// A log that shows when it began is that exact: milliseconds.
+/// In nanoseconds: the precision of a start time that a log states itself.
 const STATED: u64 = 1_000_000;
 
-/// Reads a log; [`date`] makes a list of it, when the other sources of its process are known.
+/// Parses a log. Its events are added by [`date`] once the other sources of the process are known.
 pub(super) fn read<'data>(
     id: LogId,
     source: &'data Source,
@@ -29,17 +29,17 @@ pub(super) fn read<'data>(
     Ok((CodeList::default(), state, log.machine))
 }
 
-/// A log on the recording's clock.
+/// A log with times on the recording's clock.
 pub(super) struct DatedLog<'data> {
     pub(super) list: CodeList<'data>,
     pub(super) clock: Option<ClockUse>,
-    /// The times of the first and the last event.
+    /// The times of the first and last event.
     pub(super) times: Option<(Nanos, Nanos)>,
-    /// The problem with its times.
+    /// A problem with the log's times.
     pub(super) warning: Option<Warning>,
 }
 
-/// Brings a log to the recording's clock. `tied` is when it began, if a dump reported.
+/// Converts a log to the recording's clock. `tied` is when the log started, if a jitdump revealed that.
 pub(super) fn date<'data>(
     number: usize,
     source: &'data Source,
@@ -80,7 +80,7 @@ fn events<'data>(
 
 fn code<'data>(origin: OriginId, code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
     let lines = lines(code, log, source);
-    // Code that is shorter than it states is cut.
+    // Ignore code that is shorter than its size says.
     let in_log = || source.bytes.get(code.memory()).filter(|bytes| !bytes.is_empty());
     let bytes = code.bytes.map(|bytes| log.texts.get(bytes)).or_else(in_log);
     let bytes = bytes.filter(|bytes| bytes.len() as u64 == code.size);
@@ -90,7 +90,7 @@ fn code<'data>(origin: OriginId, code: &LogCode, log: &'data CodeLog, source: &'
     Code { name, addr, size, bytes, lines, unwind, origin }
 }
 
-/// The log's source lines of a code range.
+/// The log's source lines for a piece of code.
 pub(super) fn lines<'data>(code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Lines<'data> {
     let in_log = || source.bytes.get(code.positions()).unwrap_or_default();
     let raw = code.place.map_or_else(in_log, |place| log.texts.get(place));
@@ -112,8 +112,8 @@ impl Positions for Source {
     }
 }
 
-/// The way the log's times become the recording's. The text shows what is wrong, if anything, as a sentence about the
-/// log.
+/// How to convert the log's times. The text describes a problem, as a sentence whose subject is the file; `None` if
+/// there is none.
 fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Conversion, Option<String>) {
     let first = log.events.iter().find_map(|event| event.time);
     let clock = &processes.clock;
@@ -125,7 +125,7 @@ fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Convers
         }
         LogClock::Ticks => {
             let times = DumpTimes { arch: true, header: 0, first, marker: None };
-            // Few recordings show how to convert them: that is not a damage.
+            // Most recordings lack the conversion, so don't warn about it.
             (Conversion::choose(clock, &times).0, None)
         }
         LogClock::Wall => by_wall(clock, 0, 0).map_or_else(not_tied, |conversion| (conversion, None)),
@@ -144,14 +144,15 @@ fn not_tied() -> (Conversion, Option<String>) {
     (Conversion::None, Some(said.to_owned()))
 }
 
-/// For times that count from `began`, on the wall clock.
+/// The conversion for times that count from `began` on the wall clock; `None` if the recording doesn't relate that
+/// clock to its own.
 fn by_wall(clock: &Clock, began: u64, error: u64) -> Option<Conversion> {
     let (wall, own) = clock.reference?;
     let offset = i128::from(own.0) - i128::from(wall.0) + i128::from(began);
     Some(Conversion::Offset { offset: i64::try_from(offset).ok()?, error: Some(error) })
 }
 
-/// When the file was made, on the recording's clock, as its file system states.
+/// The file's creation time on the recording's clock, according to its file system.
 fn written_from(source: &Source, clock: &Clock) -> Option<i64> {
     let (wall, own) = clock.reference?;
     let born = source.about.as_ref()?.created().ok()?;
@@ -159,7 +160,7 @@ fn written_from(source: &Source, clock: &Clock) -> Option<i64> {
     i64::try_from(i128::try_from(born).ok()? - i128::from(wall.0) + i128::from(own.0)).ok()
 }
 
-/// For times that count from the start of the engine.
+/// The conversion for times that count from the start of the runtime.
 fn by_start(start: LogStart) -> Conversion {
     let LogStart { at, error } = start;
     Conversion::Offset { offset: at, error }
@@ -177,7 +178,7 @@ mod tests {
     use crate::sources::account::Kind;
     use std::path::PathBuf;
 
-    /// The part of the log is the name of a function that was expanded at its very start.
+    /// Each entry of the log is the name of a function that is inlined at the start of the code.
     #[derive(Debug)]
     struct Expanded;
 
@@ -189,7 +190,8 @@ mod tests {
         }
     }
 
-    /// Code at 0x100 from 1 ms on, at 0x200 from 2 ms on, no more from 3 ms on; with 5 bytes of the log's lines.
+    /// A log of code that is at 0x100 from 1 ms, moves to 0x200 at 2 ms and is unloaded at 3 ms, with 5 bytes of line
+    /// entries.
     fn source() -> Source {
         let mut log = CodeLog::new(LogClock::SinceStart { began: None }, "line");
         log.positions = Some(Box::new(Expanded));

@@ -1,9 +1,10 @@
-//! Everything that names JIT code, for every command alike: find → trust → clock → pid mapping → load → one
-//! [`CodeMap`](crate::resolve::code_map::CodeMap).
+//! Everything that names JIT code, for all commands: finds files, decides which to trust, converts their times and
+//! process IDs, and loads them into one [`CodeMap`](crate::resolve::code_map::CodeMap).
 //!
-//! A command passes the facts of its input ([`Processes`](crate::model::process::Processes)) and what the user asked
-//! for ([`SourceOptions`]). It gets the files that were found ([`Found`], which owns them), from these the code map,
-//! and an account of what became of every dump and map. One that is missing, foreign or broken never stops the others.
+//! A command passes what its input says about processes ([`Processes`](crate::model::process::Processes)) and the
+//! user's options ([`SourceOptions`]). It gets the files that were found ([`Found`], which owns their bytes), from
+//! these the code map, and an account of what became of each source. A missing, untrusted or broken source never
+//! affects the others.
 //!
 //! ```text
 //! let found = sources::find(&processes, &options, beside, &mut warnings);

@@ -1,11 +1,13 @@
-//! Entries without a time that name code of files.
+//! Decides where entries of perf maps and other sources without times may name code in files.
 //!
-//! A map may name any address of its process that no symbol of the file there covers: JIT compilers write code to cache
-//! files, to files that they have unlinked and to static buffers, too. Frames that a file names itself keep their names:
-//! V8's maps report the builtins in node's or Chromium's text once more. If the file is not here, or in another version,
-//! only one that a JIT compiler is likely to have made is open to the map: it was deleted, or lies in `/dev/shm`.
+//! A perf map may name any address that no symbol of the file there covers, because JIT compilers also write code to
+//! cache files, unlinked files and static buffers. Where the file has a symbol, that one is used: V8's perf maps repeat
+//! the built-in functions in the text of node or Chromium. If the file isn't available, or only in another version, the
+//! perf map may name its code only if a JIT compiler is likely to have written the file: it was deleted, or is in
+//! `/dev/shm`.
 //!
-//! Some entries are longer than their code and reach over a library behind it: they name nothing in its text.
+//! Some entries are longer than their code and extend into a library behind it. They don't name anything in the
+//! library's text.
 
 use crate::error::Warnings;
 use crate::model::ancestry::Ancestry;
@@ -23,7 +25,8 @@ use crate::resolve::symbols::{SymbolOptions, functions};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Hides the parts of entries without a time that lie over files' code which they do not name.
+/// Finds the parts of untimed entries that lie over files but must not name the code there, and returns them as ranges
+/// to hide.
 pub(super) fn named_by_files(
     lists: &[CodeList<'_>],
     processes: &Processes,
@@ -39,7 +42,7 @@ pub(super) fn named_by_files(
     let search = SearchOptions { machine: *machine, os_release: os_release.clone(), ..search.clone() };
     let mut symbols = Symbols::new(&spaces, search);
     for same_file in over_files.chunk_by(|a, b| (a.pid, &a.file) == (b.pid, &b.file)) {
-        // Entries that overlap ask for an address only once.
+        // The entries are sorted. Look up the addresses of overlapping entries only once.
         let mut asked = Addr(0);
         for over in same_file {
             let common = over.common();
@@ -61,10 +64,10 @@ pub(super) fn named_by_files(
     hidden
 }
 
-/// The end of the recording.
+/// The time of the end of the recording.
 const END: Nanos = Nanos(u64::MAX - 1);
 
-/// An entry, and a file's mapping that has addresses with it in common. In the order of files.
+/// An entry without a time, and a file mapping that it overlaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OverFile {
     pid: Pid,
@@ -82,15 +85,14 @@ impl OverFile {
     }
 }
 
-/// The mapping at an address at the end, if it is a file that nothing was mapped over. While something else was there,
-/// or was not there yet, the mapping is looked up for each sample, at its time.
+/// The file mapping at an address at the end of the recording; `None` if it isn't a file, or if something else was
+/// mapped over it. Such mappings are looked up for each sample at its time instead.
 fn place_to_the_end(pid: Pid, addr: Addr, spaces: &AddressSpaces) -> Option<Place> {
     let place = spaces.lookup(pid, addr, END, CpuMode::User)?;
     let is_file = spaces.dsos().get(place.dso).kind == DsoKind::File;
     (place.until >= END && is_file && !place.is_remapped).then_some(place)
 }
 
-/// The range of a file's mapping.
 #[derive(Debug)]
 struct FileMapping(Range<Addr>);
 
@@ -100,7 +102,7 @@ impl Span for FileMapping {
     }
 }
 
-/// All entries without a time that lie over files, at least in part, each once. Mostly there are no such lists.
+/// All entries without a time that overlap a file mapping. Usually there are none.
 fn over_files(lists: &[CodeList<'_>], processes: &Processes) -> Vec<OverFile> {
     let (mut found, mut files, mut ancestry) = (Vec::new(), FxHashMap::default(), None);
     for (pid, entry) in lists.iter().flat_map(CodeList::untimed) {
@@ -115,8 +117,8 @@ fn over_files(lists: &[CodeList<'_>], processes: &Processes) -> Vec<OverFile> {
     found
 }
 
-/// The addresses where a process, or one that it was forked from, had files with code. Mappings of one file that touch
-/// or overlap are one: a part of it got another protection.
+/// The address ranges where a process or its ancestors mapped executable files. Adjacent or overlapping mappings of a
+/// file are merged: they only differ in protection.
 fn files_of(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTree<FileMapping> {
     let family = ancestry.ancestors(pid).filter_map(|pid| processes.by_pid.get(&pid));
     let files = family.flat_map(|process| &process.mappings);
@@ -138,15 +140,15 @@ fn files_of(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTre
     IntervalTree::new(ranges)
 }
 
-/// The part of an entry that a file names itself.
+/// Which part of an entry the file below it names.
 enum Claim {
     Nothing,
-    /// Where it has symbols.
+    /// Wherever it has symbols.
     Symbols,
     All,
 }
 
-/// The names in files, each opened when it is first requested.
+/// Symbols of files, which are opened on first use.
 struct Symbols<'a> {
     spaces: &'a AddressSpaces,
     images: Images<'a>,
@@ -161,7 +163,7 @@ impl<'a> Symbols<'a> {
         Self { spaces, images, options, by_file: FxHashMap::default() }
     }
 
-    /// What the file at this place has to say about an entry that begins there, or reaches in from before.
+    /// Which part of an entry belongs to the file at this place.
     fn claim(&self, over: &OverFile, place: Place) -> Claim {
         let Some(image) = self.images.get(place.dso) else {
             let path = &self.spaces.dsos().get(place.dso).path;
@@ -169,22 +171,22 @@ impl<'a> Symbols<'a> {
             let is_jit = begins_here && (Backing::of(path).is_likely_jit_file() || self.has_no_symbols(path));
             return if is_jit { Claim::Nothing } else { Claim::All };
         };
-        // Static buffers are data.
+        // Static buffers are in data sections.
         let is_text = || image.vaddr(place.offset).is_some_and(|addr| image.is_text(addr));
         if over.is_inside() || !is_text() { Claim::Symbols } else { Claim::All }
     }
 
-    /// True if a file is here and of a kind that has no symbols: a compiler's cache.
+    /// True if the file exists but is of a kind that has no symbols, such as a compiler's cache.
     fn has_no_symbols(&self, path: &[u8]) -> bool {
         let search = &self.options.search;
         let mut kinds = search.recorded_paths(path).into_iter().filter_map(|path| search.no_elf(&path));
         kinds.any(|kind| matches!(kind, NoElf::Other | NoElf::SbclCore | NoElf::JitDump))
     }
 
-    /// The parts of a range that the symbols of a file cover; `place` is where the range begins.
+    /// The parts of an address range that symbols of a file cover. `place` is where the range begins.
     fn named_in(&mut self, range: &Range<Addr>, place: Place) -> Vec<Range<Addr>> {
         let Self { images, options, by_file, .. } = self;
-        // Oddities of files are reported where they name frames.
+        // Problems with files are reported where their symbols name frames.
         let load = || functions::named(place.dso, images, options, &mut Warnings::new());
         let named = by_file.entry(place.dso).or_insert_with(load);
         let Some(start) = images.get(place.dso).and_then(|image| image.vaddr(place.offset)) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! The places to look for names, and the files to trust.
+//! Options for finding sources of names.
 
 use super::source_maps::options::{MapSearch, SourceMapOptions};
 use crate::io::is_there;
@@ -8,40 +8,40 @@ use crate::resolve::symbols::files::SearchOptions;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The places to look for names, and the files to trust. From the command line; the same flags for every command.
+/// Where to look for names, and which files to trust. Set on the command line, with the same flags for every command.
 #[derive(Debug, Clone, Default)]
 pub struct SourceOptions {
-    /// `--jitdump PATH|DIR`: looked at before the runtimes' usual places.
+    /// `--jitdump PATH|DIR`: jitdumps to try before the usual places.
     pub jitdump: Vec<GivenFile>,
-    /// `--perf-map PATH|DIR`, the same.
+    /// `--perf-map PATH|DIR`: perf maps to try before the usual places.
     pub perf_map: Vec<GivenFile>,
-    /// `--jit-log PATH|DIR`: engines' logs, the same.
+    /// `--jit-log PATH|DIR`: logs of runtimes to try before the usual places.
     pub jit_log: Vec<GivenFile>,
-    /// `--guest FILE`: ELF files of programs that an emulator runs.
+    /// `--guest FILE`: ELF files of programs that run in an emulator.
     pub guest: Vec<PathBuf>,
-    /// `--elf FILE@ADDR`: an ELF object placed at an address.
+    /// `--elf FILE@ADDR`: ELF objects and the addresses where they were loaded.
     pub elf: Vec<(PathBuf, Addr)>,
-    /// `--map-pid INNER=OUTER`.
+    /// `--map-pid INNER=OUTER`: process IDs in a namespace, and the recorded IDs of these processes.
     pub map_pid: Vec<(Pid, Pid)>,
-    /// `--source-maps`: which maps of generated scripts are used.
+    /// `--source-maps`: which source maps to use.
     pub source_maps: SourceMapOptions,
-    /// `-f`: use files of other owners too.
+    /// `-f`: trust files of other users.
     pub force: bool,
-    /// The places of files that ran: maps do not name the functions that these files name.
+    /// Where to find the files that ran. Perf maps don't name functions that have symbols in these files.
     pub search: SearchOptions,
 }
 
-/// A file or directory that the user named: `PATH`, or `PATH@PID` for one process of the recording.
+/// A file or directory from the user: `PATH`, or `PATH@PID` for one process of the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenFile {
     /// The path.
     pub path: PathBuf,
-    /// Its process, by the recording's number, if that was given.
+    /// The process that it belongs to, as recorded; `None` if the user didn't say.
     pub pid: Option<Pid>,
 }
 
 impl GivenFile {
-    /// As typed. A file whose own name ends like that is meant as it is.
+    /// Parses an argument. If a file exists whose whole name is the argument, `@PID` is part of the name.
     pub fn parse(text: &OsStr) -> Self {
         let path = Path::new(text);
         let parts = text.to_str().and_then(|text| text.rsplit_once('@'));
@@ -60,25 +60,25 @@ impl<T: Into<PathBuf>> From<T> for GivenFile {
 }
 
 impl SourceOptions {
-    /// True if the user named a dump, a map or a log.
+    /// True if the user named a jitdump, perf map or log.
     pub fn names_files(&self) -> bool {
         !(self.jitdump.is_empty() && self.perf_map.is_empty() && self.jit_log.is_empty())
     }
 
-    /// The places where scripts and their maps are looked for. `beside` is the directory of the input.
+    /// Where to look for scripts and their source maps. `beside` is the input's directory.
     pub(crate) fn map_search<'a>(&'a self, beside: Option<&'a Path>) -> MapSearch<'a> {
         let Self { source_maps: options, search, force, .. } = self;
         MapSearch { options, symfs: &search.symfs, debug_dirs: &search.debug_dirs, beside, force: *force }
     }
 
-    /// The recording's number of a process that calls itself `inner`, if the user said so.
+    /// The recorded ID of a process with the ID `inner` in its namespace, if the user stated it (`--map-pid`).
     pub(super) fn outer_of(&self, inner: Pid) -> Option<Pid> {
         self.map_pid.iter().find(|(from, _)| *from == inner).map(|(_, to)| *to)
     }
 }
 
-/// The number in the recording of a process that a dump or map calls `inner`: as the user said, else the same number if
-/// that process may run JIT code, else the process whose namespace shows it so, else the same number.
+/// The recorded ID of a process that a jitdump or perf map calls `inner`: what the user stated; otherwise the same ID,
+/// if that process may run JIT code; otherwise the process that has this ID in its namespace; otherwise the same ID.
 pub(super) fn outer_pid(inner: Pid, processes: &Processes, options: &SourceOptions) -> Pid {
     let by_namespace = || {
         let mut same = processes.by_pid.iter().filter(|(_, process)| process.inner_pid == Some(inner));

@@ -1,5 +1,5 @@
-//! An ELF object that was placed at an address at run time, as a runtime registers it with GDB's JIT interface: its
-//! functions as code without times.
+//! Reads an ELF object that was loaded at run time, as runtimes do for GDB's JIT interface: its functions become code
+//! without times.
 
 use crate::error::{Error, Result};
 use crate::model::Addr;
@@ -7,8 +7,8 @@ use crate::model::code::{Code, Lines, OriginId};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::cmp::Reverse;
 
-/// The functions of an object whose first loaded byte is at `addr`. Relocatable objects are taken as their `.text`
-/// placed there.
+/// The functions of an object whose first byte in memory is at `addr`. For relocatable objects, this is the address of
+/// `.text`.
 pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> Result<Vec<Code<'data>>> {
     let file = object::File::parse(bytes).map_err(|error| Error::new("is not an ELF object").because(error))?;
     let mut codes = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> 
     Ok(codes)
 }
 
-/// One name for each address, the one with the most code; and code ends where other code begins.
+/// Keeps one name per address, that of the longest function, and cuts functions that overlap the next one.
 fn make_disjoint(codes: &mut Vec<Code<'_>>) {
     codes.sort_by_key(|code| (code.addr, Reverse(code.size)));
     codes.dedup_by_key(|code| code.addr);

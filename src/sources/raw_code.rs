@@ -1,7 +1,8 @@
-//! Machine code that a runtime dumped into a directory, one file a function, for names that come without code.
+//! Machine code that a runtime dumped into a directory, one file per function. Provides the bytes for perf map entries,
+//! which only have names.
 //!
-//! MoarVM (`MVM_JIT_DUMP_BYTECODE=1`) numbers its files, with gaps: the i-th that is there belongs to the i-th line of
-//! the perf map. Other directories are understood if the files are named by the address of their code.
+//! MoarVM (`MVM_JIT_DUMP_BYTECODE=1`) numbers its files, with gaps: the i-th existing file belongs to the i-th line of
+//! the perf map. Other directories are supported if files are named after the address of their code.
 
 use super::{Kind, Loaded};
 use crate::error::{Error, Result, Warning, Warnings};
@@ -21,17 +22,17 @@ pub(crate) struct RawCode {
     files: Vec<(FileLabel, Opened)>,
 }
 
-/// The meaning of a file's name.
+/// What a file's name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileLabel {
-    /// A number that only gives the order.
+    /// A sequence number.
     Number(u64),
-    /// The address of its first byte.
+    /// The address of the code.
     Addr(u64),
 }
 
 impl RawCode {
-    /// Opens all files whose names are understood in a directory that the user typed.
+    /// Opens all files with a suitable name in a directory that the user named.
     pub(crate) fn typed(directory: &Path, force: bool) -> Result<Self> {
         if !io::is_directory(directory) {
             return Err(Error::new("is not a directory").in_file(directory));
@@ -42,7 +43,7 @@ impl RawCode {
         raw.ok_or_else(|| nothing().in_file(directory))
     }
 
-    /// Those where MoarVM puts them: beside the profile, or in /tmp.
+    /// Opens the files where MoarVM puts them: next to the profile, or in `/tmp`. `None` if there are none.
     pub(crate) fn usual(profile: Option<&Path>, pid: Pid, force: bool, warnings: &mut Warnings) -> Option<Self> {
         let name = format!("moar-jit.{pid}");
         let beside = profile.and_then(Path::parent).unwrap_or(Path::new(""));
@@ -57,7 +58,7 @@ impl RawCode {
         })
     }
 
-    /// `None` if there is no such file.
+    /// `None` if the directory contains no suitable file.
     fn open(door: Door<'_>, directory: &Path) -> Result<Option<Self>> {
         let mut files = Vec::new();
         for (name, _) in door.entries(directory, |name| label(name).is_some()) {
@@ -68,7 +69,7 @@ impl RawCode {
         Ok((!files.is_empty()).then(|| Self { directory: directory.to_owned(), files }))
     }
 
-    /// The code of the first perf map's lines.
+    /// The bytes for the code of the first perf map.
     pub(crate) fn of_maps(&self, loaded: &Loaded<'_>, warnings: &mut Warnings) -> FxHashMap<CodeId, &[u8]> {
         let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
         let ids = (0..loaded.map.code_count()).map(|at| CodeId(at as u32));
@@ -81,12 +82,13 @@ impl RawCode {
         self.of(&lines, warnings).into_iter().map(|(line, bytes)| (ids[line], bytes)).collect()
     }
 
-    /// The code of the map's lines, by their places in `lines`. A file whose size is not the line's is left out.
+    /// The bytes for each line of a perf map, by index in `lines`. Files whose size differs from the line's are
+    /// ignored.
     pub(crate) fn of<'a>(&'a self, lines: &[Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
         let by_addr: FxHashMap<u64, usize> = lines.iter().enumerate().map(|(at, code)| (code.addr.0, at)).collect();
         let mut found = FxHashMap::default();
         let mut unfit = 0u64;
-        // Sorted: those with numbers come first.
+        // Files are sorted: those with sequence numbers come first.
         for (place, (label, Opened { bytes, .. })) in self.files.iter().enumerate() {
             let at = match label {
                 FileLabel::Number(_) => Some(place),
@@ -108,7 +110,7 @@ impl RawCode {
     }
 }
 
-/// Machine code begins with any bytes.
+/// Machine code has no signature.
 const ANYTHING: door::Kind = door::Kind { holes: |_| Some(Holes::Small), otherwise: "" };
 
 fn label(name: &OsStr) -> Option<FileLabel> {

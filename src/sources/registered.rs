@@ -1,8 +1,8 @@
-//! The objects that a running process has registered with GDB's JIT interface: read from its memory, without stopping
+//! Copies the objects that a running process has registered with GDB's JIT interface from its memory, without stopping
 //! it.
 //!
-//! It goes on meanwhile, so that an entry may change while it is followed; what is copied is read as a core dump is, and
-//! damage ends a list.
+//! The process continues to run, so a list may change while it is read. The copy is read like a core dump, where a
+//! damaged list just ends.
 
 use super::live::{LiveProcess, maps_line};
 use crate::bytes::cursor::Endian;
@@ -28,16 +28,16 @@ impl Memory for ProcessMemory {
     }
 }
 
-/// The copies out of a process.
+/// Objects copied from a process.
 #[derive(Debug)]
 pub(super) struct CopiedObjects {
-    /// The path it was read from.
+    /// Where they were read from.
     pub(super) path: PathBuf,
-    /// As a core dump.
+    /// The copy, in the form of a core dump.
     pub(super) core: Vec<u8>,
 }
 
-/// The objects that a process has registered now, if there are any. Users who may not trace it may not read its memory.
+/// The objects that a process has registered; `None` if there are none. Fails if the user may not trace the process.
 pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedObjects>> {
     let own = live.root.parent()?;
     let (maps, mem) = (of_system(&own.join("maps")).ok()?, own.join("mem"));
@@ -45,7 +45,7 @@ pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedOb
     let machine = machine(own)?;
     let memory = match open_of_system(&mem) {
         Ok(file) => ProcessMemory(file),
-        // It has ended meanwhile.
+        // The process has exited meanwhile.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => {
             let why = "its memory cannot be read, where it may have registered code with GDB's JIT interface";
@@ -56,14 +56,14 @@ pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedOb
     snapshot(&memory, &data, of).map(|core| Ok(CopiedObjects { path: mem, core }))
 }
 
-/// Writable memory of files: a descriptor has a value from the start.
+/// Writable file mappings. They contain the descriptor of GDB's JIT interface, which is an initialized variable.
 fn data_of_files(maps: &str) -> Vec<Range<u64>> {
     let is_writable = |line: &&str| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with("rw"));
     let files = maps.lines().filter(is_writable).filter_map(maps_line).filter(|line| line.inode != 0);
     files.map(|line| line.start..line.end).collect()
 }
 
-/// `e_machine` of the program, if it is one of 64 bits.
+/// `e_machine` of the program; `None` unless it is a 64-bit ELF file.
 fn machine(own: &std::path::Path) -> Option<u16> {
     let mut head = [0; 20];
     open_of_system(&own.join("exe")).ok()?.read_exact_at(&mut head, 0).ok()?;

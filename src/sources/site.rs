@@ -1,5 +1,5 @@
-//! The place of an input, and its facts about the time and the machine it was recorded on: what dumps and maps are held
-//! against that do not state themselves whose they are.
+//! Where an input is, and when and on which machine it was recorded. Used to decide whether a jitdump or perf map
+//! belongs to it.
 
 use crate::io::of_system;
 use crate::model::about::TimeExtent;
@@ -10,18 +10,19 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The place of an input, and the time and machine of recording. Unknown values are `None`; less is found then.
+/// Where an input is, and when and on which machine it was recorded. Fields that aren't known are `None`; fewer sources
+/// are found then.
 #[derive(Clone, Copy, Default)]
 pub struct Site<'a> {
-    /// The directory of the input.
+    /// The input's directory.
     pub beside: Option<&'a Path>,
-    /// When the input was written.
+    /// The input's modification time.
     pub written: Option<SystemTime>,
-    /// The name of the recorded machine.
+    /// The host name of the recorded machine.
     pub host: Option<&'a [u8]>,
-    /// The directory of this machine's processes: `/proc`.
+    /// `/proc`, for looking up processes that are still running.
     pub proc: Option<&'a Path>,
-    /// Reads the samples, which takes time: asked only where nothing else shows whose a file is.
+    /// Reads the samples. That takes time, so it is only called if nothing else says which process a file belongs to.
     pub samples: Option<&'a dyn Fn() -> Sampled>,
 }
 
@@ -33,18 +34,18 @@ impl fmt::Debug for Site<'_> {
     }
 }
 
-/// The addresses of samples.
+/// Where and when processes were sampled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sampled {
-    /// From the first to the last.
+    /// The times of the first and last sample.
     pub times: Option<TimeExtent>,
-    /// The addresses at which each process was interrupted, and how often.
+    /// For each process, the sampled instruction addresses and how often each occurred.
     pub at: BTreeMap<Pid, BTreeMap<Addr, u64>>,
-    /// When each process's addresses were first seen, in samples or their call chains.
+    /// For each process, when an address first occurred in a sample or its call chain.
     pub first: BTreeMap<Pid, BTreeMap<Addr, Nanos>>,
 }
 
-/// True if a machine of this name can be the one that this runs on.
+/// True if this may be the machine with that host name; also if the name is unknown.
 pub fn is_this_machine(host: Option<&[u8]>) -> bool {
     host.is_none_or(|host| is_our_name(Path::new("/proc"), host))
 }
@@ -53,7 +54,7 @@ pub(super) fn is_our_name(proc: &Path, host: &[u8]) -> bool {
     of_system(&proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
 }
 
-/// A time of the recording's clock as the wall clock had it, if the recording shows how they relate.
+/// Converts a time of the recording's clock to the wall clock; `None` if the recording doesn't relate them.
 pub(super) fn wall_time(clock: &Clock, time: Nanos) -> Option<SystemTime> {
     let (wall, own) = clock.reference?;
     let nanos = u64::try_from(i128::from(wall.0) + i128::from(time.0) - i128::from(own.0)).ok()?;

@@ -1,5 +1,5 @@
-//! The files that are looked for where code may be named: jitdumps, perf maps, logs and core dumps. They lie in
-//! directories that all may write to; the door ([`crate::io::door`]) shows which of them are opened.
+//! How files that name code are opened: jitdumps, perf maps, logs and core dumps. They are in directories that
+//! everybody may write to, so [`crate::io::door`] decides which may be opened.
 
 use crate::io::door::{self, Holes, Kind};
 use crate::model::Pid;
@@ -7,23 +7,23 @@ use crate::records::jit_logs::LogId;
 use crate::records::jitdump;
 pub(crate) use crate::resolve::symbols::files::file_id;
 
-/// The person or file that named the path.
+/// Who named a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
-    /// The user: symbolic links are meant.
+    /// The user: symbolic links are followed.
     User,
-    /// The user named the directory that it is in.
+    /// The user named the file's directory.
     Directory,
-    /// A process that mapped it while it was recorded.
+    /// A recorded process that mapped the file as a marker.
     Marker,
-    /// The recording, or habit: a link could lead anywhere.
+    /// The recording or a convention: symbolic links aren't followed, since they could lead anywhere.
     Habit,
-    /// As `Habit`, but below the root of this process, which runs.
+    /// Like `Habit`, but within the root directory of this running process.
     Inside(Pid),
 }
 
 impl Named {
-    /// The way the door calls it.
+    /// The corresponding value for [`crate::io::door`].
     pub(super) fn at_door(self) -> door::Named {
         match self {
             Self::User => door::Named::User,
@@ -34,10 +34,10 @@ impl Named {
     }
 }
 
-/// Sources of code.
+/// Files that are accepted as sources.
 pub(crate) const SOURCE: Kind = Kind { holes, otherwise: "is neither a jitdump nor a core dump nor a text" };
 
-/// A text has no zeros, and a dump or core shows what it is: what a file holds instead is nobody's business.
+/// Accepts text (no NUL bytes), jitdumps and core dumps. Other files must not be read, since they may be anything.
 fn holes(head: &[u8]) -> Option<Holes> {
     if LogId::detect(head).is_some_and(|id| id.log().process.is_some()) {
         return Some(Holes::Any);
@@ -71,7 +71,7 @@ mod tests {
         assert!(open(&dir.path().join("none"), Named::Habit, false).is_none());
     }
 
-    /// A file of somebody else's, or nothing where nobody may give files away.
+    /// A file that belongs to another user; `None` if we aren't allowed to give files away.
     fn of_nobody(bytes: &[u8]) -> Option<tempfile::NamedTempFile> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();

@@ -1,15 +1,15 @@
-//! Compares two texts of `perf script`, frame by frame.
+//! Compares two outputs of `perf script`, frame by frame.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A sample's place in the recording: thread and time as printed.
+/// Identifies a sample: thread and time, as printed.
 pub(crate) type Key = (String, String);
 
-/// The functions of each sample, innermost first, in the text's order.
+/// The function names of each sample, innermost first. Samples with the same key are in the order of the text.
 pub(crate) type Samples = BTreeMap<Key, Vec<Vec<String>>>;
 
-/// Reads what `perf script -F comm,tid,time,ip,sym,dso` prints: `comm tid time:`, then a line a frame.
+/// Parses the output of `perf script -F comm,tid,time,ip,sym,dso`: a line `comm tid time:`, then one line per frame.
 pub(crate) fn parse(text: &str) -> Samples {
     let mut samples = Samples::new();
     let mut current: Option<&mut Vec<String>> = None;
@@ -27,19 +27,19 @@ pub(crate) fn parse(text: &str) -> Samples {
     samples
 }
 
-/// `7f00 name+0x1c (/lib/libc.so.6)` → `name`
+/// The function of a frame: `name` in `7f00 name+0x1c (/lib/libc.so.6)`.
 fn function(frame: &str) -> String {
-    // `(/dev/zero (deleted))`
+    // Such as `(/dev/zero (deleted))`.
     let frame = &frame.replace(" (deleted))", ")");
     let name = frame.split_once(' ').map_or("", |(_, name)| name);
     let name = name.rsplit_once(" (").filter(|_| name.ends_with(')')).map_or(name, |(name, dso)| {
-        // `(inlined)` is where the file would.
+        // `(inlined)` stands in the place of the file.
         if dso == "inlined)" { frame.split_once(' ').map_or("", |(_, name)| name) } else { name }
     });
     name.rsplit_once("+0x").map_or(name, |(name, _)| name).trim_end().to_owned()
 }
 
-/// `comm  tid  12.345678:`; names of threads may hold spaces.
+/// Parses `comm  tid  12.345678:`. Thread names may contain spaces.
 fn key(line: &str) -> Option<Key> {
     let (rest, time) = line.trim_end().trim_end_matches(':').rsplit_once(' ')?;
     let tid = rest.trim_end().rsplit(' ').next()?;
@@ -47,27 +47,27 @@ fn key(line: &str) -> Option<Key> {
     numbers.then(|| (tid.to_owned(), time.to_owned()))
 }
 
-/// The agreement of two readings of one recording.
+/// How far two readings of the same recording agree.
 #[derive(Debug, Default)]
 pub(crate) struct Agreement {
-    /// Samples in both.
+    /// Samples that both have.
     pub(crate) samples: u64,
     /// Samples that only the other reading has.
     pub(crate) missing: u64,
-    /// Frames with one name in both, over the shorter chain.
+    /// Frames with the same name, up to the length of the shorter chain.
     pub(crate) same: u64,
-    /// Frames with two names, and how often: (ours, theirs).
+    /// Frames with different names (ours, theirs), and how often they occur.
     pub(crate) different: BTreeMap<(String, String), u64>,
-    /// Samples whose chain is longer in ours; in theirs.
+    /// Samples with a longer chain in our reading.
     pub(crate) longer: u64,
-    /// See [`Self::longer`].
+    /// Samples with a longer chain in the other reading.
     pub(crate) shorter: u64,
 }
 
 impl Agreement {
-    /// Compares from the innermost frame on. The text that perf writes at the end of a chain that it could not follow,
-    /// frames in no known file, is not a frame; nor is `@plt`, as perf calls the stubs of functions that are chosen at
-    /// load time.
+    /// Compares frames from the innermost one on. Unnamed frames at the end of a chain don't count: perf adds such a
+    /// frame if it can't follow a chain further. `@plt` is perf's name for the stubs of functions chosen at load time,
+    /// and doesn't count there either.
     pub(crate) fn new(ours: &Samples, theirs: &Samples) -> Self {
         let mut all = Self::default();
         for (key, theirs) in theirs {
@@ -98,12 +98,12 @@ impl Agreement {
         }
     }
 
-    /// Takes out a difference that is understood.
+    /// Removes a known difference.
     pub(crate) fn explain(&mut self, ours: &str, theirs: &str) {
         self.different.remove(&(ours.to_owned(), theirs.to_owned()));
     }
 
-    /// The share of frames with one name.
+    /// The share of compared frames with the same name, from 0 to 1.
     pub(crate) fn share(&self) -> f64 {
         let different: u64 = self.different.values().sum();
         self.same as f64 / (self.same + different).max(1) as f64

@@ -1,8 +1,9 @@
-//! A simulated interpreter with virtual threads that take turns on one processor, recorded by crate measureme as Miri
-//! does it: a detached interval for each frame, written when the frame returns. The clock is simulated, so that wall
-//! and active time of every stack are known exactly.
+//! Simulates an interpreter with virtual threads that take turns on one processor. It records with the crate measureme,
+//! as Miri does: a detached interval for each frame, written when the frame returns. The clock is simulated too, so
+//! wall time and active time of every stack are known exactly.
 //!
-//! Threads switch only at a start or end: the stretch between two edges then belongs to the thread of the next one.
+//! Threads switch only when a frame starts or ends. So the time between two events belongs to the thread of the later
+//! one.
 
 use super::names::name;
 use super::random::Random;
@@ -18,17 +19,17 @@ use std::sync::Arc;
 /// The program to simulate.
 #[derive(Clone, Copy)]
 pub(crate) struct Program {
-    /// The number of frames that are recorded, roughly.
+    /// The approximate number of recorded frames.
     pub(crate) frames: u64,
     /// The number of virtual threads.
     pub(crate) threads: u32,
     /// The number of functions.
     pub(crate) functions: u64,
-    /// True if all threads are recorded under id 0, as Miri first did.
+    /// True if all threads are recorded with ID 0, as early versions of Miri did.
     pub(crate) one_id: bool,
 }
 
-/// Wall and active self time, in nanoseconds, of each thread's stacks (root first).
+/// The self time of each thread's stacks (root first) in nanoseconds: wall time and active time.
 pub(crate) type Truth = BTreeMap<(u32, Vec<u64>), (u64, u64)>;
 
 struct Frame {
@@ -38,7 +39,7 @@ struct Frame {
     children: u64,
 }
 
-/// The sinks of one profile.
+/// Writes one profile.
 pub(crate) struct Recorder {
     events: SerializationSink,
     strings: StringTableBuilder,
@@ -46,7 +47,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts a profile, with a command line as rustc writes it.
+    /// Starts a profile. Its metadata contains a command line, as rustc writes it.
     pub(crate) fn create(path: &Path, cmd: &str) -> Self {
         let mut file = File::create(path).unwrap();
         file.write_all(b"MMPD\x09\0\0\0").unwrap();
@@ -64,7 +65,7 @@ impl Recorder {
         Self { events, strings, kind }
     }
 
-    /// A name's id.
+    /// The ID of a string in the profile.
     pub(crate) fn string(&self, text: &str) -> StringId {
         self.strings.alloc(text)
     }
@@ -75,7 +76,7 @@ impl Recorder {
     }
 }
 
-/// Runs the program. The truth is only kept if asked for: it is large.
+/// Runs the program. The truth is only collected if asked for, because it is large.
 pub(crate) fn run(program: Program, recorder: &Recorder, mut truth: Option<&mut Truth>) {
     let names: Vec<_> = (0..program.functions).map(|f| EventId::from_label(recorder.string(&name(f)))).collect();
     let mut random = Random(0x1234_5678_9ABC_DEF1);
@@ -112,7 +113,7 @@ pub(crate) fn run(program: Program, recorder: &Recorder, mut truth: Option<&mut 
         }
         if call {
             left -= 1;
-            // A function calls few others, and one of them mostly, as programs do: stacks repeat.
+            // As in real programs, a function calls only a few others, mostly the same one, so that stacks repeat.
             let from = stack.last().map_or(thread as u64, |top| top.function);
             let other = if random.below(4) == 0 { random.below(3) } else { 0 };
             let function = (from * 3 + 1 + other) % program.functions;

@@ -1,9 +1,9 @@
-//! The amount of memory that a test grants the program.
+//! How much memory a test allows the program.
 
 use object::{Object, ObjectSegment};
 
-/// The part of the address space the program takes before it does anything, in KiB. It that is unoptimized, and grows
-/// with what is built in: a limit counts from there.
+/// The address space that the program needs just to be loaded, in KiB. It is large without optimization, and grows with
+/// the program, so tests add their limits to it.
 pub(crate) fn loaded_kib() -> u64 {
     let program = std::fs::read(env!("CARGO_BIN_EXE_jitgraft")).unwrap();
     let file = object::File::parse(&*program).unwrap();

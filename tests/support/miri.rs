@@ -1,5 +1,6 @@
-//! A trace shaped as Miri's tracing writes it: interpreted calls and steps on tracks of their own, by id; what the
-//! interpreter does for them on its thread; numbers as strings, nanoseconds as decimals, one event a line.
+//! Writes a trace in the format of Miri's tracing. Interpreted calls and steps are async events, matched by ID; the
+//! interpreter's own work is on its thread. Numbers are strings, times are decimal microseconds, and each event is a
+//! line.
 
 use super::names::name;
 use super::random::Random;
@@ -16,7 +17,7 @@ struct Trace<'w> {
 impl Trace<'_> {
     fn event(&mut self, phase: char, name: &str, id: Option<u64>, args: &str) -> io::Result<()> {
         self.now += 50 + self.random.below(300);
-        // Ids use all bits: half of them are negative numbers.
+        // IDs use all 64 bits, so half of them are negative.
         let id = id.map_or(String::new(), |id| format!(r#","id":{}"#, (id << 48 | id) as i64));
         let time = format!("{}.{:03}", self.now / 1000, self.now % 1000);
         let scope = if phase == 'i' { r#","s":"t""# } else { "" };
@@ -70,7 +71,7 @@ impl Trace<'_> {
     }
 }
 
-/// Writes a trace of about this many interpreted calls.
+/// Writes a trace of about `frames` interpreted calls.
 pub(crate) fn trace(out: &mut dyn Write, frames: u64) -> io::Result<()> {
     let head = "[\n{\"args\":{\"name\":\"main\"},\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":0}";
     out.write_all(head.as_bytes())?;

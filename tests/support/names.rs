@@ -1,6 +1,6 @@
-//! Names for simulated programs: such as a Rust compiler makes.
+//! Function names for simulated programs, such as Rust compilers make.
 
-/// The name of a function.
+/// The name of the function with this number.
 pub(crate) fn name(function: u64) -> String {
     match function % 4 {
         0 => format!("demo::f{function}"),

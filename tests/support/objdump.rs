@@ -1,16 +1,16 @@
-//! objdump's listing of the bytes that annotate listed, instruction by instruction.
+//! Compares the listings of `jitgraft annotate` with objdump's disassembly of the same bytes.
 
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// A number as the JSON spells addresses: `"0x1f"`.
+/// Parses an address in JSON, such as `"0x1f"`.
 pub(crate) fn hex(text: &Value) -> u64 {
     u64::from_str_radix(text.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
 
-/// Compares every listing of x86-64 code: same addresses, same bytes, same text by [`normal`]. Gives how many
-/// instructions were compared.
+/// Compares listings of x86-64 code with objdump: addresses, bytes, and the text after [`normal`]. Returns the number
+/// of compared instructions.
 pub(crate) fn compare(listings: &[&Value]) -> usize {
     listings.iter().map(|listing| compare_listing(listing)).sum()
 }
@@ -34,11 +34,11 @@ fn compare_listing(listing: &Value) -> usize {
     ours.len()
 }
 
-/// The name that [`normal`] has for bytes that are not instructions.
+/// Stands for bytes that are no instruction, in texts from [`normal`].
 pub(crate) const UNDECODED: &str = ".byte";
 
-/// The differences. Behind bytes that are not instruction, decoders may go on at different places until they meet
-/// again: versions of binutils differ in how many bytes they skip.
+/// The differences between two listings. After bytes that are no instruction, decoders may continue at different places
+/// until they meet again, because versions of binutils skip different numbers of bytes. Differences there don't count.
 pub(crate) fn differences<'a, T: PartialEq>(
     ours: &'a [T],
     theirs: &'a [T],
@@ -92,12 +92,12 @@ fn objdump(code: &[u8], address: &str) -> Vec<Listed> {
     rows.collect()
 }
 
-/// Prefixes that change nothing: fillers have many.
+/// Prefixes without effect, which are common in padding.
 const IDLE_PREFIXES: &[&str] = &["data16", "cs", "ds", "es", "ss", "addr32"];
 
-/// Texts that both decoders mean alike and spell otherwise.
+/// Brings an instruction into one form, in places where the two decoders spell the same thing differently.
 pub(crate) fn normal(text: &str) -> String {
-    // objdump gives the address behind `#`, and what has a name in `<>`.
+    // objdump adds the address after `#`, and the symbol in `<>`.
     let text = text.split(" #").next().unwrap_or(text).split(" <").next().unwrap_or(text);
     let mut words: Vec<&str> = text.split_whitespace().collect();
     while words.len() > 1 && (IDLE_PREFIXES.contains(&words[0]) || words[0].starts_with("rex")) {
@@ -105,24 +105,24 @@ pub(crate) fn normal(text: &str) -> String {
     }
     match words[..] {
         [] => return String::new(),
-        // Bytes that are not instruction: objdump has two ways to state it.
+        // objdump has two spellings for bytes that are no instruction.
         ["(bad)" | ".byte", ..] => return UNDECODED.to_owned(),
         _ => {}
     }
-    // The place of strings is not printed.
+    // Our listing leaves out the segment registers of string instructions.
     let text = words.join(" ").replace("(%dx)", "%dx").replace("%ds:(%r", "(%r").replace("%es:(%rdi)", "(%rdi)");
-    // Branches' addresses have no prefix where objdump has a symbol, and one where it has none.
+    // objdump prints branch targets without `0x` if it has a symbol, otherwise with it.
     if is_branch(&text) { text.replace(" 0x", " ") } else { without_shift_by_one(&text) }
 }
 
-/// A shift by one is written without the number by binutils 2.40, as `$1` by 2.41, and as `$0x1` by us.
+/// Removes the operand of shifts by one: binutils 2.40 leaves it out, 2.41 prints `$1`, and we print `$0x1`.
 fn without_shift_by_one(text: &str) -> String {
     const SHIFTS: &[&str] = &["shl", "shr", "sal", "sar", "rol", "ror", "rcl", "rcr"];
     let is_shift = SHIFTS.iter().any(|shift| text.starts_with(shift));
     let operands = text.split_once(' ').filter(|_| is_shift);
     let by_one = operands.and_then(|(shift, rest)| {
         let place = rest.strip_prefix("$0x1,").or_else(|| rest.strip_prefix("$1,"))?;
-        // Shifts of two registers (`shld`) have a third operand.
+        // Shifts of two registers (`shld`) have a third operand, and keep it.
         let is_one = place.starts_with(|c: char| c == '%' && !place.contains(',')) || place.ends_with(')');
         is_one.then(|| format!("{shift} {place}"))
     });

@@ -1,29 +1,28 @@
-//! Reads our flame graph page back, by an XML parser and what the head of `src/render/flamegraph/page.rs` states about
-//! it.
+//! Parses our flame graph page with an XML parser. The format is described in `src/render/flamegraph/page.rs`.
 
 use serde_json::Value;
 
-/// A page, read.
+/// A parsed flame graph page.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// The element `facts`.
+    /// The JSON in the element `facts`.
     pub(crate) facts: Value,
-    /// All boxes, in the order of the file.
+    /// All boxes, in file order.
     pub(crate) boxes: Vec<PageBox>,
     /// The texts of the static picture.
     pub(crate) texts: Vec<String>,
-    /// The segments of the static picture's boxes: left edge, middle, width, class.
+    /// The boxes of the static picture, as strokes: left edge, vertical middle, width, class.
     pub(crate) strokes: Vec<(f64, f64, f64, String)>,
 }
 
-/// A box, its amounts in the unit of the profile.
+/// A box, with amounts in the profile's unit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PageBox {
     pub(crate) row: u64,
     pub(crate) start: u64,
     pub(crate) width: u64,
     pub(crate) name: String,
-    /// The letter of its color.
+    /// The letter that stands for its color.
     pub(crate) letter: char,
     pub(crate) shares: String,
     pub(crate) before: Option<String>,
@@ -71,7 +70,7 @@ impl Page {
         Self { facts, boxes, texts, strokes }
     }
 
-    /// The boxes of a name.
+    /// All boxes with this name.
     pub(crate) fn named(&self, name: &str) -> Vec<&PageBox> {
         self.boxes.iter().filter(|one| one.name == name).collect()
     }

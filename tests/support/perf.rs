@@ -1,15 +1,15 @@
-//! perf, run over files of the tests.
+//! Runs perf on recordings of the tests.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// perf's output, and its messages on standard error.
+/// What perf printed on stdout and stderr.
 pub(crate) struct Said {
     pub(crate) out: Vec<u8>,
     pub(crate) err: String,
 }
 
-/// Runs perf on a recording; it must succeed.
+/// Runs perf on a recording. Panics if perf fails.
 pub(crate) fn perf(args: &[&str], data: &Path) -> Said {
     let mut command = Command::new("perf");
     command.args(args).arg("-i").arg(data).stdin(Stdio::null());
@@ -19,12 +19,12 @@ pub(crate) fn perf(args: &[&str], data: &Path) -> Said {
     Said { out: output.stdout, err }
 }
 
-/// `perf script` as [`super::truth::read_script`] wants it.
+/// Runs `perf script` with the columns that [`super::truth::read_script`] expects.
 pub(crate) fn script(data: &Path) -> Said {
     perf(&["script", "--no-inline", "--no-demangle", "--ns", "-F", "pid,tid,time,ip,sym,dso"], data)
 }
 
-/// The number of records of each type `perf report --stats` counts, as it prints them: `("MMAP2", 3)`.
+/// The number of records of each type, as `perf report --stats` prints them: `("MMAP2", 3)`.
 pub(crate) fn stats(data: &Path) -> Vec<(String, u64)> {
     let text = String::from_utf8(perf(&["report", "--stats"], data).out).unwrap();
     let counts = text.lines().filter_map(|line| {

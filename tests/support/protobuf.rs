@@ -1,9 +1,9 @@
-//! Protocol buffers by their wire format alone, field by field, in the order of the bytes.
+//! Reads and writes protocol buffers without a schema: plain fields, in the order of the bytes.
 
-/// One field: its number and what it holds.
+/// A field: its number and its value.
 pub(crate) type Field = (u64, Value);
 
-/// The content of a field.
+/// The value of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     Number(u64),
@@ -48,7 +48,7 @@ fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// The fields of a message.
+/// Splits a message into its fields.
 pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Field> {
     let mut fields = Vec::new();
     let take = |bytes: &mut &[u8], len: usize| {
@@ -73,7 +73,7 @@ pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Field> {
     fields
 }
 
-/// The message of these fields.
+/// Encodes a message with these fields.
 pub(crate) fn encode(fields: &[Field]) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, value) in fields {
@@ -96,12 +96,12 @@ pub(crate) fn encode(fields: &[Field]) -> Vec<u8> {
     out
 }
 
-/// The number of a field, which is 0 where the field is missing.
+/// The value of a number field, or 0 if it is missing.
 pub(crate) fn number(fields: &[Field], tag: u64) -> u64 {
     fields.iter().rev().find(|(field, _)| *field == tag).map_or(0, |(_, value)| value.number())
 }
 
-/// All fields of that number, as messages or texts.
+/// All fields with this number, as the bytes of a message or text.
 pub(crate) fn all(fields: &[Field], tag: u64) -> impl Iterator<Item = &[u8]> {
     fields.iter().filter(move |(field, _)| *field == tag).map(|(_, value)| value.bytes())
 }

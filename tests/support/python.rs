@@ -1,16 +1,16 @@
-//! Python with packages of PyPI, for tests that ask other engines and readers.
+//! Python with packages from PyPI, for tests that compare with other tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The standard output of a command that must succeed.
+/// Runs a command and returns its standard output. Panics if it fails.
 pub(crate) fn run(command: &mut Command) -> Vec<u8> {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
 
-/// A Python that has these packages.
+/// The path of a Python interpreter that has these packages. They are installed if necessary.
 pub(crate) fn python(packages: &[&str]) -> PathBuf {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-{}", packages.join("-")));
     let python = home.join("bin/python");

@@ -1,4 +1,4 @@
-//! Runs the program.
+//! Runs jitgraft.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,21 +7,21 @@ pub(crate) fn jitgraft(args: &[&str], input: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(args).arg(input).output().unwrap()
 }
 
-/// Its output; it must succeed.
+/// Runs jitgraft and returns its standard output. Panics if it fails.
 pub(crate) fn stdout(args: &[&str], input: &Path) -> String {
     let output = jitgraft(args, input);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A row of `jitgraft formats`.
+/// A row in the table of `jitgraft formats`.
 pub(crate) struct FormatRow {
     pub(crate) name: String,
     pub(crate) is_read: bool,
     pub(crate) is_written: bool,
 }
 
-/// The formats of this build.
+/// The formats that this build supports.
 pub(crate) fn formats() -> Vec<FormatRow> {
     let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("formats").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! A directory with a small recording, what names its code, and other inputs, in which the program is run.
+//! A temporary directory with a small recording, its jitdump, and other inputs, in which tests run the program.
 
 use crate::support::bytes::Order;
 use crate::support::jitdump::{JitDump, Load};
@@ -7,14 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The process of the recording.
+/// The recorded process.
 pub(crate) const PID: u32 = 999_077;
 /// The address of its JIT code.
 pub(crate) const AT: u64 = 0x1_0000;
-/// The content of `stacks`.
+/// The content of the file `stacks`.
 pub(crate) const STACKS: &str = "main;f 3\nmain;f;g 4\n";
 
-/// Every command, on inputs of a [`Scene`].
+/// Arguments for every command, on inputs of a [`Scene`].
 pub(crate) const COMMANDS: &[&str] = &[
     "inject -i perf.data -o new.data",
     "callgrind callgrind.out --perf-map callgrind.map -o -",
@@ -31,11 +31,11 @@ pub(crate) const COMMANDS: &[&str] = &[
     "completions bash",
 ];
 
-/// A directory of its own, removed at the end.
+/// A temporary directory, removed when dropped.
 pub(crate) struct Scene(tempfile::TempDir);
 
 impl Scene {
-    /// One with an input of each kind; the only function is called `name`.
+    /// Makes a scene with one input of each kind. The recorded function is called `name`.
     pub(crate) fn with_function(name: &[u8]) -> Self {
         let scene = Self(tempfile::tempdir().unwrap());
         let dump = format!("jit-{PID}.dump");
@@ -50,7 +50,7 @@ impl Scene {
         scene
     }
 
-    /// One with an input of each kind.
+    /// Makes a scene with one input of each kind.
     pub(crate) fn new() -> Self {
         Self::with_function(b"dumped")
     }
@@ -65,7 +65,7 @@ impl Scene {
         path
     }
 
-    /// The program, run in the directory by words that are separated by spaces.
+    /// A command that runs the program in the directory. `words` are its arguments, separated by spaces.
     pub(crate) fn command(&self, words: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
         command.args(words.split(' ').filter(|word| !word.is_empty()));
@@ -74,12 +74,12 @@ impl Scene {
         command
     }
 
-    /// The output and messages of the program.
+    /// Runs the program and returns its output and messages.
     pub(crate) fn run(&self, words: &str) -> Output {
         self.command(words).output().unwrap()
     }
 
-    /// The same on a terminal, stdout and stderr together, without colors.
+    /// Runs the program on a terminal, without colors. stdout and stderr are both in the output's stdout.
     pub(crate) fn on_terminal(&self, words: &str) -> Output {
         let mut script = Command::new("script");
         let program = env!("CARGO_BIN_EXE_jitgraft");
@@ -102,14 +102,14 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
-/// A dump of one function at [`AT`].
+/// A jitdump with one function at [`AT`].
 pub(crate) fn jitdump(name: &[u8]) -> Vec<u8> {
     let mut dump = JitDump::new(PID);
     dump.load(10, Load { tid: PID, addr: AT, index: 0, name, code: &[0x90; 0x40] });
     dump.into_bytes()
 }
 
-/// A process with JIT code listed by a dump, sampled at these addresses.
+/// A recording of a process with JIT code, sampled at these addresses. `marker` is the path of its jitdump.
 pub(crate) fn recording(addresses: &[u64], marker: &Path) -> PerfData {
     let mut data = PerfData::new(Order::Little, Event::usual());
     data.comm(Stamp::new(PID, 1), "program", true);

@@ -1,9 +1,9 @@
-//! Programs that tests drive: one that is missing or fails ends the test by its name.
+//! Runs programs for tests. A missing or failing program ends the test with a message that names it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The output of a program.
+/// Runs a program and returns its standard output.
 pub(crate) fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
     let mut command = Command::new(program);
     let output = command.args(arguments).current_dir(dir).stdin(Stdio::null()).output();

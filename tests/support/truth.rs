@@ -1,11 +1,12 @@
-//! The expected name of each frame of a recording, found the slow and obvious way: own small parsers of perf.data,
-//! jitdumps and perf maps, and a linear scan of everything for every frame. Shares no code with jitgraft.
+//! Finds the correct name of each frame of a recording in a slow and obvious way: with its own small parsers of
+//! perf.data, jitdumps and perf maps, and a linear scan for every frame. It shares no code with jitgraft.
 //!
-//! The rules: of the loads and moves of the process that lie at or before the sample's time, the last one that covers
-//! the address counts, unless a file was mapped over it since; a move ends the old range. Else the last line of the
-//! process's perf map that covers it. A child of fork starts with its parent's code; exec clears.
+//! The rules: among the process's loads and moves up to the time of the sample, the last one that covers the address
+//! counts, unless a file was mapped over it later. A move also ends the old range. If there is none, the last line of
+//! the process's perf map that covers the address counts. A forked child starts with its parent's code, and exec
+//! removes all code.
 //!
-//! Read are little-endian recordings: files (of a killed recorder, too), pipes, directories, compressed or not.
+//! It reads little-endian recordings: files (even if perf was killed), pipes and directories, compressed or not.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -26,7 +27,7 @@ fn text_at(bytes: &[u8], at: usize) -> Vec<u8> {
     bytes[at..].iter().copied().take_while(|byte| *byte != 0).collect()
 }
 
-/// Code, or a file, that appeared at some place.
+/// From `time` on, this code or mapped file is at these addresses.
 #[derive(Clone, Debug)]
 struct Event {
     time: u64,
@@ -38,22 +39,22 @@ struct Event {
 #[derive(Clone, Debug)]
 enum What {
     Code(Vec<u8>),
-    /// The old range of a move, or a file mapped here.
+    /// No JIT code: the old range of a move, or a mapped file.
     Nothing,
 }
 
-/// All that is known of the processes of a recording.
+/// Everything known about the processes of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Truth {
     events: HashMap<u32, Vec<Event>>,
     maps: HashMap<u32, Vec<(u64, u64, Vec<u8>)>>,
-    /// Child → parent and time; the latest one that was seen.
+    /// Child → parent and time. Only the latest fork is kept.
     forks: HashMap<u32, (u32, u64)>,
     execs: HashMap<u32, Vec<u64>>,
 }
 
 impl Truth {
-    /// Adds the loads and moves of process `pid`.
+    /// Adds the loads and moves in the jitdump of process `pid`.
     pub(crate) fn add_dump(&mut self, pid: u32, dump: &[u8]) {
         let events = self.events.entry(pid).or_default();
         let mut functions: HashMap<u64, (u64, Vec<u8>)> = HashMap::new();
@@ -80,7 +81,7 @@ impl Truth {
         }
     }
 
-    /// Adds code, by whatever source; without a name it is gone from there.
+    /// Adds code from any other source. `None` removes the code at these addresses.
     #[allow(dead_code, reason = "only tests of logs have other sources")]
     pub(crate) fn add_code(&mut self, pid: u32, time: u64, (start, end): (u64, u64), name: Option<&[u8]>) {
         let what = name.map_or(What::Nothing, |name| What::Code(name.to_vec()));
@@ -103,7 +104,7 @@ impl Truth {
         }
     }
 
-    /// Adds what a recording states about its processes: files mapped, forks, execs.
+    /// Adds what a recording says about its processes: mapped files, forks, execs.
     pub(crate) fn add_recording(&mut self, recording: &Recording) {
         for map in &recording.maps {
             let own = map.path.windows(7).any(|part| part == b"jitted-") || map.path.ends_with(b".dump");
@@ -118,12 +119,12 @@ impl Truth {
         }
     }
 
-    /// Must be called after everything is added: brings the events of each process into the order of time.
+    /// Sorts the events of each process by time. Call it after everything is added.
     pub(crate) fn settle(&mut self) {
         self.events.values_mut().for_each(|events| events.sort_by_key(|event| event.time));
     }
 
-    /// The name of the code at an address, if any dump or map of that process has one.
+    /// The name of the code at an address. `None` if no dump or map of the process covers it.
     pub(crate) fn name(&self, pid: u32, addr: u64, time: u64) -> Option<&[u8]> {
         self.dumped(pid, addr, time, 8).or_else(|| self.mapped(pid, addr))
     }
@@ -150,7 +151,7 @@ impl Truth {
     }
 }
 
-/// `PERF_RECORD_MMAP2`.
+/// A `PERF_RECORD_MMAP2`.
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
     pub(crate) pid: u32,
@@ -160,7 +161,7 @@ pub(crate) struct Map {
     pub(crate) path: Vec<u8>,
 }
 
-/// `PERF_RECORD_SAMPLE`: the addresses of its call chain, leaf first, kernel ones too, without context marks.
+/// A `PERF_RECORD_SAMPLE`. `addrs` is its call chain, leaf first: also kernel addresses, but no context markers.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) pid: u32,
@@ -175,28 +176,29 @@ impl Sample {
     }
 }
 
-/// The relevant parts of a recording.
+/// The parts of a recording that matter here.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     pub(crate) maps: Vec<Map>,
     pub(crate) samples: Vec<Sample>,
-    /// Child, parent, time: of processes, not of threads.
+    /// Child, parent and time of forked processes; new threads are not included.
     pub(crate) forks: Vec<(u32, u32, u64)>,
     pub(crate) execs: Vec<(u32, u64)>,
-    /// The type of every record, in file order; those inside compressed ones, not these.
+    /// The type of each record, in file order. Compressed records are replaced by their contents.
     pub(crate) types: Vec<u32>,
-    /// `sample_type` and `read_format` of the events: all must agree in the first.
+    /// From the events' attributes. All events must have the same `sample_type`.
     sample_type: u64,
     read_format: u64,
 }
 
 impl Recording {
-    /// Walks the records of one file or pipe. All events must ask for the same fields.
+    /// Reads one file or pipe. All events must record the same fields.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         Self::read_parts(bytes, &[])
     }
 
-    /// Walks a recording whose records are in more files: a directory's `data`, then its `data.0`, `data.1` …
+    /// Reads a recording with its records in several files: a directory's `data`, followed by `data.0`, `data.1` and so
+    /// on.
     pub(crate) fn read_parts(bytes: &[u8], more: &[Vec<u8>]) -> Self {
         assert_eq!(&bytes[..8], b"PERFILE2", "not a little-endian perf.data");
         let mut this = Self::default();
@@ -205,7 +207,7 @@ impl Recording {
         } else {
             this.event(&bytes[u64_at(bytes, 24) as usize..]);
             let (data, size) = (u64_at(bytes, 40) as usize, u64_at(bytes, 48) as usize);
-            // A recorder that was killed leaves 0.
+            // The size is 0 if perf was killed.
             this.walk(if size == 0 { &bytes[data..] } else { &bytes[data..data + size] });
         }
         more.iter().for_each(|part| this.walk(part));
@@ -213,14 +215,15 @@ impl Recording {
         this
     }
 
-    /// A `perf_event_attr`.
+    /// Reads a `perf_event_attr`.
     fn event(&mut self, attr: &[u8]) {
         let sample_type = u64_at(attr, 24);
         assert!(self.sample_type == 0 || self.sample_type == sample_type, "events with other fields");
         (self.sample_type, self.read_format) = (sample_type, self.read_format | u64_at(attr, 32));
     }
 
-    /// The records of one file; those of a compressed stream come where it is complete.
+    /// Reads the records of one file. Compressed records may end in the middle of a record, which the next one
+    /// completes.
     fn walk(&mut self, records: &[u8]) {
         let mut unpacker = zstd::stream::write::Decoder::new(Vec::new()).unwrap();
         let mut at = 0;
@@ -230,7 +233,7 @@ impl Recording {
             let Some(record) = records.get(at..at + len) else { break };
             at += len;
             match kind {
-                // HEADER_ATTR, HEADER_TRACING_DATA and AUXTRACE, the last two with bytes behind the record.
+                // HEADER_ATTR, HEADER_TRACING_DATA, AUXTRACE. The last two are followed by data outside the record.
                 64 => self.event(&record[8..]),
                 66 => at += u32_at(record, 8).next_multiple_of(8) as usize,
                 71 => at += u64_at(record, 8) as usize,
@@ -254,7 +257,7 @@ impl Recording {
 
     fn record(&mut self, kind: u32, misc: usize, record: &[u8]) {
         self.types.push(kind);
-        // The trailer's fields behind TIME: ID, STREAM_ID, CPU, IDENTIFIER.
+        // The sizes of the fields after TIME at the end of the record: ID, STREAM_ID, CPU, IDENTIFIER.
         let behind: usize = [6, 9, 7, 16].iter().filter(|bit| self.sample_type >> **bit & 1 == 1).count() * 8;
         let time = || u64_at(record, record.len() - behind - 8);
         match kind {
@@ -297,7 +300,7 @@ impl Recording {
         if self.sample_type >> 5 & 1 == 1 {
             let count = u64_at(record, at) as usize;
             let chain = (1..=count).map(|nth| u64_at(record, at + 8 * nth));
-            // PERF_CONTEXT_MAX: what is not less marks a change of context; perf drops chains with unknown marks.
+            // Values from PERF_CONTEXT_MAX on are context markers. perf drops call chains with unknown markers.
             let (marks, known): (Vec<u64>, Vec<u64>) = chain.partition(|addr| *addr >= -4095i64 as u64);
             let odd = marks.iter().any(|mark| ![-32i64, -128, -512].contains(&(*mark as i64)));
             addrs = if odd { Vec::new() } else { known };
@@ -305,19 +308,20 @@ impl Recording {
         Sample { pid: who as u32, tid: (who >> 32) as u32, time, addrs }
     }
 
-    /// True if a sample gives the numbers of a whole group (`:S`): perf prints it once for each event that counted.
+    /// True if a sample has the counts of a whole group (`:S`). perf prints such a sample once for each event that
+    /// counted.
     fn in_groups(&self) -> bool {
         self.read_format >> 3 & 1 == 1
     }
 }
 
-/// A sample as `perf script --ns -F pid,tid,time,ip,sym,dso` prints it.
+/// A sample as printed by `perf script --ns -F pid,tid,time,ip,sym,dso`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Printed {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) time: u64,
-    /// Address, or offset in the file, as printed; name (`[unknown]`); file.
+    /// The printed address or file offset, the name (maybe `[unknown]`), and the file.
     pub(crate) frames: Vec<(u64, Vec<u8>, Vec<u8>)>,
 }
 
@@ -327,7 +331,7 @@ impl Printed {
     }
 }
 
-/// Reads perf script's text.
+/// Parses the output of perf script.
 pub(crate) fn read_script(text: &[u8]) -> Vec<Printed> {
     let mut samples: Vec<Printed> = Vec::new();
     for line in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty()) {
@@ -351,20 +355,20 @@ pub(crate) fn read_script(text: &[u8]) -> Vec<Printed> {
     samples
 }
 
-/// The comparison of perf's names with the truth.
+/// How well perf's names agree with the truth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// Frames in user code.
     pub(crate) user: u64,
     /// Frames without a name.
     pub(crate) unresolved: u64,
-    /// Frames in anonymous or unknown memory, or covered by a dump or map.
+    /// Those frames without a name that are JIT code: in anonymous or unknown memory, or covered by a dump or map.
     pub(crate) unresolved_jit: u64,
     /// Frames that a dump or map covers.
     pub(crate) covered: u64,
-    /// Frames with just that name.
+    /// Covered frames for which perf prints the correct name.
     pub(crate) right: u64,
-    /// The first few others: process, address, time, what is printed, what is true.
+    /// The first 20 covered frames with another name: process, address, time, printed name, correct name.
     pub(crate) wrong: Vec<String>,
 }
 
@@ -394,7 +398,7 @@ impl Verdict {
     }
 }
 
-/// Judges what perf prints of a recording without copies of user stacks: the addresses are the recording's own.
+/// Judges perf's names in a recording with call chains. Addresses are taken from the recording.
 pub(crate) fn judge(truth: &Truth, recording: &Recording, printed: &[Printed]) -> Verdict {
     let mut verdict = Verdict::default();
     let mut printed: Vec<&Printed> = printed.iter().collect();
@@ -416,7 +420,8 @@ pub(crate) fn judge(truth: &Truth, recording: &Recording, printed: &[Printed]) -
     verdict
 }
 
-/// Judges by the addresses that perf prints, as 7.3 does: absolute ones. Stacks may then be unwound ones.
+/// Judges perf's names by the addresses that perf prints, which are absolute since perf 7.3. This also works for stacks
+/// that perf unwound itself.
 pub(crate) fn judge_printed(truth: &Truth, printed: &[Printed]) -> Verdict {
     let mut verdict = Verdict::default();
     for sample in printed {

@@ -1,17 +1,16 @@
-//! The groups of functions that call each other in a circle (R. Tarjan, "Depth-first search and linear graph
-//! algorithms", 1972).
+//! Finds cycles of functions that call each other (R. Tarjan, "Depth-first search and linear graph algorithms", 1972).
 
 use crate::model::lists::Lists;
 
-/// The mark of a function that was not reached.
+/// Marks a function that hasn't been visited.
 const NEW: u32 = u32::MAX;
 
-/// For each function the number of its cycle: that of all functions which it calls, directly or not, and which call it.
-/// A function in no cycle has a number of its own.
+/// Returns a cycle number for each function. Functions have the same number if each calls the other, directly or not; a
+/// function outside of any cycle has a number to itself.
 pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
     let count = callees.count();
     let mut search = Search { cycle: vec![NEW; count], low: vec![NEW; count], open: Vec::new(), entered: 0, cycles: 0 };
-    // The functions that were entered and not left, with the number of their next callee.
+    // The functions being visited, each with the index of its next callee.
     let mut path: Vec<(u32, usize)> = Vec::new();
     for first in 0..count as u32 {
         if search.low[first as usize] == NEW {
@@ -38,9 +37,9 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
 
 struct Search {
     cycle: Vec<u32>,
-    /// The earliest function, by when it was entered, that is known to be in a function's cycle.
+    /// For each function, the earliest visit that is known to be in the same cycle.
     low: Vec<u32>,
-    /// Functions whose cycle isn't complete, with when they were entered.
+    /// Functions whose cycle isn't complete, with the order in which they were visited.
     open: Vec<(u32, u32)>,
     entered: u32,
     cycles: u32,
@@ -60,7 +59,7 @@ impl Search {
 
     fn leave(&mut self, function: u32, above: Option<u32>) {
         let low = self.low[function as usize];
-        // Those that were entered later follow it.
+        // The function is the first of its cycle, and all later ones in `open` belong to it.
         let first = self.open.partition_point(|(_, entered)| *entered < low);
         if self.open.get(first).is_some_and(|(first, _)| *first == function) {
             self.open.drain(first..).for_each(|(function, _)| self.cycle[function as usize] = self.cycles);

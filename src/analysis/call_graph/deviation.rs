@@ -1,40 +1,40 @@
-//! The distance by which stacks made of calls differ from these.
+//! Measures how far stacks that were estimated from calls deviate from these calls.
 
 use super::CallGraph;
 use crate::analysis::groups::{Step, Sum, Walk};
 use crate::model::stacks::{Frame, FrameId, Profile, Series, Weight};
 use rustc_hash::FxHashMap;
 
-/// The largest differences between the inclusive costs of functions in stacks and those that are stated.
+/// The largest differences between functions' inclusive costs in stacks and in the recorded calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Deviations {
     /// Among functions that never call themselves, directly or not.
     pub outside_cycles: Option<Deviation>,
-    /// Among the others. The inclusive cost that is stated has the cost of a recursion again for each of its levels
-    /// that are not distinguished; it is taken as the whole at most.
+    /// Among functions in cycles. If the input doesn't distinguish levels of recursion, the recorded inclusive cost
+    /// counts a recursion again at each level; here it is limited to the total cost.
     pub in_cycles: Option<Deviation>,
 }
 
-/// The difference between two inclusive costs of a function.
+/// The difference between a function's two inclusive costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deviation {
     /// The function.
     pub frame: FrameId,
-    /// The difference.
+    /// The absolute difference.
     pub cost: u64,
 }
 
 impl CallGraph {
-    /// Compares the stacks of the event that the graph is of.
+    /// Compares the calls with the stacks of the same event.
     pub fn deviations(&self, profile: &Profile, series: &Series) -> Deviations {
         let (totals, cycles) = (totals(profile, series), self.cycles());
         let whole = self.functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.own));
         let mut found = Deviations::default();
-        // A level of recursion that is distinguished is inside of its function's first level.
+        // A deeper level of recursion is part of its function's first level.
         let first_levels =
             self.functions.iter().zip(&cycles).filter(|(function, _)| function.frame == function.in_stacks);
         for (function, cycle) in first_levels {
-            // The calls to the first function of a thread may cost less than it does.
+            // Calls to a thread's first function may cost less than the function itself.
             let stated = function.total.max(function.with_calls).min(whole);
             let deviation = Deviation { frame: function.frame, cost: stated.abs_diff(totals[function.frame.index()]) };
             let largest = if cycle.is_some() { &mut found.in_cycles } else { &mut found.outside_cycles };
@@ -46,7 +46,7 @@ impl CallGraph {
     }
 }
 
-/// The costs of the stacks through each frame; recursion counts once.
+/// The inclusive cost of each frame in stacks; recursion counts once.
 fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut walk = Walk::new(profile);
     for (row, weight) in series.signed_rows(Weight::Period) {
@@ -54,7 +54,7 @@ fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
             walk.add(stack, Sum { weight, count: row.count });
         }
     }
-    // Frames of a function that differ in the line that ran are one.
+    // Frames that differ only in the executed line belong to the same function.
     let mut first: FxHashMap<Frame, usize> = FxHashMap::default();
     let function = |frame: &Frame| Frame { file: frame.start.file, line: 0, ..*frame };
     for (id, frame) in profile.frames().filter(|(_, frame)| frame.line == 0) {

@@ -1,8 +1,8 @@
-//! The calls of a profile as its input states them, summed over threads: inclusive costs, callers and callees.
+//! The call graph of a profile whose input records calls: inclusive costs, callers and callees, summed over threads.
 //!
-//! The inclusive cost of a function is the sum of the costs of the calls to it, as callgrind_annotate has it: what a
-//! recursion calls again is in it again, so that it may be more than the whole. A function that nobody calls costs what
-//! it cost itself and what its calls cost.
+//! A function's inclusive cost is the sum of the costs of the calls to it, as in callgrind_annotate. Recursive calls
+//! are counted again, so that it may exceed the total. For a function that nobody calls, it is the self cost plus the
+//! cost of its calls.
 
 mod cycles;
 mod deviation;
@@ -13,30 +13,30 @@ use crate::model::lists::Lists;
 use crate::model::stacks::{FrameId, Profile, Series, ThreadCalls, Weight};
 use rustc_hash::FxHashMap;
 
-/// The graph of one event.
+/// The call graph of one event.
 #[derive(Debug, Clone, Default)]
 pub struct CallGraph {
     functions: Vec<GraphFunction>,
     edges: Vec<Edge>,
 }
 
-/// A function with its costs.
+/// A function and its costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GraphFunction {
     /// The function.
     pub frame: FrameId,
-    /// Its name in stacks, where levels of recursion are not distinguished.
+    /// The frame that stacks contain instead, where levels of recursion aren't distinguished.
     pub in_stacks: FrameId,
-    /// Its own cost.
+    /// The self cost.
     pub own: i64,
-    /// Its inclusive cost.
+    /// The inclusive cost.
     pub total: i64,
-    /// Its self cost and the cost of its calls. It is more than the inclusive cost if the calls to it don't account for
-    /// all: of the first function of a thread, or of one that was running when recording began.
+    /// The self cost plus the cost of its calls. Exceeds the inclusive cost if the calls to it aren't all recorded: for
+    /// a thread's first function, or for one that was running when recording began.
     pub with_calls: i64,
 }
 
-/// All calls between two functions.
+/// All calls from one function to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     /// The caller.
@@ -45,11 +45,11 @@ pub struct Edge {
     pub callee: FrameId,
     /// The number of calls.
     pub count: u64,
-    /// The cost of the callee and of all that it called.
+    /// The inclusive cost of the callee in these calls.
     pub cost: i64,
 }
 
-/// The costs of a function while they are summed.
+/// A function's costs while being summed.
 #[derive(Debug, Clone, Copy)]
 struct FunctionSums {
     frame: FrameId,
@@ -60,19 +60,20 @@ struct FunctionSums {
     is_called: bool,
 }
 
-/// The index of a series that is in a list.
+/// The index of a series in the list that contains it.
 fn place_in(list: &[Series], series: &Series) -> Option<usize> {
     let at = std::ptr::from_ref(series).addr().checked_sub(list.as_ptr().addr())? / size_of::<Series>();
     list.get(at).filter(|own| std::ptr::eq(*own, series)).map(|_| at)
 }
 
 impl CallGraph {
-    /// The graph of an event of the profile. `None` if stated calls are not all there is of it: if it has none, or stacks
-    /// of other inputs were added to it.
+    /// The call graph of an event. `None` if the recorded calls don't account for the whole profile: there are none, or
+    /// stacks of other inputs were added.
     pub fn of(profile: &Profile, series: &Series) -> Option<Self> {
         let own_place = place_in(&profile.series, series);
         let place = |calls: &ThreadCalls| {
-            // Mostly a thread has the events of the profile, in its order: there may be thousands.
+            // Usually a thread's events are the profile's in the same order. Try that first, because there may be
+            // thousands of threads.
             let same = own_place.filter(|at| calls.events.get(*at) == Some(&series.name));
             same.or_else(|| calls.events.iter().position(|name| *name == series.name))
         };
@@ -90,18 +91,18 @@ impl CallGraph {
         Some(Self { functions, edges: gathered.edges })
     }
 
-    /// All functions, in the order of the input.
+    /// All functions, in input order.
     pub fn functions(&self) -> &[GraphFunction] {
         &self.functions
     }
 
-    /// All calls, in the order of the input.
+    /// All calls, in input order.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// For each function, the number of the cycle that it is in: functions of one call each other, directly or not. `None`
-    /// if it never calls itself.
+    /// For each function, the number of its cycle of functions that call each other, directly or not; `None` if the
+    /// function never calls itself.
     pub fn cycles(&self) -> Vec<Option<u32>> {
         let numbers: FxHashMap<FrameId, u32> = self.functions.iter().map(|function| function.frame).zip(0..).collect();
         let ends = self.edges.iter().map(|edge| (numbers[&edge.caller], numbers[&edge.callee]));
@@ -115,7 +116,7 @@ impl CallGraph {
     }
 }
 
-/// A graph while it is summed.
+/// A call graph while being built.
 #[derive(Debug, Default)]
 struct Gathered {
     functions: Vec<FunctionSums>,

@@ -1,4 +1,4 @@
-//! A tree as the boxes of a flame graph: which stretch of the whole each node takes, and how far up it stands.
+//! Lays out a call tree as the boxes of a flame graph.
 
 use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT};
 use crate::analysis::category::Category;
@@ -6,81 +6,81 @@ use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
 use crate::analysis::tier_shares::TierShares;
 use crate::model::stacks::TRUNCATED;
 
-/// The stretch of a node.
+/// A box: the horizontal range and depth of one or several nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
-    /// The node, or the first of several that are one box: 0 is the one below all others.
+    /// The node; the first one if several share a box. 0 is the root, which is at the bottom.
     pub node: u32,
-    /// Its content: requested with [`CallTree::name`]; `None` for the one below all others.
+    /// The label, to be looked up with [`CallTree::name`]; `None` for the root.
     pub label: Option<u32>,
-    /// The number of others that are below it.
+    /// The number of boxes below it.
     pub depth: u32,
-    /// The weight of all that is left of it.
+    /// Left edge: the weight of everything to the left.
     pub start: u64,
-    /// `start` and its own weight.
+    /// Right edge: `start` plus the box's weight.
     pub end: u64,
 }
 
 impl CallTree {
-    /// The number of labels; their numbers run from 0.
+    /// The number of labels. IDs run from 0.
     pub fn label_count(&self) -> usize {
         self.labels.len()
     }
 
-    /// The number of nodes; their numbers run from 0.
+    /// The number of nodes. IDs run from 0.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The label of that number.
+    /// The text of a label.
     pub fn name(&self, label: u32) -> &str {
         &self.labels[label as usize].text
     }
 
-    /// By label, where its function starts, if functions that start elsewhere are called like it.
+    /// For each label, where its function starts, if other functions have the same name but start elsewhere.
     pub fn places_of_namesakes(&self) -> Vec<Option<String>> {
         places_of_namesakes(self.labels.iter().map(|label| (&*label.text, label.start.as_ref().map(LabelStart::place))))
     }
 
-    /// The category of the frames of that label; `None` for those that show whose stack it is.
+    /// The category of a label's frames; `None` for labels that identify a process or thread.
     pub fn category(&self, label: u32) -> Option<Category> {
         self.labels[label as usize].category
     }
 
-    /// The weight of a node itself.
+    /// A node's self weight.
     pub fn own_of(&self, node: u32) -> u64 {
         self.own[node as usize]
     }
 
-    /// The weight of a node and all above it.
+    /// A node's total weight.
     pub fn total_of(&self, node: u32) -> u64 {
         self.total[node as usize]
     }
 
-    /// The node below a node; that below all others is below itself.
+    /// The parent of a node; the root is its own parent.
     pub fn parent_of(&self, node: u32) -> u32 {
         self.parent(node)
     }
 
-    /// The nodes with their labels, those below before those above.
+    /// All nodes except the root, with their labels. Parents come before their children.
     pub fn labelled_nodes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         (1..self.nodes.len() as u32).map(|node| (node, self.nodes.get(node).1))
     }
 
-    /// The nodes right above the root, with their labels: where stacks begin, or what ran if they are reversed.
+    /// The root's children, with their labels: the outermost frames, or the innermost ones if the tree is reversed.
     pub fn outermost_nodes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.nodes.children(ROOT)
     }
 
-    /// All boxes that weigh at least `narrow`, each before those above it, and siblings in the order of their names.
+    /// All boxes that weigh at least `narrow`. Parents come before their children, and siblings are sorted by name.
     pub fn boxes(&self, narrow: u64) -> Vec<Placed> {
         let mut boxes = Vec::new();
         self.each_box(narrow, &self.ranks(FrameLabel::clone), |placed, _| boxes.push(placed));
         boxes
     }
 
-    /// The same with one box for JIT code of one name, whatever its tier was; and for each box, what each tier's share
-    /// is. The tree stays as it is: most of it is too narrow for a box.
+    /// Like [`boxes`](Self::boxes), but JIT functions of the same name share a box, whatever their tier; each box comes
+    /// with the share of each tier. This doesn't create another tree, because most of the tree is too narrow for boxes.
     pub fn boxes_merging_tiers(&self, narrow: u64) -> Vec<(Placed, TierShares)> {
         let mut boxes = Vec::new();
         self.each_box(narrow, &self.ranks(FrameLabel::of_any_tier), |placed, nodes| {
@@ -95,7 +95,7 @@ impl CallTree {
         boxes
     }
 
-    /// The place of each label in the order of its text. What is shown alike has one place.
+    /// The rank of each label in the order of names. Labels for which `shown` returns the same have the same rank.
     fn ranks(&self, shown: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(shown).zip(0..).collect();
         order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
@@ -106,8 +106,8 @@ impl CallTree {
         ranks
     }
 
-    /// Reports all boxes that weigh at least `narrow`, with the nodes that are in each, each before those above it, and
-    /// siblings in the order of their labels' ranks.
+    /// Calls `each` with every box that weighs at least `narrow`, and the nodes in it. Parents come before their
+    /// children, and siblings are sorted by the rank of their labels.
     fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(Placed, &[u32])) {
         let narrow = narrow.max(1);
         let mut nodes = vec![ROOT];
@@ -148,13 +148,13 @@ impl LabelStart {
 }
 
 impl FrameLabel {
-    /// The same, whatever the tier of JIT code.
+    /// The label without the tier of JIT code.
     pub(super) fn of_any_tier(&self) -> Self {
         Self { category: self.category.map(Category::of_any_tier), ..self.clone() }
     }
 }
 
-/// True for the mark of a stack without its outer part: it has no root, and comes behind those that do.
+/// True for the mark of a stack without its outermost frames. It sorts after all siblings.
 fn is_cut(label: &FrameLabel) -> bool {
     label.text.as_bytes() == TRUNCATED
 }

@@ -1,9 +1,9 @@
-//! Stacks in order of time, thread by thread: what a flame chart is drawn from.
+//! Lays out stacks over time, thread by thread, as a flame chart.
 //!
-//! A sample shows what ran when it was taken. It stands for the time since the thread's sample before, if that is no
-//! longer ago than the time it is taken to cover: its own weight where that is time, else twice the usual distance of
-//! samples. If the sample before is longer ago, the thread was idle between, in those functions that both samples were
-//! in:
+//! A sample shows what ran at its time. It covers the time since the thread's previous sample if that isn't too long:
+//! at most the sample's own weight if the unit is time, otherwise at most the usual distance between samples, and half
+//! of that in addition because timers are sometimes late. If the previous sample is longer ago, the thread was idle in
+//! between, within the functions that both samples have in common:
 //!
 //! ```text
 //! samples        z  y  y           x
@@ -18,33 +18,33 @@ use crate::analysis::label::{By, roots};
 use crate::model::stacks::{Profile, Row, Series, Unit, Weight};
 use std::collections::BTreeMap;
 
-/// Every thread's boxes, over one axis.
+/// A flame chart: the boxes of all threads over a common time axis.
 #[derive(Debug)]
 pub struct Chart {
-    /// The places of the boxes' labels.
+    /// Contains the labels of the boxes.
     pub tree: CallTree,
-    /// One for each thread: the one that ran longest first, then by process and thread number.
+    /// One lane per thread, busiest thread first; then by process and thread ID.
     pub lanes: Vec<Lane>,
-    /// The start of the axis, in nanoseconds of the profile's clock; `None` if the rows have no times: they are in
-    /// their order then, each as wide as its weight.
+    /// The start of the time axis, in nanoseconds on the profile's clock. `None` if the rows have no times; they are
+    /// then laid out in their order, each as wide as its weight.
     pub begin: Option<u64>,
-    /// The length of the axis.
+    /// The length of the axis, in nanoseconds or units of weight.
     pub length: u64,
-    /// Samples that have no time, although others have, and so no place on the axis.
+    /// The number of samples that were left out because they have no time although others do.
     pub left_out: u64,
 }
 
 /// The boxes of one thread.
 #[derive(Debug)]
 pub struct Lane {
-    /// The thread's name and numbers; empty if absent.
+    /// The thread's name and IDs; empty if unknown.
     pub name: String,
-    /// From left to right, each before those above it. `start` and `end` are counted from the start of the axis, and
+    /// From left to right, parents before their children. `start` and `end` count from the start of the axis, and
     /// `depth` from the thread's outermost function. Idle time is a box without a label.
     pub boxes: Vec<Placed>,
 }
 
-/// The range that one row of a profile covers.
+/// The range on the axis that a row covers.
 #[derive(Debug, Clone, Copy)]
 struct RowExtent {
     node: u32,
@@ -52,11 +52,11 @@ struct RowExtent {
     end: u64,
 }
 
-/// The usual distance of samples, where it cannot be seen: a millisecond.
+/// The assumed distance between samples if it can't be measured: one millisecond, in nanoseconds.
 const USUAL: u64 = 1_000_000;
 
 impl Chart {
-    /// The chart of one event.
+    /// Lays out the samples of one event.
     pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
         let timed = series.rows.iter().any(|row| row.time.is_some());
         let mut by_lane: BTreeMap<LaneKey, Vec<&Row>> = BTreeMap::new();
@@ -106,13 +106,13 @@ impl Chart {
     }
 }
 
-/// By what lanes are distinguished and sorted.
+/// What distinguishes lanes and determines their order.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct LaneKey {
     pid: Option<i32>,
     tid: Option<i32>,
     name: String,
-    /// The number of frames of its stacks that only show whose they are.
+    /// The number of frames that only identify the thread.
     roots: usize,
 }
 
@@ -125,7 +125,7 @@ impl LaneKey {
     }
 }
 
-/// The median distance of neighboring samples of one thread.
+/// The median distance between consecutive samples of a thread.
 fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
     let mut distances: Vec<u64> = Vec::new();
     for rows in lanes {
@@ -136,12 +136,13 @@ fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
     if distances.is_empty() { USUAL } else { *distances.select_nth_unstable(middle).1 }
 }
 
-/// What the samples of one thread cover, each given with its time and how much it covers at most by itself.
+/// The range that each sample of a thread covers. Each sample comes with its time, the maximum that it covers, and its
+/// node.
 fn in_time(samples: impl Iterator<Item = ((u64, u64), u32)>) -> Vec<RowExtent> {
     let mut stretches: Vec<RowExtent> = Vec::new();
     for ((time, covers), node) in samples {
         let before = stretches.last().map_or(0, |stretch| stretch.end);
-        // Timers are late now and then: a little more than what the sample covers is not an idle time.
+        // Timers are sometimes late. A gap slightly longer than what a sample covers isn't idle time.
         let start = if time.saturating_sub(before) <= covers.saturating_add(covers / 2) && before > 0 {
             before
         } else {
@@ -152,7 +153,7 @@ fn in_time(samples: impl Iterator<Item = ((u64, u64), u32)>) -> Vec<RowExtent> {
     stretches
 }
 
-/// Neighbors that share callers share these callers' boxes.
+/// Lays out the boxes of a thread. Consecutive samples with common callers share the boxes of these callers.
 fn boxes(tree: &CallTree, roots: usize, stretches: &[RowExtent], begin: u64) -> Vec<Placed> {
     let mut boxes: Vec<Placed> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
@@ -190,7 +191,7 @@ mod tests {
     use crate::model::stacks::{Frame, FrameKind, Track};
     use crate::model::{Nanos, Pid, Tid};
 
-    /// Samples of (thread, time, stack), one a millisecond, in the profile's order.
+    /// Samples given as (thread, time, stack), one per millisecond, in the profile's order.
     fn profile(samples: &[(i32, u64, &str)], unit: Unit) -> Profile {
         let mut profile = Profile::new();
         let series = profile.series_named("e", unit);

@@ -1,8 +1,8 @@
-//! The stacks of one event as a tree of labels with self and total weights: what folded stacks and flame graphs
-//! are written from.
+//! A tree of the labels in one event's stacks, with self and total weights. Folded stacks and flame graphs are written
+//! from it.
 //!
-//! Stacks that are spelled alike are one node, whatever addresses or lines they differ in. Nothing is built for
-//! each sample: every stack of the profile is placed once, then weights are summed by node.
+//! Stacks that are spelled the same share a node, even if they differ in addresses or lines. Each distinct stack of the
+//! profile is placed in the tree once; then weights are added up per node.
 
 mod boxes;
 mod chart;
@@ -19,46 +19,46 @@ use crate::model::prefix_tree::PrefixTree;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
 
-/// The way stacks are spelled and which way they hang.
+/// How stacks are spelled and arranged.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spelling {
-    /// The key that gets a root of its own.
+    /// Which property of a thread becomes the outermost frame.
     pub by: By,
-    /// The mark that is appended to names.
+    /// What to append to names.
     pub annotate: Annotate,
-    /// The names that are cut.
+    /// Which names to shorten.
     pub tidied: Tidied,
-    /// Leaves first: what was running at the root, its callers above it.
+    /// True if the innermost frames are at the root and callers above them.
     pub reversed: bool,
-    /// Frames that are spelled alike but are of different categories are two.
+    /// Distinguish frames of different categories even if they are spelled the same.
     pub by_category: bool,
-    /// Frames that are spelled alike but are of functions that start elsewhere are two. Folded stacks have names only.
+    /// Distinguish functions that start elsewhere even if they are spelled the same. Not for folded stacks, which only
+    /// contain names.
     pub by_start: bool,
 }
 
-/// A tree of labels.
+/// A tree of labels with weights.
 #[derive(Debug)]
 pub struct CallTree {
     labels: Vec<FrameLabel>,
     label_ids: FxHashMap<FrameLabel, u32>,
-    /// By label; the first is the root.
+    /// By label. The first node is the root.
     nodes: PrefixTree<u32>,
-    /// By node.
+    /// Self weight of each node; below, its total weight.
     own: Vec<u64>,
     total: Vec<u64>,
 }
 
-/// The text that is written for a frame, and its kind.
+/// The text for a frame, and what else distinguishes frames.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct FrameLabel {
     text: String,
-    /// Where the function starts; `None` where it is not asked for, or not known.
+    /// Where the function starts; `None` if unknown or not wanted ([`Spelling::by_start`]).
     start: Option<LabelStart>,
-    /// `None` where it is not asked for, and for the frames that show whose stack it is.
+    /// `None` if not wanted ([`Spelling::by_category`]), and for frames that identify a process or thread.
     category: Option<Category>,
 }
 
-/// Where a function starts: its file, line and column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct LabelStart {
     file: Box<str>,
@@ -66,7 +66,7 @@ struct LabelStart {
     column: u32,
 }
 
-/// The node above all: it has no label.
+/// The root of the tree, which has no label.
 const ROOT: u32 = 0;
 const NO_LABEL: u32 = u32::MAX;
 
@@ -82,9 +82,9 @@ impl CallTree {
         self.total.first().map_or(0, |total| *total)
     }
 
-    /// Every stack that has weight of its own, in the byte order of its spelling, frames joined by `;`. Nodes that
-    /// weigh less than `narrow` are not entered: their weight is counted as their caller's own, or, for a root, as
-    /// its own.
+    /// Calls `stack` for every stack with self weight, its labels joined by `;`, in the byte order of these lines.
+    /// Nodes that weigh less than `narrow` are omitted: their weight is added to their caller's self weight. For
+    /// outermost frames, it counts as their own.
     pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
         let (children, order) = (self.children(), LineOrder::of(&self.labels));
         let mut path = String::new();
@@ -104,11 +104,12 @@ impl CallTree {
         Ok(())
     }
 
-    /// Puts the steps of siblings on the pile so that they come off in the order of their lines: `a` before `a b`
-    /// before `a;c`, for `;` comes behind the blank.
+    /// Pushes the steps for siblings so that they are popped in the order of their lines: `a` before `a b` before
+    /// `a;c`, because `;` sorts after the space.
     fn queue(&self, nodes: &[u32], length: usize, by: (&Lists<u32>, &LineOrder, u64), todo: &mut Vec<TreeStep>) {
         let (first, (children, order, narrow)) = (todo.len(), by);
-        // A node that is left out counts as its caller's own. A root has no caller: it would be missing from the whole.
+        // The weight of an omitted node is added to its caller. An outermost frame has no caller, so its weight would
+        // get lost.
         let is_left_out = |node, total| total < narrow && self.parent(node) != ROOT || total == 0;
         for &node in nodes.iter().filter(|&&node| !is_left_out(node, self.total[node as usize])) {
             if !children[node as usize].is_empty() {
@@ -150,12 +151,12 @@ impl CallTree {
         self.labels.get(self.nodes.get(node).1 as usize).map_or("", |label| &label.text)
     }
 
-    /// The root is its own.
+    /// The root is its own parent.
     fn parent(&self, node: u32) -> u32 {
         self.nodes.get(node).0.unwrap_or(ROOT)
     }
 
-    /// The whole path of a node into `line`.
+    /// Writes the labels from the root to a node to `line`, joined by `;`.
     fn path(&self, node: u32, line: &mut String) {
         let mut up = Vec::new();
         let mut at = node;
@@ -184,7 +185,7 @@ impl CallTree {
         })
     }
 
-    /// A parent's number is smaller than its children's: one pass from the end sums all.
+    /// Computes total weights. A parent's ID is smaller than its children's, so a single backward pass is enough.
     fn sum(&mut self) {
         self.total = self.own.clone();
         for at in (1..self.total.len()).rev() {
@@ -193,18 +194,18 @@ impl CallTree {
         }
     }
 
-    /// The children of all nodes.
+    /// The children of each node.
     fn children(&self) -> Lists<u32> {
         let nodes = 1..self.nodes.len() as u32;
         Lists::new(self.nodes.len(), nodes.map(|node| (self.parent(node), node)))
     }
 }
 
-/// The order of the lines of siblings, by their labels.
+/// The order of siblings' lines, by label.
 struct LineOrder {
-    /// Those that end with the label.
+    /// Rank of the line that ends with the label.
     own: Vec<u32>,
-    /// Those that go on behind it.
+    /// Rank of lines that continue after the label.
     entered: Vec<u32>,
 }
 
@@ -226,11 +227,11 @@ impl LineOrder {
     }
 }
 
-/// A label and what follows it in a line.
+/// A label and the character that follows it in a line, if any.
 struct LineEnd<'a> {
     label: &'a [u8],
     end: Option<u8>,
-    /// The label's number.
+    /// The label's ID.
     at: usize,
 }
 
@@ -238,15 +239,15 @@ impl LineEnd<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let shared = self.label.len().min(other.label.len());
         let behind = |line: &Self| line.label[shared..].iter().copied().chain(line.end).next();
-        // Only where one begins with the other does it matter what ends them; two that end alike there are the same.
+        // What follows the labels only matters if one is a prefix of the other.
         self.label[..shared].cmp(&other.label[..shared]).then_with(|| behind(self).cmp(&behind(other)))
     }
 }
 
 enum TreeStep {
-    /// The node's own line, its path beginning behind this many bytes, and its weight.
+    /// Output a node's own line: the node, the length of its caller's line, and the weight.
     Own(u32, usize, u64),
-    /// All below the node.
+    /// Visit a node's children: the node, and the length of its caller's line.
     Enter(u32, usize),
 }
 
@@ -263,7 +264,7 @@ mod tests {
             let mut stack = None;
             for name in names.split(';') {
                 let name = profile.name(name.as_bytes());
-                // Equal labels at unequal addresses must become one node.
+                // Equal labels with different addresses must share a node.
                 let addr = Some(at as u64);
                 let frame = profile.frame(Frame { addr, ..Frame::new(name, FrameKind::User) });
                 stack = Some(profile.stack(stack, frame));

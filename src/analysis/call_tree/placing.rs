@@ -1,4 +1,4 @@
-//! The places of the stacks of a profile in a tree of labels.
+//! Places a profile's stacks in a tree of labels.
 
 use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT, Spelling};
 use crate::analysis::category::Category;
@@ -6,11 +6,11 @@ use crate::analysis::label::{is_java, label, roots};
 use crate::model::stacks::{Frame, FrameId, FunctionStart, Profile, Row, Series, StackId, TrackId, UNKNOWN, Weight};
 use rustc_hash::FxHashMap;
 
-/// Stands for no root.
+/// Means "no root".
 const NO_ROOT: u32 = u32::MAX;
 
 impl CallTree {
-    /// The tree of one event.
+    /// Builds the tree of one event.
     pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
         let (mut tree, places) = Placing::new(profile, spelling).place(series.rows.iter());
         tree.own = vec![0; tree.nodes.len()];
@@ -22,8 +22,8 @@ impl CallTree {
         tree
     }
 
-    /// The stacks of one event one by one, in the order of their times, each with its weight; equal neighbors are one.
-    /// For flame charts.
+    /// Calls `stack` for each sample of an event in the order of time, with its weight. Consecutive samples with equal
+    /// stacks are merged. For flame charts.
     pub fn in_time(
         profile: &Profile,
         series: &Series,
@@ -62,16 +62,16 @@ impl LabelStart {
     }
 }
 
-/// Places the stacks of a profile in a [`CallTree`], each once.
+/// Places each distinct stack of a profile in a [`CallTree`] once.
 pub(super) struct Placing<'a> {
     profile: &'a Profile,
     spelling: Spelling,
     tree: CallTree,
-    /// The label of each frame, by whether Java's rules hold.
+    /// The label of each frame: without and with Java's spelling rules.
     spelled: [Vec<u32>; 2],
-    /// The place where each stack hangs, below which root, if there are several.
+    /// For each stack, the root below which it was last placed, and its node. Only used if there are several roots.
     placed: Vec<(u32, u32)>,
-    /// The labels of a root, and whether Java's rules hold there; tracks that are spelled alike share one.
+    /// Each root's labels, and whether Java's spelling rules apply. Tracks that are spelled the same share a root.
     roots: Vec<(Box<[u32]>, bool)>,
     root_ids: FxHashMap<Box<[u32]>, u32>,
     root_of: FxHashMap<TrackId, u32>,
@@ -92,8 +92,8 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// The tree, and the node of each row. The stacks of one root are placed together: what is known of another root's
-    /// can be dropped then.
+    /// Builds the tree and returns the node of each row. Rows are placed root by root, so that it is enough to remember
+    /// the nodes of one root at a time.
     pub(super) fn place<'r>(mut self, rows: impl Iterator<Item = &'r Row>) -> (CallTree, Vec<u32>) {
         let mut wanted: Vec<(u32, usize, Option<StackId>)> = Vec::new();
         for (at, row) in rows.enumerate() {
@@ -112,7 +112,7 @@ impl<'a> Placing<'a> {
         (self.tree, places)
     }
 
-    /// The place where a stack hangs below a root, if it is known.
+    /// The node of a stack below a root, if it has been placed.
     fn placed(&self, root: u32, stack: StackId) -> Option<u32> {
         let (below, node) = self.placed[stack.index()];
         (below == root).then_some(node)
@@ -136,8 +136,8 @@ impl<'a> Placing<'a> {
         root
     }
 
-    /// The places of these stacks, and of all that they go through, below the only root: one pass, for what a stack
-    /// continues has a smaller number.
+    /// Places these stacks and all their callers below the only root. One pass is enough because a caller's ID is
+    /// smaller.
     fn hang_all(&mut self, root: u32, stacks: impl Iterator<Item = Option<StackId>> + Clone) -> Vec<u32> {
         let profile = self.profile;
         let mut wanted = vec![false; profile.stack_count()];
@@ -157,7 +157,7 @@ impl<'a> Placing<'a> {
     }
 
     fn hang(&mut self, root: u32, stack: Option<StackId>) -> u32 {
-        // Up to the nearest caller that is already placed, then down again.
+        // Go up to the nearest caller that has been placed, then down again.
         let mut down = Vec::new();
         let mut at = stack;
         let mut node = loop {

@@ -1,14 +1,14 @@
-//! Trees made of trees: with the tiers of a function in one node, under other names, from certain functions on.
+//! Derives trees from trees: with tiers merged, functions renamed, or starting at certain functions.
 
 use super::{CallTree, FrameLabel, ROOT};
 
 impl CallTree {
-    /// With one node for JIT code of one name, whatever its tier was.
+    /// A tree in which JIT functions of the same name share a node, whatever their tier.
     pub fn merging_tiers(&self) -> Self {
         self.relabelled(FrameLabel::of_any_tier)
     }
 
-    /// With other names; nodes that are then called alike, and have the same parent, become one.
+    /// A tree with other names. Siblings whose names become equal are merged.
     pub fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
         self.relabelled(|label| FrameLabel { text: name(&label.text), ..label.clone() })
     }
@@ -19,7 +19,8 @@ impl CallTree {
         self.rehung(tree, |tree, parent, old| Some(tree.child(parent.unwrap_or(ROOT), labels[old as usize])))
     }
 
-    /// From the first of these functions of each stack on; stacks without one are left out.
+    /// A tree of the callees of these functions. In each stack, the outermost of them becomes the root; stacks without
+    /// any are omitted.
     pub fn based_at(&self, functions: &[String]) -> Self {
         let mut tree = Self::new_empty();
         let labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(old.clone())).collect();
@@ -30,8 +31,8 @@ impl CallTree {
         })
     }
 
-    /// Hangs every node at the place that `place` returns. Its arguments are the node that the parent became (`None` for the
-    /// root) and the label. A parent's number is smaller than its children's.
+    /// Builds a tree by moving every node to where `place` says. Its arguments are the tree being built, the parent's
+    /// new node (`None` for the root) and the label; `None` omits the node. Parents come before their children.
     fn rehung(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
         let mut became: Vec<Option<u32>> = vec![None; self.nodes.len()];
         tree.own = vec![0; self.nodes.len()];

@@ -1,4 +1,4 @@
-//! By what samples are put together, and what each frame and thread is called then.
+//! Keys for grouping samples, and the values that frames and threads have for them.
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
@@ -9,30 +9,30 @@ use crate::model::stacks::{Frame, Function, NameId, Profile, Track, UNKNOWN};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// One thing to put samples together by.
+/// A property to group samples by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// The name of the thread (or process).
+    /// The name of the thread or process.
     Comm,
     /// The process.
     Pid,
     /// The thread.
     Tid,
-    /// The processor.
+    /// The CPU.
     Cpu,
-    /// The file (or what stands for one) that holds the code.
+    /// The file or other object that contains the code.
     Module,
     /// The function.
     Function,
-    /// The owner of the code: the kernel's, native, inlined, JIT.
+    /// The owner of the code: kernel, native, inlined, JIT.
     Kind,
-    /// The same, and JIT code by its tier.
+    /// Like [`Kind`](Self::Kind), with JIT code divided by tier.
     Tier,
-    /// File and line.
+    /// Source file and line.
     Line,
 }
 
-/// The name of a group by one key.
+/// A group's value for one key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Value {
     /// Not known.
@@ -43,61 +43,62 @@ pub enum Value {
     Text(Arc<str>),
 }
 
-/// The way that functions that have no name are distinguished.
+/// How to distinguish functions without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unnamed {
-    /// All of a module are one, called `[module]`, as in folded stacks.
+    /// All of a module are the same function, named `[module]`, as in folded stacks.
     #[default]
     ByModule,
-    /// Each address is one, as perf report has it.
+    /// Each address is a function, as in perf report.
     ByAddress,
 }
 
-/// The parts of a group's values that a frame, or a thread, decides: equal ones have one number.
+/// The values of those keys that depend on the frame, or of those that depend on the thread. Distinct combinations
+/// (parts) have IDs.
 #[derive(Debug, Clone)]
 struct ValueParts {
     keys: Vec<Key>,
-    /// Those of each part, one behind the other.
+    /// The values of all parts, one part after the other.
     values: Vec<Value>,
-    /// The function of each part, where functions are distinguished: two may be called alike.
+    /// The function of each part, if grouping by function: different functions may have the same name.
     functions: Vec<Option<Function>>,
     count: u32,
     numbers: InternedNumbers,
-    /// By frame, or by track.
+    /// The part of each frame, or of each track.
     of: Vec<u32>,
 }
 
-/// The groups that every frame and thread of a profile belongs to.
+/// Assigns groups to the frames and threads of a profile.
 #[derive(Debug, Clone)]
 pub struct Grouping {
-    /// The part and the place in it, for each key.
+    /// Where to find the value of each key.
     places: Vec<ValuePlace>,
     frames: ValueParts,
     tracks: ValueParts,
 }
 
-/// The place of a group's value.
+/// The index of a key's value within a part.
 #[derive(Debug, Clone, Copy)]
 enum ValuePlace {
     OfTrack(usize),
     OfFrame(usize),
 }
 
-/// The names of a profile as text, each made once.
+/// The names of a profile as text, converted once.
 struct SpelledNames<'p> {
     profile: &'p Profile,
     texts: Vec<Option<Arc<str>>>,
 }
 
 impl Key {
-    /// True if the thread decides it; else the frame does.
+    /// True if the thread determines the value, false if the frame does.
     fn is_of_track(self) -> bool {
         matches!(self, Self::Comm | Self::Pid | Self::Tid | Self::Cpu)
     }
 }
 
 impl Value {
-    /// Its text, empty if absent.
+    /// The text; empty for numbers and missing values.
     pub fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -112,7 +113,7 @@ impl ValueParts {
         Self { keys, values, functions, count: 0, numbers: InternedNumbers::default(), of }
     }
 
-    /// The part of the next frame, or track.
+    /// Adds the next frame or track, and assigns it a part.
     fn push(&mut self, function: Option<Function>, value: impl FnMut(Key) -> Value) {
         let first = self.values.len();
         self.values.extend(self.keys.iter().copied().map(value));
@@ -137,7 +138,7 @@ impl ValueParts {
 }
 
 impl Grouping {
-    /// Looks at every frame and thread once.
+    /// Examines every frame and thread of the profile once.
     pub fn new(profile: &Profile, keys: &[Key], unnamed: Unnamed) -> Self {
         let (of_track, of_frame): (Vec<Key>, Vec<Key>) = keys.iter().partition(|key| key.is_of_track());
         let (mut frames, mut tracks) = (ValueParts::new(of_frame), ValueParts::new(of_track));
@@ -159,32 +160,32 @@ impl Grouping {
         Self { places: keys.iter().filter_map(&mut place).collect(), frames, tracks }
     }
 
-    /// True if frames decide nothing: then a sample belongs to its thread's group, wherever it was taken.
+    /// True if groups only depend on the thread. A sample then belongs to its thread's group whatever its frames are.
     pub(super) fn is_of_tracks_only(&self) -> bool {
         self.frames.keys.is_empty()
     }
 
-    /// The numbers of the parts that frames decide.
+    /// The frame part of each frame.
     pub fn of_frames(&self) -> &[u32] {
         &self.frames.of
     }
 
-    /// The number of parts that frames decide.
+    /// The number of frame parts. IDs run from 0.
     pub fn frame_parts(&self) -> usize {
         self.frames.count as usize
     }
 
-    /// The numbers of the parts that threads decide.
+    /// The thread part of each track.
     pub(super) fn of_tracks(&self) -> &[u32] {
         &self.tracks.of
     }
 
-    /// The number of parts that threads decide.
+    /// The number of thread parts. IDs run from 0.
     pub(super) fn track_parts(&self) -> usize {
         self.tracks.count as usize
     }
 
-    /// The name of a group of these parts, key by key.
+    /// The values of the group with these parts, one per key.
     pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
         let tracks = self.tracks.values(track);
         let frames = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
@@ -194,12 +195,12 @@ impl Grouping {
         })
     }
 
-    /// The function of a frame's part; `None` if functions are not distinguished, or it has no name.
+    /// The function of a frame part; `None` if it has no name, or if not grouping by function.
     pub fn function(&self, part: u32) -> Option<Function> {
         self.frames.functions[part as usize]
     }
 
-    /// By part, where its function starts, if functions that start elsewhere are called like it.
+    /// For each frame part, where its function starts, if other functions have the same name but start elsewhere.
     pub fn places_of_namesakes(&self, profile: &Profile) -> Vec<Option<String>> {
         let functions = self.frames.functions.iter().map(|function| {
             let Some(Function { name, start, .. }) = function else { return ("", None) };
@@ -210,7 +211,7 @@ impl Grouping {
         places_of_namesakes(functions)
     }
 
-    /// The name of a frame's part, by those keys that frames decide.
+    /// The values of a frame part, for those keys that depend on the frame.
     pub fn frame_values(&self, part: u32) -> &[Value] {
         self.frames.values(part)
     }
@@ -252,17 +253,17 @@ impl SpelledNames<'_> {
     }
 }
 
-/// A name as text; what is none is written out, so that two names stay two.
+/// A name as text. Names that aren't UTF-8 are escaped, so that different names stay different.
 fn text_of(name: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(name).map_or_else(|_| printable(name), Cow::Borrowed)
 }
 
-/// The word for whose code it is, all tiers alike.
+/// The name of a kind of code, without the tier.
 pub fn kind(category: Category) -> &'static str {
     category.of_any_tier().name()
 }
 
-/// A place in a source file; line 0 is none.
+/// A source location; line 0 means that only the file is known.
 pub(super) fn line(file: Cow<'_, str>, line: u32) -> String {
     if line == 0 { file.into_owned() } else { format!("{file}:{line}") }
 }

@@ -1,8 +1,8 @@
-//! The samples of one event put together by what people ask for: function, module, thread, tier, source line.
+//! Groups the samples of an event by what users ask for: function, module, thread, tier, source line.
 //!
-//! A group has the weight of the stacks that end in it (its own) and of those that it occurs in (its total); a stack in
-//! which it occurs more than once (recursion) counts once. Of threads, every sample ends in the one that it was taken
-//! in.
+//! A group has a self weight, that of stacks whose innermost frame belongs to it, and a total weight, that of stacks
+//! with any frame in it. A stack with several such frames (recursion) counts once. When grouping by thread, all of a
+//! sample belongs to its thread.
 
 mod keys;
 mod sums;

@@ -1,4 +1,4 @@
-//! Own and total weights of groups.
+//! Self and total weights of groups.
 
 use super::keys::{Grouping, Value, line};
 use super::walk::{Step, Sum, Walk};
@@ -6,51 +6,51 @@ use crate::analysis::category::Category;
 use crate::model::stacks::{FrameId, NameId, Profile, Row, Series, Weight};
 use rustc_hash::FxHashMap;
 
-/// One group with its weights.
+/// A group and its weights.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The part of its name that threads decide; [`Group::values`] gives all.
+    /// The thread part of its key; [`Group::values`] returns the whole key.
     pub(super) track: u32,
-    /// The number of the part that frames decide, if any does.
+    /// The frame part of its key; `None` if no key depends on frames.
     pub frame: Option<u32>,
-    /// The weight that ends in it.
+    /// Self weight.
     pub own: Sum,
-    /// The weight that goes through it.
+    /// Total weight.
     pub total: Sum,
-    /// The kinds of code of its frames.
+    /// The categories of its frames, by self weight.
     pub categories: CategoryShares,
-    /// File and line where most ends in it, or, if nothing does, of its first frame.
+    /// The source location with most of the self weight; if there is no self weight, that of the first frame.
     pub place: Option<(NameId, u32)>,
 }
 
-/// Sorts of code, with how much ends in each. Nearly always it is one.
+/// Self weight by category. Nearly always there is only one.
 #[derive(Debug, Clone, Default)]
 pub struct CategoryShares {
     first: Option<(Category, u64)>,
     others: Vec<(Category, u64)>,
 }
 
-/// The cost that ends in each line, and the line that was the first. Of many functions one line is known.
+/// Self weight by source location. Many functions have only one.
 #[derive(Debug, Default)]
 struct LineShares {
-    /// The first line, and how much ends in it if anything does.
+    /// The first location; its weight is `None` if nothing ends there.
     first: Option<((NameId, u32), Option<u64>)>,
     others: Option<Box<FxHashMap<(NameId, u32), u64>>>,
 }
 
-/// Gathers a [`Group`].
+/// A [`Group`] while being built.
 #[derive(Debug, Default)]
 struct GatheredGroup {
     own: Sum,
     total: Sum,
     categories: CategoryShares,
     lines: LineShares,
-    /// The number of its occurrences among the callers of the current frame.
+    /// How many frames of this group are in the current stack.
     open: u32,
 }
 
 impl Group {
-    /// A single function of which the weights are known, each a sample for each of its own.
+    /// A group of a single function with known weights. The sample counts equal the weights.
     pub fn of_function(profile: &Profile, grouping: &Grouping, function: FrameId, own: i64, total: i64) -> Self {
         let frame = profile.frame_of(function);
         let [own, total] = [own, total].map(|weight| Sum { weight, count: weight.unsigned_abs() });
@@ -60,12 +60,12 @@ impl Group {
         Self { track: 0, frame: Some(grouping.of_frames()[function.index()]), own, total, categories, place }
     }
 
-    /// Its name, key by key of the grouping that it was made with.
+    /// The group's values, one per key of the grouping.
     pub fn values<'g>(&self, grouping: &'g Grouping) -> impl DoubleEndedIterator<Item = &'g Value> {
         grouping.values(self.track, self.frame)
     }
 
-    /// File and line where most ends in it, as text.
+    /// The source location with most of the self weight, as text.
     pub fn source(&self, profile: &Profile) -> Option<String> {
         self.place.map(|(file, at)| line(String::from_utf8_lossy(profile.name_of(file)), at))
     }
@@ -80,7 +80,7 @@ impl CategoryShares {
         }
     }
 
-    /// The heaviest first; of equally heavy ones that which was seen first.
+    /// Sorts by weight, heaviest first. Equal weights keep their order.
     fn sorted(mut self) -> Self {
         if !self.others.is_empty() {
             self.others.splice(0..0, self.first);
@@ -90,7 +90,7 @@ impl CategoryShares {
         self
     }
 
-    /// All, the heaviest first.
+    /// All categories, heaviest first.
     pub fn iter(&self) -> impl Iterator<Item = (Category, u64)> + Clone + '_ {
         self.first.iter().chain(&self.others).copied()
     }
@@ -109,7 +109,7 @@ impl LineShares {
         }
     }
 
-    /// Of equally heavy lines the one that was named first.
+    /// Of equally heavy locations, the one whose file was named first.
     fn heaviest(self) -> Option<(NameId, u32)> {
         let others = self.others.into_iter().flat_map(|lines| lines.into_iter());
         let all = self.first.into_iter().chain(others.map(|(place, weight)| (place, Some(weight))));
@@ -117,7 +117,7 @@ impl LineShares {
     }
 }
 
-/// All groups of one event that have samples, in the order in which they appear.
+/// All groups of an event that have samples, in order of appearance.
 pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Grouping) -> Vec<Group> {
     let mut rows: Vec<Vec<WeighedRow<'_>>> = vec![Vec::new(); grouping.track_parts()];
     for (row, weight) in series.signed_rows(weight) {
@@ -153,7 +153,7 @@ struct WeighedRow<'r> {
     sum: Sum,
 }
 
-/// Samples without a stack belong to it, too.
+/// Includes samples without a stack.
 fn of_a_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
     let mut sum = Sum::default();
     rows.iter().for_each(|row| sum += row.sum);
@@ -217,7 +217,7 @@ mod tests {
 
     const FUNCTIONS: &[Key] = &[Key::Module, Key::Function];
 
-    /// A thread, functions with their lines, a weight.
+    /// A thread, its functions with lines, and a weight.
     type Stack<'a> = (&'a str, &'a [(&'a str, u32)], u64);
 
     fn profile(stacks: &[Stack<'_>]) -> Profile {
@@ -239,7 +239,7 @@ mod tests {
         profile
     }
 
-    /// The groups, and what they are called.
+    /// The groups with their values.
     fn grouped(profile: &Profile, keys: &[Key]) -> Vec<(Vec<Value>, Group)> {
         let grouping = Grouping::new(profile, keys, Unnamed::ByModule);
         let found = groups(profile, &profile.series[0], Weight::Period, &grouping);
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(shares, [(Category::Inlined, 9), (Category::Native, 1)]);
     }
 
-    /// Was quadratic: every stack asked all its callers.
+    /// Used to take quadratic time because every stack visited all its callers.
     #[test]
     fn deep_stacks_are_gone_through_once() {
         let mut profile = Profile::new();

@@ -1,4 +1,4 @@
-//! Calls: all stacks as one tree, what was called from a function, or from where a function was called.
+//! Trees of groups: whole stacks, the callees of a function, or its callers.
 
 use super::keys::Grouping;
 use super::walk::{Step, Sum, Walk};
@@ -6,14 +6,14 @@ use crate::model::prefix_tree::PrefixTree;
 use crate::model::stacks::{Profile, Series, StackId, Weight};
 use rustc_hash::FxHashSet;
 
-/// The start of a tree and the direction of its growth.
+/// Where a tree starts and in which direction it grows.
 #[derive(Debug, Clone, Copy)]
 pub enum Roots<'a> {
-    /// At the roots of the stacks, towards what was called.
+    /// At the outermost frames, towards callees.
     Stacks,
-    /// At these groups, towards what they called. If several are in one stack, the outermost counts.
+    /// At these groups, towards callees. If a stack contains several of them, the outermost counts.
     Callees(&'a FxHashSet<u32>),
-    /// At these groups, towards who called them. If several are in one stack, the outermost counts.
+    /// At these groups, towards callers. If a stack contains several of them, the outermost counts.
     Callers(&'a FxHashSet<u32>),
 }
 
@@ -26,7 +26,7 @@ pub struct GroupTree {
 }
 
 impl GroupTree {
-    /// The tree of one event. Threads make no difference.
+    /// Builds the tree of one event. Stacks of all threads are merged.
     pub fn new(profile: &Profile, series: &Series, weight: Weight, grouping: &Grouping, roots: Roots<'_>) -> Self {
         let mut walk = Walk::new(profile);
         for (row, weight) in series.signed_rows(weight) {
@@ -45,7 +45,7 @@ impl GroupTree {
         tree
     }
 
-    /// The callees of where `begins` first holds.
+    /// Adds what follows the outermost frame for which `begins` is true.
     fn add_callees(&mut self, walk: &mut Walk<'_>, begins: impl Fn(u32) -> bool, part_of: impl Fn(StackId) -> u32) {
         let mut path: Vec<u32> = Vec::new();
         walk.run(|walk, step| match step {
@@ -97,7 +97,7 @@ impl GroupTree {
         node
     }
 
-    /// A parent's number is smaller than its children's: one pass from the end sums all.
+    /// Computes total weights. A parent's ID is smaller than its children's, so a single backward pass is enough.
     fn sum(&mut self) {
         self.total.clone_from(&self.own);
         for node in (0..self.total.len()).rev() {
@@ -108,7 +108,7 @@ impl GroupTree {
         }
     }
 
-    /// The number of nodes; their numbers run from 0.
+    /// The number of nodes. IDs run from 0.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -118,22 +118,22 @@ impl GroupTree {
         self.nodes.is_empty()
     }
 
-    /// The node that this one is a child of.
+    /// The parent of a node; `None` for roots.
     pub fn parent(&self, node: u32) -> Option<u32> {
         self.nodes.get(node).0
     }
 
-    /// The node's group, as a part of its [`Grouping`].
+    /// The node's group: a frame part of the [`Grouping`].
     pub fn part(&self, node: u32) -> u32 {
         self.nodes.get(node).1
     }
 
-    /// The weight that ends at a node; in a tree of callers, the weight that has no caller beyond it.
+    /// The self weight of a node. In a tree of callers, the weight of stacks that have no further caller.
     pub fn own(&self, node: u32) -> Sum {
         self.own[node as usize]
     }
 
-    /// The weight that goes through a node.
+    /// The total weight of a node.
     pub fn total(&self, node: u32) -> Sum {
         self.total[node as usize]
     }
@@ -145,7 +145,7 @@ mod tests {
     use crate::analysis::groups::{Key, Unnamed};
     use crate::model::stacks::profile_of;
 
-    /// The lines of a tree: depth as blanks, name, total.
+    /// The tree as lines with indented names and total weights.
     fn tree(stacks: &[(&str, u64)], of: &str, roots: impl Fn(&FxHashSet<u32>) -> Roots<'_>) -> String {
         let profile = profile_of(stacks);
         let grouping = Grouping::new(&profile, &[Key::Function], Unnamed::ByModule);

@@ -1,15 +1,15 @@
-//! Once through those stacks of a profile that have weight, callers before callees: the work grows with the number of
-//! stacks, however deep they are.
+//! Visits all stacks that have weight, callers before callees. The work is proportional to the number of stacks,
+//! however deep they are.
 
 use crate::model::stacks::{Profile, StackId, Weight};
 use std::ops::AddAssign;
 
-/// A weight and the number of samples that it is the sum of.
+/// A weight and a number of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum {
-    /// In the unit asked for; below zero where more was freed than taken.
+    /// The weight in the event's unit; negative if more is released than acquired, such as memory.
     pub weight: i64,
-    /// Samples.
+    /// The number of samples.
     pub count: u64,
 }
 
@@ -21,12 +21,12 @@ impl AddAssign for Sum {
 }
 
 impl Sum {
-    /// True if there is nothing in it.
+    /// True if weight and count are both 0.
     pub fn is_zero(self) -> bool {
         self == Self::default()
     }
 
-    /// The one of the two that is asked for.
+    /// Returns the number that `weight` selects.
     pub fn of(self, weight: Weight) -> i64 {
         match weight {
             Weight::Period => self.weight,
@@ -34,7 +34,7 @@ impl Sum {
         }
     }
 
-    /// The share of a whole, in percent.
+    /// The percentage of a whole; 0 if the whole is 0.
     pub fn percent_of(self, whole: Self, weight: Weight) -> f64 {
         match whole.of(weight) {
             0 => 0.0,
@@ -45,7 +45,7 @@ impl Sum {
 
 const NONE: u32 = u32::MAX;
 
-/// The state of a stack while one goes through those that have weight.
+/// What is known about a stack during a walk.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     own: Sum,
@@ -63,31 +63,31 @@ const UNLISTED: Node = Node {
     is_listed: false,
 };
 
-/// The stacks of a profile. Some of which some of them get weight; it can be used for one set of rows after the other.
+/// Walks over the stacks of a profile that have been given weight. Can be reused for one set of rows after another.
 #[derive(Debug)]
 pub struct Walk<'a> {
     profile: &'a Profile,
     nodes: Vec<Node>,
-    /// Those that have weight, and their callers.
+    /// Stacks with weight, and all their callers.
     listed: Vec<u32>,
 }
 
-/// A stack that is come to, or left behind with all that it called.
+/// A step of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Its callers were entered before and not yet left.
+    /// Enter a stack; its callers have been entered and not left.
     Enter(StackId),
-    /// All that it called was left.
+    /// Leave a stack; all its callees have been left.
     Leave(StackId),
 }
 
 impl<'a> Walk<'a> {
-    /// No stack has weight.
+    /// Starts without any weight.
     pub fn new(profile: &'a Profile) -> Self {
         Self { profile, nodes: vec![UNLISTED; profile.stack_count()], listed: Vec::new() }
     }
 
-    /// Adds weight to the end of a stack.
+    /// Adds self weight to a stack.
     pub fn add(&mut self, stack: StackId, sum: Sum) {
         self.nodes[stack.index()].own += sum;
         let mut next = Some(stack);
@@ -98,15 +98,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The weight that ends in a stack, and the weight that goes through it.
+    /// The self and total weight of a stack. The total is only known during [`run`](Self::run).
     pub fn sums(&self, stack: StackId) -> (Sum, Sum) {
         let node = &self.nodes[stack.index()];
         (node.own, node.total)
     }
 
-    /// Goes through all that got weight; afterwards none has.
+    /// Visits all stacks with weight. Afterwards, no stack has any.
     pub fn run(&mut self, mut step: impl FnMut(&Self, Step)) {
-        // A caller's number is smaller than its callees'.
+        // A caller's ID is smaller than its callees'.
         self.listed.sort_unstable();
         let mut at = self.link();
         while at != NONE {
@@ -119,7 +119,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Leaves a stack and its callers up to one that has a sibling to go on with.
+    /// Leaves a stack, and callers whose last callee it was. Returns the next sibling to enter, or `NONE`.
     fn leave(&self, mut at: u32, step: &mut impl FnMut(&Self, Step)) -> u32 {
         loop {
             step(self, Step::Leave(StackId(at)));
@@ -131,8 +131,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Sums totals from the callees to the callers, and links siblings in the order of their numbers; the first of
-    /// those without caller is returned.
+    /// Adds up total weights and links siblings in the order of their IDs. Returns the first stack without a caller.
     fn link(&mut self) -> u32 {
         let mut first_root = NONE;
         for &at in self.listed.iter().rev() {

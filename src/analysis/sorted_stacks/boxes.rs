@@ -1,4 +1,4 @@
-//! Sorted stacks as the boxes of a flame graph, in one pass.
+//! Lays out sorted stacks as the boxes of a flame graph, in one pass.
 
 use super::sorts::Sorts;
 use super::{Runs, keys};
@@ -7,65 +7,65 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The boxes of a flame graph, and what is known of all stacks, drawn or not.
+/// The boxes of a flame graph, and the self weights of all stacks, including those too narrow to draw.
 #[derive(Debug)]
 pub struct Boxes {
-    /// Each before those above it, siblings in the order of their names; the first is the one below all others.
+    /// Parents come before their children; siblings are sorted by name. The first box is the root.
     pub boxes: Vec<StackBox>,
-    /// The keys of all names of boxes, one behind the other.
+    /// The names of all boxes as sort keys, one after the other.
     names: Vec<u8>,
-    /// The self weight, by sort of code; empty if no name gives its sort.
+    /// Self weight by category; empty if no name has a mark.
     pub own: FxHashMap<Category, u64>,
 }
 
-/// A box.
+/// A box of a flame graph.
 #[derive(Debug, Clone)]
 pub struct StackBox {
-    /// The number of others that are below it.
+    /// The number of boxes below it.
     pub depth: u32,
-    /// The weight of all that is left of it.
+    /// Left edge: the weight of everything to the left.
     pub start: u64,
-    /// `start` and its own weight.
+    /// Right edge: `start` plus the box's weight.
     pub end: u64,
-    /// The kind of code that its name shows; `None` if no part of the name shows it.
+    /// The category according to its name; `None` if no name in the input has a mark.
     pub category: Option<Category>,
     name: Range<usize>,
 }
 
 impl Boxes {
-    /// Those that weigh at least `narrow`.
+    /// Lays out all boxes that weigh at least `narrow`.
     pub fn of(runs: &Runs, narrow: u64) -> Self {
         let mut pile = Pile::new(runs.total(), narrow.max(1));
         runs.each(|shared, key, weight| pile.push(shared, key, weight));
         pile.finished()
     }
 
-    /// The name of a box; `None` in the one below all others.
+    /// The name of a box; `None` for the root.
     pub fn name(&self, of: &StackBox) -> Option<Cow<'_, str>> {
         (of.depth > 0).then(|| keys::name(&self.names[of.name.clone()]))
     }
 }
 
-/// The boxes that are open, one on the other: the frames that a stack shares with the next.
+/// The boxes that are still growing: a stack's frames that may be shared with the next one.
 struct Pile {
     narrow: u64,
-    /// The one below all others first.
+    /// The root first.
     open: Vec<OpenBox>,
     boxes: Vec<StackBox>,
     names: Vec<u8>,
     sorts: Sorts,
-    /// The last stack: which of its frames others share is for the next one to state.
+    /// The last stack. It is placed when the next one shows which of its frames are shared.
     last: Vec<u8>,
     weight: Option<u64>,
 }
 
 struct OpenBox {
-    /// The end of its name in the stack.
+    /// Where its name ends in the stack.
     end: usize,
-    /// Its place among the boxes.
+    /// Its index in `boxes`.
     at: usize,
     total: u64,
-    /// The start of the next box above it.
+    /// Left edge of the next box on top of it.
     next: u64,
 }
 
@@ -77,7 +77,7 @@ impl Pile {
         Self { narrow, open, boxes, names, sorts: Sorts::default(), last: Vec::new(), weight: None }
     }
 
-    /// Takes the next stack, which shares this many bytes with the one before.
+    /// Takes the next stack, whose key has this many bytes in common with the previous one.
     fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
         let frames = self.weight.and_then(|_| shared_frames(&self.last, key, shared));
         self.place(frames);
@@ -87,10 +87,10 @@ impl Pile {
         self.weight = Some(weight);
     }
 
-    /// Places the last stack, whose frames the next one shares up to there.
+    /// Places the last stack, given where its frames that are shared with the next one end.
     fn place(&mut self, shared: Option<usize>) {
         let Some(weight) = self.weight.take() else { return };
-        // The part that nobody shares is as wide as the stack.
+        // The frames that no other stack shares are as wide as this stack.
         self.open_up_to(if weight < self.narrow { shared } else { Some(self.last.len()) });
         let (is_own, top) = (self.top_end() == Some(self.last.len()), self.top());
         top.total = top.total.saturating_add(weight);
@@ -107,12 +107,12 @@ impl Pile {
         &mut self.open[last]
     }
 
-    /// The end of the open frames in the stack, if there are any.
+    /// Where the open frames end in the stack; `None` if only the root is open.
     fn top_end(&self) -> Option<usize> {
         self.open[1..].last().map(|open| open.end)
     }
 
-    /// Opens boxes for the frames of the last stack that end there or before.
+    /// Opens boxes for those frames of the last stack that end at or before `end`.
     fn open_up_to(&mut self, end: Option<usize>) {
         let Some(last_end) = end.filter(|_| end > self.top_end()) else { return };
         let first = self.top_end().map_or(0, |end| end + 1);
@@ -129,7 +129,7 @@ impl Pile {
         }
     }
 
-    /// Closes the topmost box: it is left out if it is narrow, as all above it were then.
+    /// Closes the topmost box, and removes it if it is too narrow. All boxes on top of it have been removed then.
     fn close(&mut self) {
         let Some(OpenBox { at, total, .. }) = self.open.pop() else { return };
         let one = &mut self.boxes[at];
@@ -153,7 +153,8 @@ impl Pile {
     }
 }
 
-/// The end of the last frame that two stacks share, if they share any, by how many bytes they begin with alike.
+/// Where the last common frame of two stacks ends, given how many bytes they have in common; `None` if they share no
+/// frame.
 fn shared_frames(one: &[u8], other: &[u8], shared: usize) -> Option<usize> {
     let ends = |stack: &[u8]| stack.get(shared).is_none_or(|byte| *byte == keys::END);
     if ends(one) && ends(other) { Some(shared) } else { memchr::memrchr(keys::END, &other[..shared]) }

@@ -1,24 +1,24 @@
-//! A stack as bytes whose order is that of its frames' names, outermost first.
+//! Encodes stacks as byte strings that sort by the names of their frames, outermost first.
 //!
-//! In the order of names a stack precedes all that continue it, and these stand together. Of folded text this does not
-//! hold, for some bytes are less than `;`. In a key a frame's end is 0, which is less than all others; the bytes of
-//! names below the line break, which is in no name, are moved up by one.
+//! In this order, a stack directly precedes all its continuations. Folded text doesn't sort like that, because some
+//! bytes are less than `;`. In a key, frames are separated by 0, which is less than any other byte; bytes of names
+//! below the line break, which no name contains, are increased by one.
 //!
-//! One frame comes last among its siblings: the mark of stacks whose outer part is missing, where such stacks have it
-//! (outermost, or on the box of a process). A byte that is in no text precedes it.
+//! One frame sorts after all its siblings: the mark for missing outermost frames, if it is where such stacks have it
+//! (outermost, or on top of the process). A byte that no text contains precedes it.
 
 use crate::model::stacks::TRUNCATED;
 use std::borrow::Cow;
 
-/// Is between two frames.
+/// Separates frames in a key.
 pub(super) const END: u8 = 0;
 
 pub(super) const SEPARATOR: u8 = b';';
 
-/// Precedes the frame that comes last.
+/// Precedes the frame that sorts last.
 const LAST: u8 = 0xff;
 
-/// Appends the key of a stack, which has no line break in it.
+/// Appends the key of a folded stack, which contains no line break.
 pub(super) fn push(stack: &[u8], keys: &mut Vec<u8>) {
     let key = |&byte: &u8| if byte == SEPARATOR { END } else { byte + u8::from(byte < b'\n') };
     let behind_process = || memchr::memchr(SEPARATOR, stack).map(|end| end + 1);
@@ -31,7 +31,7 @@ pub(super) fn push(stack: &[u8], keys: &mut Vec<u8>) {
     keys.extend(rest.iter().map(key));
 }
 
-/// The text of frame's key.
+/// The name that a frame's key stands for.
 pub(super) fn name(key: &[u8]) -> Cow<'_, str> {
     let key = key.strip_prefix(&[LAST]).filter(|name| *name == TRUNCATED).unwrap_or(key);
     if key.iter().all(|byte| *byte > b'\n') {

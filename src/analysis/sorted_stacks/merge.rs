@@ -1,17 +1,18 @@
-//! Several runs as one: a tournament of their next stacks, in which a stack stores how many bytes it shares with the
-//! one that went out last. Of two, the one that shares more comes first; only where both share as much their bytes are
-//! compared, from there on.
+//! Merges several sorted runs with a tournament of their next stacks. Each stack remembers how many bytes it has in
+//! common with the last stack that was output. Of two stacks, the one with more bytes in common comes first. Only if
+//! both have the same number are bytes compared, and only from there on.
 
 use super::run::{Run, RunReader, RunWriter, shared_len};
 
-/// One run of them all.
+/// Merges all runs into one.
 pub(super) fn merged(runs: &[Run]) -> Run {
     let mut run = RunWriter::new(runs.iter().map(Run::size).sum());
     each(runs, |shared, key, weight| run.push(shared, key, weight));
     run.finished()
 }
 
-/// Each stack of some runs once, in order: how many bytes its key shares with the one before, its key, and its weight.
+/// Calls `each` for every distinct stack of the runs in order: the number of bytes that its key has in common with the
+/// previous one, the key, and the total weight.
 pub(super) fn each(runs: &[Run], mut each: impl FnMut(usize, &[u8], u64)) {
     let mut merge = Merge::new(runs);
     let (mut key, mut shared, mut weight) = (Vec::new(), 0, None);
@@ -36,14 +37,15 @@ pub(super) fn each(runs: &[Run], mut each: impl FnMut(usize, &[u8], u64)) {
     }
 }
 
-/// A tree of losers.
+/// A loser tree.
 struct Merge<'r> {
     readers: Vec<RunReader<'r>>,
-    /// The loser at each node, from 1 on; the winner of all is at 0. A loser's `shared` is with whom it lost to.
+    /// The loser at each node, from 1 on; the overall winner is at 0. A loser's `shared` refers to the stack that it
+    /// lost to.
     nodes: Vec<usize>,
 }
 
-/// Nobody was here yet.
+/// No reader has reached the node yet.
 const NOBODY: usize = usize::MAX;
 
 impl<'r> Merge<'r> {
@@ -59,14 +61,14 @@ impl<'r> Merge<'r> {
         self.readers.get(*self.nodes.first()?).filter(|reader| !reader.ended)
     }
 
-    /// Takes the winner's next stack.
+    /// Advances the reader that won.
     fn advance(&mut self) {
         let winner = self.nodes[0];
         self.readers[winner].advance();
         self.play(winner);
     }
 
-    /// Has a reader play at all nodes above it, and replaces it with any reader that beats it.
+    /// Lets a reader compete at all nodes up to the root; whoever wins at a node goes on.
     fn play(&mut self, reader: usize) {
         let mut winner = reader;
         let mut node = (reader + self.readers.len()) / 2;
@@ -85,14 +87,14 @@ impl<'r> Merge<'r> {
         self.nodes[0] = winner;
     }
 
-    /// True if `one` comes before `other`; the loser finds what it shares with the winner.
+    /// True if `one` sorts before `other`. Updates the loser's `shared` to refer to the winner.
     fn beats(&mut self, one: usize, other: usize) -> bool {
         let (a, b) = (&self.readers[one], &self.readers[other]);
         if a.ended || b.ended {
             return b.ended;
         }
         if a.shared != b.shared {
-            // The part that the loser shares with the winner is the part that it shares with the last.
+            // The loser has as much in common with the winner as with the last stack, so its `shared` stays.
             return a.shared > b.shared;
         }
         let shared = a.shared + shared_len(&a.key[a.shared..], &b.key[a.shared..]);

@@ -1,17 +1,17 @@
-//! Stacks that come as text, summed by sorting them.
+//! Adds up stacks from text by sorting them.
 //!
-//! Most stacks of a long text differ, and a tree of all their frames is mostly frames that are too narrow to be seen.
-//! Sorted, a stack is beside those with which it shares its outermost frames: sums, and the boxes of a flame graph,
-//! come out of one pass over neighbors, and what no neighbor shares need not be looked at.
+//! Most stacks of a long text are distinct, and a tree of all frames would mostly contain frames that are too narrow to
+//! draw. In sorted order, stacks with common outermost frames are adjacent. Sums and the boxes of a flame graph then
+//! take a single pass over neighbors, and frames that no neighbor shares needn't be examined.
 //!
-//! | file | what it is for |
+//! | file | contents |
 //! |---|---|
-//! | `keys` | a stack as bytes that sort as its frames do |
-//! | `run` | sorted stacks with their weights; the sorting |
-//! | `merge` | several runs as one |
-//! | `boxes` | a run's stacks as the boxes of a flame graph |
-//! | `speller` | stacks of a profile as lines |
-//! | `sorts` | what the marks behind names report the sort of code |
+//! | `keys` | encodes stacks as bytes that sort by frames |
+//! | `run` | sorted stacks with their weights, and the sorting |
+//! | `merge` | merges several runs |
+//! | `boxes` | lays out stacks as the boxes of a flame graph |
+//! | `speller` | writes a profile's stacks as lines |
+//! | `sorts` | self weights by category, according to marks after names |
 
 mod boxes;
 mod keys;
@@ -24,15 +24,16 @@ pub use boxes::{Boxes, StackBox};
 pub use run::{Run, Unsorted, shared_len};
 pub use speller::Speller;
 
-/// Runs that are summed when they have become many: memory grows with the stacks that differ, not with those that were read.
+/// Sorted runs. They are merged when they get large, so that memory grows with the number of distinct stacks rather
+/// than of all stacks.
 #[derive(Debug)]
 pub struct Runs {
     runs: Vec<Run>,
-    /// As soon as they are this many bytes they are summed.
+    /// The runs are merged when they reach this many bytes.
     most: usize,
 }
 
-/// Fewer bytes of them stay as they are.
+/// Runs with fewer bytes in total aren't merged.
 const MOST: usize = 16 << 20;
 
 impl Default for Runs {
@@ -42,7 +43,7 @@ impl Default for Runs {
 }
 
 impl Runs {
-    /// Adds one.
+    /// Adds a run.
     pub fn push(&mut self, run: Run) {
         self.runs.push(run);
         let before = self.size();
@@ -51,7 +52,7 @@ impl Runs {
         }
         self.runs = vec![merge::merged(&self.runs)];
         let after = self.size();
-        // If nearly all stacks differ, summing costs as much as it did, and saves nothing.
+        // If nearly all stacks are distinct, merging saves nothing and costs as much as before, so merge less often.
         let factor = if after > before / 2 { 16 } else { 2 };
         self.most = MOST.max(after * factor);
     }
@@ -70,7 +71,7 @@ impl Runs {
         self.runs.iter().fold(0, |sum, run| sum.saturating_add(run.total()))
     }
 
-    /// All lines, each once, in the order of their bytes, of runs of lines; until one cannot be taken.
+    /// For runs of lines: calls `line` with each distinct line and its weight, in byte order, until one call fails.
     pub fn lines<E>(&self, mut line: impl FnMut(&[u8], u64) -> Result<(), E>) -> Result<(), E> {
         let mut taken = Ok(());
         self.each(|_, text, weight| {
@@ -81,7 +82,8 @@ impl Runs {
         taken
     }
 
-    /// All stacks, each once, as keys in their order: how many bytes one shares with the one before, and its weight.
+    /// Calls `each` for every distinct stack in the order of keys: the number of bytes that its key has in common with
+    /// the previous one, the key, and its weight.
     fn each(&self, each: impl FnMut(usize, &[u8], u64)) {
         merge::each(&self.runs, each);
     }
@@ -104,7 +106,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// However they are cut into runs, and whether runs are summed before or not.
+        /// No matter how stacks are divided into runs, and whether runs have been merged.
         #[test]
         fn each_stack_comes_once_with_its_sum(texts in vec(vec(("[ab]{1,4}", 0..9u64), 0..20), 0..9), most in 0..200usize) {
             let (mut runs, mut unsorted) = (Runs { most, ..Runs::default() }, Unsorted::default());
@@ -129,7 +131,7 @@ mod tests {
             unsorted.push(b"main;f", 1);
             unsorted.push(b"main;g", 1);
             runs.push(unsorted.sorted());
-            // `MOST` holds once they were summed.
+            // `MOST` takes effect after the first merge.
             runs.most = 100;
         }
         assert!(runs.size() < 200, "{runs:?}");

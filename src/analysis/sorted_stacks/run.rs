@@ -1,16 +1,16 @@
-//! Sorted stacks: each is recognized by how much it shares with the one before, the rest of it, and its weight.
+//! Sorted stacks in compressed form: the length of the common prefix with the previous stack, the rest, and the weight.
 
 use super::keys;
 use prost::encoding::{decode_varint, encode_varint};
 
-/// Stacks with their weights, as they come.
+/// Stacks with weights, in any order.
 #[derive(Debug, Default)]
 pub struct Unsorted {
     keys: Vec<u8>,
     stacks: Vec<Weighed>,
 }
 
-/// One of them.
+/// A stack: a range of `keys`, and its weight.
 #[derive(Debug, Clone, Copy)]
 struct Weighed {
     start: usize,
@@ -19,14 +19,14 @@ struct Weighed {
 }
 
 impl Unsorted {
-    /// Adds one: frames' names, outermost first, `;` between them.
+    /// Adds a stack, given as names of frames separated by `;`, outermost first.
     pub fn push(&mut self, stack: &[u8], weight: u64) {
         let start = self.keys.len();
         keys::push(stack, &mut self.keys);
         self.stacks.push(Weighed { start, end: self.keys.len(), weight });
     }
 
-    /// Adds one whose key is its line as folded text: `;` between labels.
+    /// Adds a stack whose key is the folded line itself, so that it sorts like the line: labels joined by `;`.
     pub fn push_line<'l>(&mut self, labels: impl Iterator<Item = &'l [u8]>, weight: u64) {
         let start = self.keys.len();
         for label in labels {
@@ -40,7 +40,7 @@ impl Unsorted {
         }
     }
 
-    /// Sums them, and is empty again.
+    /// Sorts the stacks, adds up equal ones, and leaves this list empty.
     pub fn sorted(&mut self) -> Run {
         let keys = &self.keys;
         let key = |of: &Weighed| &keys[of.start..of.end];
@@ -68,7 +68,7 @@ impl Unsorted {
     }
 }
 
-/// Sorted stacks, each once.
+/// Sorted distinct stacks.
 #[derive(Debug, Default)]
 pub struct Run {
     bytes: Vec<u8>,
@@ -86,12 +86,12 @@ impl Run {
         self.total
     }
 
-    /// In bytes.
+    /// The size in bytes.
     pub(super) fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Is at the first.
+    /// A reader that is at the first stack.
     pub(super) fn reader(&self) -> RunReader<'_> {
         let mut reader = RunReader { rest: &self.bytes, shared: 0, key: Vec::new(), weight: 0, ended: false };
         reader.advance();
@@ -99,18 +99,17 @@ impl Run {
     }
 }
 
-/// Writes a run.
 pub(super) struct RunWriter {
     run: Run,
 }
 
 impl RunWriter {
-    /// With room for this many bytes, for now.
+    /// Reserves this many bytes.
     pub(super) fn new(room: usize) -> Self {
         Self { run: Run { bytes: Vec::with_capacity(room), total: 0 } }
     }
 
-    /// Appends a stack that shares this many bytes with the one before.
+    /// Appends a stack whose key has this many bytes in common with the previous one.
     pub(super) fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
         let rest = &key[shared..];
         let bytes = &mut self.run.bytes;
@@ -127,26 +126,27 @@ impl RunWriter {
     }
 }
 
-/// Is at a stack of a run.
+/// A position in a run.
 #[derive(Debug)]
 pub(super) struct RunReader<'r> {
     rest: &'r [u8],
-    /// The caller decides which stack this is.
+    /// The length of the common prefix with a stack that the caller decides on; after [`advance`](Self::advance), the
+    /// run's previous stack.
     pub(super) shared: usize,
     pub(super) key: Vec<u8>,
     pub(super) weight: u64,
-    /// True if it follows the last.
+    /// True after the last stack.
     pub(super) ended: bool,
 }
 
 impl RunReader<'_> {
-    /// Goes to the next; `shared` is with the one before then.
+    /// Goes to the next stack; `shared` then refers to the previous one.
     pub(super) fn advance(&mut self) {
         if self.rest.is_empty() {
             self.ended = true;
             return;
         }
-        // The run was written in full, so every read finds its bytes.
+        // A run is always complete, so reading can't fail.
         let mut number = || decode_varint(&mut self.rest).unwrap_or(0);
         let (shared, len, weight) = (number() as usize, number() as usize, number());
         let (new, rest) = self.rest.split_at(len);
@@ -156,7 +156,7 @@ impl RunReader<'_> {
     }
 }
 
-/// The length of the common prefix of two texts, in bytes.
+/// The length of the common prefix in bytes.
 pub fn shared_len(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

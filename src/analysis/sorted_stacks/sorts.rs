@@ -1,4 +1,4 @@
-//! Self weight itself, by sort of code, as the marks behind names give it.
+//! Self weights by category, according to the marks after names.
 
 use super::keys;
 use crate::analysis::category::Category;
@@ -7,23 +7,24 @@ use crate::model::stacks::FrameKind;
 use crate::runtimes::{RuntimeSet, tier};
 use rustc_hash::FxHashMap;
 
-/// With what a mark ends.
+/// The last byte of a mark.
 const MARK_END: u8 = b']';
 
-/// Kinds of code, with the weight of self time.
+/// Self weights by category.
 #[derive(Debug, Default)]
 pub(super) struct Sorts {
     marked: FxHashMap<Category, u64>,
-    /// Those that functions without a name give by what they are called after, [`unmarked`].
+    /// Categories of unnamed functions without a mark, which their module determines ([`unmarked`]).
     unnamed: FxHashMap<Category, u64>,
-    /// That of other names without a mark, if there is any.
+    /// The weight of other names without a mark; `None` if there are none.
     native: Option<u64>,
-    /// Of JIT code, which its name gives more of.
+    /// Categories of JIT functions by label, because looking up the tier takes time.
     jit: FxHashMap<Box<[u8]>, Category>,
 }
 
 impl Sorts {
-    /// Counts the last of these frames, the others as having none, by what none of them was counted before with.
+    /// Takes the frames of a stack that haven't been counted for a previous stack. Adds the weight to the category of
+    /// the last frame; categories of the others are recorded with no weight.
     pub(super) fn count(&mut self, frames: &[u8], weight: u64) {
         let (mut told, mut is_leaf) = (0, false);
         for end in memchr::memchr_iter(MARK_END, frames).map(|at| at + 1) {
@@ -48,7 +49,7 @@ impl Sorts {
         }
     }
 
-    /// The category that the mark of a frame gives.
+    /// The category according to a frame's mark; `None` without a mark.
     fn marked_category(&mut self, frame: &[u8]) -> Option<Category> {
         match marked(frame)? {
             (_, FrameKind::Jit) => Some(self.jit.get(frame).copied().unwrap_or_else(|| self.look_up(frame))),
@@ -68,12 +69,12 @@ impl Sorts {
         Category::Jit(tier)
     }
 
-    /// That of a frame; `None` if no frame is marked.
+    /// The category of a frame; `None` if no frame of the input has a mark.
     pub(super) fn of(&mut self, frame: &[u8]) -> Option<Category> {
         (!self.marked.is_empty()).then(|| self.marked_category(frame).unwrap_or_else(|| Self::by_module(frame)))
     }
 
-    /// The weight of each; nothing if no frame is marked.
+    /// Self weight by category; empty if no frame has a mark.
     pub(super) fn own(self) -> FxHashMap<Category, u64> {
         let mut own = self.marked;
         if own.is_empty() {

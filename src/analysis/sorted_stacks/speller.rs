@@ -1,4 +1,4 @@
-//! Stacks of a profile as lines of text: frames' labels, outermost first.
+//! Writes a profile's stacks as lines: labels of frames, outermost first.
 
 use super::Unsorted;
 use crate::analysis::label::{Annotate, By, Tidied, is_java, label, roots};
@@ -6,31 +6,30 @@ use crate::model::stacks::{FrameId, Profile, Row, TrackId, Weight};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Spells stacks. It spelled the frames and tracks of one profile and recognizes them again: it is for one profile
-/// only.
+/// Writes stacks as lines. Caches the labels of a profile's frames and tracks, so it must only be used for one profile.
 #[derive(Debug)]
 pub struct Speller {
     by: By,
     annotate: Annotate,
     tidied: Tidied,
-    /// All labels, one behind the other.
+    /// All labels, one after the other.
     text: Vec<u8>,
-    /// The label of each frame, by whether Java's rules hold; ranges of nothing are looked up.
+    /// For each frame, its label in `text`, without and with Java's spelling rules; empty if not yet spelled.
     labels: [Vec<Range<usize>>; 2],
-    /// The text that precedes a track's frames, and whether Java's rules hold there.
+    /// For each track, the text that precedes its frames, and whether Java's spelling rules apply.
     roots: FxHashMap<TrackId, (Vec<u8>, bool)>,
-    /// A stack's frames, the leaf first.
+    /// The frames of the current stack, innermost first.
     frames: Vec<FrameId>,
 }
 
 impl Speller {
-    /// Nothing is spelled yet.
+    /// Creates one with empty caches.
     pub fn new(by: By, annotate: Annotate, tidied: Tidied) -> Self {
         let (text, labels, frames) = (Vec::new(), [Vec::new(), Vec::new()], Vec::new());
         Self { by, annotate, tidied, text, labels, roots: FxHashMap::default(), frames }
     }
 
-    /// Adds the stacks of rows.
+    /// Adds the stacks of these rows to `lines`.
     pub fn spell(&mut self, profile: &Profile, rows: &[Row], weight: Weight, lines: &mut Unsorted) {
         self.labels.iter_mut().for_each(|labels| labels.resize(profile.frame_count(), 0..0));
         for row in rows {

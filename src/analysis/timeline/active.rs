@@ -1,32 +1,33 @@
-//! Active time: which track was the one that ran.
+//! Active time: charges each moment to the one track that was running.
 //!
-//! All start and end of all tracks, walked backwards. Each stretch between two neighboring edges is given to the owner
-//! of one of them and charged to the innermost call that was open on that track; if none was, to nobody. So the sum
-//! never exceeds the time from the first edge to the last.
+//! Walks backwards through the starts and ends of all tracks' calls. The interval between two consecutive edges belongs
+//! to the track of one of them (the owner), and is charged to the innermost open call on that track, or to nothing if
+//! no call is open. The sum therefore never exceeds the time from the first to the last edge.
 //!
 //! ```text
 //!   track 1   |--- a ------------------------------|
 //!   track 2           |--- b ---|
-//!   owner     nobody  2    2    1                       (of the next edge)
+//!   owner     none    2    2    1                       (of the next edge)
 //! ```
 //!
-//! At equal times ends come before begins, ends in file order, begins outermost first. An end later than one that was
-//! already walked (threads that wait for the lock of the file are written a little late) counts at that one's time.
+//! At the same time, ends come before starts; ends are in file order and starts outermost first. An end that is later
+//! than one already passed counts at the time of that one. (Threads that wait for the file's lock are written slightly
+//! late.)
 
 use super::Owner;
 use std::collections::BinaryHeap;
 
-/// The track and lane of an edge.
+/// Track and lane of an edge.
 pub(super) type Place = (usize, usize);
 
-/// The walk backwards through the edges.
+/// The state of the walk.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     owner: Owner,
-    /// The starts of all open calls: the latest begins first, and of equal ones the one opened last.
+    /// Starts of all open calls. The latest comes first; among equal ones, the one opened last.
     begins: BinaryHeap<(u64, u64, Place)>,
     opened: u64,
-    /// Time and place of the edge walked last.
+    /// Time and place of the previous edge, that is, the next later one.
     last: Option<(u64, Place)>,
 }
 
@@ -35,28 +36,29 @@ impl Edges {
         Self { owner, ..Self::default() }
     }
 
-    /// The latest begin of an open call, if it is not before `time`.
+    /// The latest start of an open call, if it is not before `time`.
     #[inline]
     pub(super) fn begin_from(&self, time: u64) -> Option<(u64, Place)> {
         self.begins.peek().filter(|(begin, ..)| *begin >= time).map(|&(begin, _, place)| (begin, place))
     }
 
-    /// Walks over the start that [`Edges::begin_from`] named. Gives the stretch behind it and the place to charge.
+    /// Passes the start that [`Edges::begin_from`] returned. Returns the length of the interval after it, and the place
+    /// to charge.
     #[inline]
     pub(super) fn pass_begin(&mut self) -> Option<(u64, Place)> {
         let (begin, _, place) = self.begins.pop()?;
         self.pass(begin, place)
     }
 
-    /// Remembers the start of a call opened at a place.
+    /// Remembers the start of a call that was opened.
     #[inline]
     pub(super) fn open(&mut self, start: u64, place: Place) {
         self.opened += 1;
         self.begins.push((start, self.opened, place));
     }
 
-    /// Walks over an edge: the end of a call at a place before the call is opened there, or a start. Gives the stretch
-    /// behind it and the place to charge.
+    /// Passes an edge: a start, or the end of a call that is opened afterwards. Returns the length of the interval
+    /// after it, and the place to charge; `None` if its length is 0.
     #[inline]
     pub(super) fn pass(&mut self, time: u64, place: Place) -> Option<(u64, Place)> {
         let (later, later_place) = self.last.unwrap_or((time, place));

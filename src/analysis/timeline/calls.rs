@@ -1,4 +1,4 @@
-//! Sums of self time for each call path of each track.
+//! Adds up self time per call path and track.
 
 use super::active::Edges;
 use super::lanes::{Lanes, Span};
@@ -10,25 +10,25 @@ use crate::model::stacks::{Counting, Frame, FrameKind, Profile, Row, StackId, Tr
 use crate::model::texts::TextList;
 use rustc_hash::FxHashMap;
 
-/// The number of a function's name, as the reader counts them.
+/// A function's name, as an index into the reader's list of names.
 pub type Label = u32;
 
-/// Stands for top-level calls that were shorter than [`CallOptions::min_duration`]: they have no caller to take their
-/// time.
+/// The name for outermost calls shorter than [`CallOptions::min_duration`], which have no caller that their time could
+/// be added to.
 const SHORTER: &[u8] = b"[shorter]";
 
 const SHORTER_LABEL: Label = Label::MAX;
 
-/// Adds up calls that come by descending ends, callers before what they called.
+/// Adds up calls. They must come in the order of descending ends, callers before callees.
 #[derive(Debug)]
 pub struct CallSums {
     options: CallOptions,
     tracks: Vec<OneTrack>,
     edges: Option<Edges>,
     tree: SpanTree,
-    /// The kept times;`None` if it was not asked for, or is too much.
+    /// The times at which calls ran; `None` if nobody asked for them or there are too many.
     stretches: Option<Stretches>,
-    /// Overlaps of calls that were joined.
+    /// Overlaps counted in sums that were joined to these.
     joined_overlaps: u64,
 }
 
@@ -36,14 +36,14 @@ pub struct CallSums {
 #[derive(Debug, Clone)]
 pub struct OpenCalls(Vec<Vec<(Span, OpenSpan)>>);
 
-/// When calls ran themselves, not what they called.
+/// Intervals in which calls themselves ran, and not their callees.
 #[derive(Debug)]
 struct Stretches {
     most: usize,
     list: Vec<SelfTime>,
 }
 
-/// From `start` to `end` a call ran itself. The first of the stretches of a call counts it.
+/// An interval in which a call itself ran. The first interval of a call counts it.
 #[derive(Debug, Clone, Copy)]
 struct SelfTime {
     node: u32,
@@ -59,27 +59,27 @@ struct OneTrack {
     carry: Carry,
 }
 
-/// An open call: its node, and the time of its own that is known so far.
+/// An open call: its node and its self time so far.
 #[derive(Debug, Clone, Copy)]
 struct OpenSpan {
     node: u32,
     own: u64,
-    /// True if it is a call by itself, not one that was folded into its caller.
+    /// False if the call was so short that it was merged into its caller.
     counts: bool,
     start: u64,
-    /// Times up to this one are reported already: time runs backwards here.
+    /// Self time has been recorded back to this time; calls are processed backwards in time.
     told: u64,
 }
 
-/// Call paths: at the top the tracks by their numbers, below them the names of functions.
+/// Call paths. The top level consists of the tracks by number, the levels below of functions.
 #[derive(Debug, Default)]
 struct SpanTree {
     paths: PrefixTree<Label>,
-    /// By path.
+    /// Sums by path.
     sums: Vec<PathSum>,
 }
 
-/// The totals of a call path.
+/// The sums of a call path.
 #[derive(Debug, Clone, Copy, Default)]
 struct PathSum {
     weight: u64,
@@ -87,7 +87,7 @@ struct PathSum {
 }
 
 impl OpenCalls {
-    /// The number of them.
+    /// The number of open calls.
     pub fn count(&self) -> usize {
         self.0.iter().map(Vec::len).sum()
     }
@@ -127,7 +127,7 @@ impl SpanTree {
         let calls = u64::from(open.counts);
         Stretches::push(stretches, SelfTime { node: open.node, start: open.start, end: open.told, calls });
         if !open.counts {
-            // Folded into its caller, or the root's [shorter]: never sampled away, it is not a call of its own.
+            // Merged into its caller or `[shorter]`. It isn't a call of its own, so sampling doesn't apply.
             self.add(open.node, open.own, 0);
         } else if sampling == Sampling::All {
             self.add(open.node, open.own, 1);
@@ -138,26 +138,26 @@ impl SpanTree {
 }
 
 impl CallSums {
-    /// No call yet.
+    /// Starts without any calls.
     pub fn new(options: CallOptions) -> Self {
         let edges = match options.clock {
             Clock::Wall => None,
             Clock::Active(owner) => Some(Edges::new(owner)),
         };
-        // Sampled calls stand for others, and active time has no place of its own.
+        // Sampled calls stand for others, and active time consists of many pieces, so neither has intervals of its own.
         let has_places = options.clock == Clock::Wall && options.sampling == Sampling::All;
         let stretches = options.timed.filter(|_| has_places).map(|most| Stretches { most, list: Vec::new() });
         Self { options, tracks: Vec::new(), edges, tree: SpanTree::default(), stretches, joined_overlaps: 0 }
     }
 
-    /// A new track; they are numbered from 0.
+    /// Adds a track and returns its number; numbers run from 0.
     pub fn track(&mut self) -> usize {
         let root = self.tree.child(None, self.tracks.len() as u32);
         self.tracks.push(OneTrack { lanes: Lanes::default(), root, carry: Carry::default() });
         self.tracks.len() - 1
     }
 
-    /// Adds a call that ended no later than the one before it.
+    /// Adds a call. It must not end after the call added before.
     #[inline]
     pub fn call(&mut self, track: usize, label: Label, mut span: Span) {
         if let Some(within) = self.options.within {
@@ -187,7 +187,7 @@ impl CallSums {
             None => {
                 if let Some((_, caller)) = lanes.top(lane) {
                     caller.own = caller.own.saturating_sub(duration);
-                    // A short call is its caller's time: it does not interrupt it.
+                    // A short call counts as its caller's time and doesn't interrupt it.
                     if !short {
                         let stretch = SelfTime { node: caller.node, start: span.end, end: caller.told, calls: 0 };
                         Stretches::push(stretches, stretch);
@@ -208,12 +208,12 @@ impl CallSums {
         tracks[track].lanes.open(lane, span, open);
     }
 
-    /// Walks back over the starts behind the end of `next`.
+    /// Passes all starts that are after the end of `next`.
     fn pass_begins(&mut self, track: usize, next: Span) {
         let Self { options, tracks, edges, tree, stretches, .. } = self;
         let Some(edges) = edges else { return };
         while let Some((begin, (at, lane))) = edges.begin_from(next.end) {
-            // An empty call at the very begin of its caller: the caller is still open.
+            // A call of length zero at the start of its caller: the caller is still open.
             let caller = at == track && begin == next.start;
             if caller {
                 break;
@@ -227,27 +227,27 @@ impl CallSums {
         }
     }
 
-    /// The number of calls that overlapped another one of their track without lying inside it.
+    /// The number of calls that overlapped another call on their track without being nested in it.
     pub fn overlaps(&self) -> u64 {
         self.tracks.iter().map(|track| track.lanes.overlaps()).sum::<u64>() + self.joined_overlaps
     }
 
-    /// True if sums of calls so measured can be joined ([`CallSums::join`]): what a call counts hangs on nothing but
-    /// the calls around it and in it.
+    /// True if the sums of parts can be joined ([`CallSums::join`]): the options must be such that a call's sums depend
+    /// only on its callers and callees.
     pub fn can_be_joined(options: &CallOptions) -> bool {
         let CallOptions { within, clock, sampling, min_duration: _, timed } = options;
         within.is_none() && *clock == Clock::Wall && *sampling == Sampling::All && timed.is_none()
     }
 
-    /// The calls that are open; `None` if some overlap others.
+    /// The calls that are currently open; `None` if any calls overlapped without being nested.
     pub fn open_calls(&self) -> Option<OpenCalls> {
         let chains = self.tracks.iter().map(|track| Some(track.lanes.chain()?.to_vec()));
         (self.overlaps() == 0).then(|| chains.collect::<Option<_>>().map(OpenCalls)).flatten()
     }
 
-    /// Adds the sums of the calls that come behind these. They were begun with those of these calls that were still
-    /// open, `begun`. `None` if these were others than are open here. `tracks` and `labels` give the numbers here of
-    /// tracks and labels there; a track that is not here yet has the number that comes next.
+    /// Adds the sums of the part that continues this one. That part was started with the calls `begun` open. `None` if
+    /// these aren't the calls that are open here. `tracks` and `labels` translate numbers of the other part; a track
+    /// that isn't here yet has the next free number.
     pub fn join(mut self, mut later: Self, begun: &OpenCalls, tracks: &[usize], labels: &[Label]) -> Option<Self> {
         let OpenCalls(open) = self.open_calls()?;
         later.close_all();
@@ -284,8 +284,8 @@ impl CallSums {
                 return None;
             }
             for (at, (span, call)) in open.iter().enumerate() {
-                // The time that it called here is not its own time there; the next one in the chain was known there,
-                // too.
+                // Its callees in this part are not part of its self time in the other one, except for the next call in
+                // the chain, which was known there, too.
                 let inner = open.get(at + 1).map_or(0, |(inner, _)| inner.duration());
                 let called = span.duration().checked_sub(call.own)?.checked_sub(inner)?;
                 let sum = &mut self.tree.sums[call.node as usize];
@@ -303,10 +303,9 @@ impl CallSums {
         }
     }
 
-    /// The stacks. `tracks` describes the tracks and `labels` the names, both by their numbers; `series` is what the
-    /// weights are called.
+    /// Converts the sums to a profile. `tracks` and `labels` are indexed by number; `series` is the name of the event.
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
-        // Every time is at or after 0: all begins are walked over, then nothing is open but what has no edges.
+        // Times aren't negative, so this passes all remaining starts. Only calls without edges are still open.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         self.close_all();
         for OneTrack { carry, .. } in &mut self.tracks {
@@ -376,7 +375,7 @@ mod tests {
     use super::super::Owner;
     use super::*;
 
-    /// Sums calls given as (track, label, start, end) in file order; lines are sorted.
+    /// Adds up calls given as (track, label, start, end) in file order; returns sorted lines.
     fn sums(options: CallOptions, calls: &[(usize, u32, u64, u64)]) -> Vec<String> {
         let mut sums = CallSums::new(options);
         for _ in 0..=calls.iter().map(|call| call.0).max().unwrap() {
@@ -424,7 +423,7 @@ mod tests {
     fn active_time_belongs_to_one_track_at_a_time() {
         let calls = [(1, 1, 4, 8), (0, 0, 0, 20), (1, 2, 22, 24)];
         let next = CallOptions { clock: Clock::Active(Owner::Next), ..CallOptions::default() };
-        // 0-4 ends in a start on track 1, whose stack is empty then; so does 20-22.
+        // 0-4 ends with a start on track 1, on which nothing is open; likewise 20-22.
         assert_eq!(sums(next, &calls), ["0:a 12 1", "1:b 4 1", "1:c 2 1"]);
         let previous = CallOptions { clock: Clock::Active(Owner::Previous), ..CallOptions::default() };
         assert_eq!(sums(previous, &calls), ["0:a 4 1", "1:b 4 1", "1:c 2 1"]);
@@ -443,7 +442,7 @@ mod tests {
         let timed = CallOptions { timed: Some(7), ..CallOptions::default() };
         let times = ["0:a 1 0", "0:a 2 0", "0:a 2 1", "0:a;b 1 1", "0:a;b 1 1", "0:a;b 2 0", "0:a;b;c 1 1"];
         assert_eq!(sums(timed, NESTED), times);
-        // More than that is reported as sums.
+        // With more intervals than the limit, rows are sums.
         let fewer = CallOptions { timed: Some(6), ..CallOptions::default() };
         assert_eq!(sums(fewer, NESTED), sums(CallOptions::default(), NESTED));
         let overlapping = [(0, 0, 0, 10), (0, 1, 5, 15)];

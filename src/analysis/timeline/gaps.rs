@@ -1,48 +1,48 @@
-//! Times without any span, and which slices a question is about.
+//! Finds gaps between spans, and selects slices.
 
 use super::slices::{NameNo, Slice, Timeline};
 
-/// The slices that count.
+/// Selects slices.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Names of spans that enclose what counts and are not counted themselves: of an interpreter, its frames.
+    /// Names of enclosing spans that don't count themselves, such as an interpreter's frames.
     pub exclude: Vec<NameNo>,
     /// Only slices that end after this time.
     pub from: Option<i64>,
-    /// Only slices that begin before this time.
+    /// Only slices that start before this time.
     pub to: Option<i64>,
 }
 
 impl Selection {
-    /// True if any part of it is within the time.
+    /// True if the slice overlaps the selected time.
     #[inline]
     pub fn within(&self, slice: &Slice) -> bool {
         self.from.is_none_or(|from| slice.end() > from) && self.to.is_none_or(|to| slice.start < to)
     }
 
-    /// True if it is on top of its track, and counts.
+    /// True for selected slices that are outermost on their track.
     #[inline]
     pub fn top(&self, slice: &Slice) -> bool {
         slice.depth == 0 && !self.exclude.contains(&slice.name) && self.within(slice)
     }
 }
 
-/// A time between two spans that follow each other; negative if they overlap.
+/// The time between two consecutive spans; negative if they overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// When the one before ended.
+    /// When the earlier span ended.
     pub start: i64,
-    /// The time until the next one began.
+    /// The time until the next span starts.
     pub duration: i64,
-    /// Position of the slice before it.
+    /// Index of the slice before the gap.
     pub after: usize,
-    /// Position of the slice behind it.
+    /// Index of the slice after the gap.
     pub before: usize,
 }
 
 impl Timeline {
-    /// The gaps between the spans that the selection has on top, over all tracks, the longest first. If one span is
-    /// next to another, on another track, the gap is negative.
+    /// The gaps between selected outermost spans of all tracks, longest first. A gap is negative where spans on
+    /// different tracks overlap.
     pub fn gaps(&self, selection: &Selection) -> Vec<Gap> {
         let counts = |(_, slice): &(usize, &Slice)| selection.top(slice) && slice.duration > 0;
         let mut spans: Vec<_> = self.slices.iter().enumerate().filter(counts).collect();

@@ -1,27 +1,27 @@
-//! The nesting of intervals: in which: one track's open intervals, and lanes for those that only overlap.
+//! Rebuilds the nesting of a track's intervals. Intervals that overlap without being nested go to different lanes.
 //!
-//! Intervals come by descending ends, as if time ran backwards, so that a caller comes before what it called:
+//! Intervals come in the order of descending ends, as if time ran backwards, so that callers precede callees:
 //!
 //! ```text
 //!   |---- a ----------------------|      order: a, c, b, d
-//!     |-- b --|   |----- c ----|         b and c lie in a;
-//!         |------- d ----|               d overlaps both b and c: it goes to a lane of its own
+//!     |-- b --|   |----- c ----|         b and c are nested in a;
+//!         |------- d ----|               d overlaps both b and c and goes to another lane
 //! ```
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A stretch of time; `start <= end`.
+/// An interval of time; `start <= end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Its start.
+    /// When it starts.
     pub start: u64,
-    /// Its end.
+    /// When it ends.
     pub end: u64,
 }
 
 impl Span {
-    /// Its length.
+    /// The time from start to end.
     pub fn duration(self) -> u64 {
         self.end.saturating_sub(self.start)
     }
@@ -31,14 +31,14 @@ impl Span {
     }
 }
 
-/// The open intervals of one track, each with something of the caller's.
+/// The open intervals of a track, each with a value of the caller's.
 #[derive(Debug)]
 pub struct Lanes<T> {
     lanes: Vec<Vec<(Span, T)>>,
     innermost: Innermost,
-    /// Lanes that were empty, the first one on top; those that are in use again are still there.
+    /// Candidates for empty lanes, lowest first; some may be in use again.
     empty: BinaryHeap<Reverse<usize>>,
-    /// The number of lanes that are not empty.
+    /// The number of nonempty lanes.
     used: usize,
     overlaps: u64,
 }
@@ -50,13 +50,13 @@ impl<T> Default for Lanes<T> {
     }
 }
 
-/// When the innermost intervals of all lanes begin: a tree without pointers over the lanes, by which those that an
-/// interval has nothing to do with are passed over. Lane N is node `lanes` + N, and above node N is node N / 2.
+/// The starts of the innermost intervals of all lanes, as a tree without pointers, for skipping lanes that are
+/// irrelevant for an interval. Lane N is node `lanes` + N, and the parent of node N is node N / 2.
 #[derive(Debug)]
 struct Innermost {
     /// The number of leaves, a power of two.
     lanes: usize,
-    /// The earliest begin and the latest one.
+    /// The earliest and the latest start below each node.
     begins: Vec<(u64, u64)>,
 }
 
@@ -80,7 +80,7 @@ impl Innermost {
         }
     }
 
-    /// Makes room for twice as many lanes.
+    /// Doubles the number of lanes.
     fn grow(&mut self) {
         let leaves = self.begins.split_off(self.lanes);
         let lanes = 2 * self.lanes;
@@ -92,7 +92,7 @@ impl Innermost {
             .for_each(|(lane, (begin, _))| self.set(lane, Some(begin)));
     }
 
-    /// The first lane from `lane` on whose innermost interval may contain another one, or begins when that has ended.
+    /// The first lane from `lane` on whose innermost interval may contain `span` or may start after it.
     #[inline]
     fn next(&self, lane: usize, span: Span) -> Option<usize> {
         let may = |node: usize| {
@@ -104,7 +104,7 @@ impl Innermost {
             return None;
         }
         while !may(node) {
-            // The next one to the right: of the node above, unless this is its right half.
+            // Go to the next node on the right: the parent's sibling if this one is a right child.
             while node % 2 == 1 {
                 node /= 2;
             }
@@ -122,8 +122,8 @@ impl Innermost {
 }
 
 impl<T> Lanes<T> {
-    /// The lane for the next interval: the first one whose innermost open interval contains it, else an empty one.
-    /// Every span that is over by then is given to `closed`, innermost first.
+    /// Chooses a lane for the next interval: the first one whose innermost open interval contains it, otherwise an
+    /// empty one. Intervals that start after the new one's end are closed, innermost first; `closed` gets their values.
     #[inline]
     pub fn place(&mut self, span: Span, mut closed: impl FnMut(T)) -> usize {
         let mut from = 0;
@@ -131,7 +131,7 @@ impl<T> Lanes<T> {
             loop {
                 match self.lanes[lane].last() {
                     Some((top, _)) if top.contains(span) => return lane,
-                    // It begins where this one ends, or later: this one is before it.
+                    // It starts at or after the end of the new interval, so the new one precedes it.
                     Some((top, _)) if top.start >= span.end => self.close(lane).into_iter().for_each(&mut closed),
                     _ => break,
                 }
@@ -142,7 +142,7 @@ impl<T> Lanes<T> {
         self.lane_beside()
     }
 
-    /// The first one that is empty.
+    /// The first empty lane.
     fn lane_beside(&mut self) -> usize {
         while let Some(&Reverse(lane)) = self.empty.peek() {
             if self.lanes[lane].is_empty() {
@@ -165,7 +165,7 @@ impl<T> Lanes<T> {
         self.lanes[lane].last_mut()
     }
 
-    /// Opens an interval in the lane that [`Lanes::place`] gave for it.
+    /// Opens an interval in the lane that [`Lanes::place`] returned for it.
     #[inline]
     pub fn open(&mut self, lane: usize, span: Span, value: T) {
         self.used += usize::from(self.lanes[lane].is_empty());
@@ -173,7 +173,7 @@ impl<T> Lanes<T> {
         self.innermost.set(lane, Some(span.start));
     }
 
-    /// Closes the innermost open interval of a lane.
+    /// Closes the innermost open interval of a lane and returns its value.
     pub fn close(&mut self, lane: usize) -> Option<T> {
         let (_, value) = self.lanes[lane].pop()?;
         let next = self.lanes[lane].last().map(|(span, _)| span.start);
@@ -185,18 +185,18 @@ impl<T> Lanes<T> {
         Some(value)
     }
 
-    /// The open intervals, outermost first, if all of them lie in one another.
+    /// The open intervals, outermost first; `None` if they aren't all nested in each other.
     pub fn chain(&self) -> Option<&[(Span, T)]> {
         let [first, others @ ..] = &self.lanes[..] else { return None };
         others.iter().all(Vec::is_empty).then_some(first)
     }
 
-    /// The number of intervals that are open in a lane.
+    /// The number of open intervals in a lane.
     pub fn depth(&self, lane: usize) -> usize {
         self.lanes[lane].len()
     }
 
-    /// Closes everything, innermost first.
+    /// Closes all intervals, innermost first.
     pub fn finish(&mut self, mut closed: impl FnMut(T)) {
         for lane in 0..self.lanes.len() {
             while let Some(value) = self.close(lane) {
@@ -205,7 +205,7 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// The number of intervals that began on a lane of their own because they overlapped an open one.
+    /// The number of intervals that got another lane because they overlapped an open one without being nested in it.
     pub fn overlaps(&self) -> u64 {
         self.overlaps
     }
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use proptest::prelude::proptest;
 
-    /// By looking at each lane.
+    /// The naive implementation, which examines every lane.
     fn place_slowly(lanes: &mut [Vec<(Span, usize)>], span: Span, closed: &mut Vec<usize>) -> usize {
         for (number, lane) in lanes.iter_mut().enumerate() {
             while let Some((top, name)) = lane.last().copied() {
@@ -250,7 +250,7 @@ mod tests {
                 assert_eq!(lanes.overlaps() - overlapped, u64::from(beside));
                 lanes.open(found, span, name);
                 slow[found].push((span, name));
-                // The clock of active time closes them by itself.
+                // The clock for active time closes intervals itself.
                 if lane < lanes.lanes.len() && name % 3 == 0 {
                     assert_eq!(lanes.close(lane), slow[lane].pop().map(|(_, name)| name));
                 }

@@ -1,7 +1,8 @@
-//! Intervals of time on tracks (threads): nesting rebuilt from the times alone, self and active time, gaps.
+//! Time intervals on tracks (threads): reconstructs their nesting from their times, and computes self time, active time
+//! and gaps.
 //!
-//! Readers of interval formats push the file's content; code that needs times calls this. Times are plain numbers in
-//! the recording's unit (nanoseconds, mostly), because a track may count instructions instead.
+//! Readers of interval formats push what their file contains. Times are plain integers in the recording's unit, usually
+//! nanoseconds, because a track may count instructions instead.
 
 mod active;
 mod calls;
@@ -27,71 +28,72 @@ pub use tally::Tally;
 
 use std::collections::BTreeMap;
 
-/// The measure of each call.
+/// How calls are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
-    /// From begin to end, on each track by itself.
+    /// From start to end, independently for each track.
     #[default]
     Wall,
-    /// Only while the track was the one that ran: for tracks that take turns on one processor. Each stretch between two
-    /// neighboring start or end, over all tracks, belongs to one track alone.
+    /// Only while the call's track was running: for tracks that take turns on one CPU. Each interval between two
+    /// consecutive starts or ends, of any track, belongs to one track.
     Active(Owner),
 }
 
-/// The owner of a stretch of time between two edges. The moment of the switch inside it was not recorded.
+/// Which track an interval between two edges belongs to. When execution switched tracks wasn't recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Owner {
-    /// The track of the edge at its end: it must have run to get there.
+    /// The track of the edge at its end, which it must have been running to reach.
     #[default]
     Next,
-    /// The track of the edge at its start: it ran then.
+    /// The track of the edge at its start, which was running then.
     Previous,
 }
 
-/// The way intervals become stacks.
+/// How intervals become stacks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallOptions {
-    /// Only what lies within this stretch of time; calls that reach out of it are cut.
+    /// Only this time range counts; calls that extend beyond it are cut.
     pub within: Option<Span>,
-    /// The clock of the times that are summed.
+    /// How calls are measured.
     pub clock: Clock,
-    /// The calls of a track that stand for the others.
+    /// Which calls stand for others.
     pub sampling: Sampling,
-    /// Calls that took less are their caller's time.
+    /// Shorter calls are merged into their caller.
     pub min_duration: u64,
-    /// Rows show when calls ran themselves, unless there are more than that; `None`: rows are sums. Wall time of all
-    /// calls only.
+    /// If there are at most this many rows, each row is an interval in which a call itself ran. `None`: rows are sums.
+    /// Only available for wall time without sampling.
     pub timed: Option<usize>,
 }
 
-/// The totals of one label, as a recorder's own tools have them: of rustc's, labels are queries with caches. Times are in the recording's unit.
+/// The totals of a label, as the recorder's own tools show them. In rustc's profiles, labels are queries with caches.
+/// Times are in the recording's unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LabelTotals {
-    /// Time in it and in nothing that it called.
+    /// Time without callees.
     pub self_time: i64,
-    /// Time from begin to end; a recursive call counts again.
+    /// Time from start to end; recursive calls count again.
     pub time: i64,
-    /// The number of times that it ran.
+    /// How often it ran.
     pub count: u64,
-    /// The number of times that its result was known already.
+    /// How often its result was cached.
     pub cache_hits: u64,
-    /// The number of times that it was not, of queries and activities.
+    /// How often a query's result wasn't cached, or an activity ran.
     pub cache_misses: u64,
-    /// Time waiting for another thread that computes the same.
+    /// Time spent waiting for another thread that computes the same result.
     pub blocked: i64,
-    /// Time loading its result from the incremental cache.
+    /// Time spent loading results from the incremental cache.
     pub load: i64,
-    /// Time hashing its result for the incremental cache.
+    /// Time spent hashing results for the incremental cache.
     pub hash: i64,
 }
 
-/// The whole of a recording.
+/// The totals of a whole recording.
 #[derive(Debug, Clone, Default)]
 pub struct LabelSummary {
     /// By label.
     pub labels: BTreeMap<Vec<u8>, LabelTotals>,
     /// Sizes of artifacts, by name.
     pub artifacts: BTreeMap<Vec<u8>, u64>,
-    /// From the first begin to the last end of each thread, summed.
+    /// The time from each thread's first start to its last end, summed over threads.
     pub total: u64,
 }

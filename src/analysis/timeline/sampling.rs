@@ -1,19 +1,19 @@
-//! Keeping one call for many: fewer stacks, the same total.
+//! Sampling of calls: keeps one of many, which reduces the number of stacks without changing the total.
 
-/// The calls of a track that stand for the others. Nothing is left to chance: the weight since the last kept call is
-/// carried to the next one, and on to the last call at the end, so that every track's total stays exact.
+/// Which calls stand for others. Sampling isn't random: the weight since the last kept call is carried over to the next
+/// one, and at the end to the last call, so that the total of each track stays exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sampling {
-    /// Every call is kept.
+    /// Keep every call.
     #[default]
     All,
-    /// One of this many calls is kept.
+    /// Keep one in this many calls.
     Calls(u64),
-    /// A call is kept whenever so much time has been summed up since the last one.
+    /// Keep a call whenever this much time has accumulated since the last one.
     Time(u64),
 }
 
-/// The state that one track has carried so far.
+/// What a track carries over to its next kept call.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Carry {
     weight: u64,
@@ -22,7 +22,7 @@ pub(super) struct Carry {
 }
 
 impl Sampling {
-    /// Takes a finished call of the track; gives what to add to its node, if it is kept.
+    /// Takes a finished call. Returns the weight and number of calls to add to its node if it is kept.
     #[inline]
     pub(super) fn take(self, carry: &mut Carry, node: u32, weight: u64) -> Option<(u64, u64)> {
         carry.weight += weight;
@@ -38,7 +38,7 @@ impl Sampling {
 }
 
 impl Carry {
-    /// The rest at the end, and the last call, which gets it.
+    /// What is left at the end, and the node of the last call, which gets it.
     pub(super) fn rest(self) -> Option<(u32, u64, u64)> {
         let node = self.last?;
         (self.weight > 0 || self.calls > 0).then_some((node, self.weight, self.calls))

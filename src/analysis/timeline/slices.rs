@@ -1,4 +1,4 @@
-//! Spans and instants with their depth, as a trace viewer keeps them. Questions about a trace are answered from them.
+//! Spans and instants with their nesting depth, as in a trace viewer, for answering questions about a trace.
 
 use super::calls::CallSums;
 use super::lanes::{Lanes, Span};
@@ -9,32 +9,32 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The number of a text in [`SliceNames`].
+/// An ID of a name in [`SliceNames`].
 pub type NameNo = u32;
 
-/// Stands for no name.
+/// Means "no name".
 pub const NO_NAME: NameNo = NameNo::MAX;
 
-/// How a span without a name is called.
+/// The name shown for spans without one.
 pub const UNNAMED: &str = "[unnamed]";
 
 /// The duration of a span that never ended.
 pub const UNFINISHED: i64 = -1;
 
-/// Texts, numbered by first appearance.
+/// Interned names.
 #[derive(Debug, Default, Clone)]
 pub struct SliceNames {
     texts: Texts<NameNo>,
 }
 
 impl SliceNames {
-    /// The number of a text.
+    /// Interns a name.
     #[inline]
     pub fn number(&mut self, text: &[u8]) -> NameNo {
         self.texts.intern(text)
     }
 
-    /// The number of them; their numbers run from 0.
+    /// The number of names. IDs run from 0.
     pub fn len(&self) -> usize {
         self.texts.len()
     }
@@ -44,12 +44,12 @@ impl SliceNames {
         self.texts.is_empty()
     }
 
-    /// The number of a text, if it was seen.
+    /// The ID of a name, if it has been interned.
     pub fn find(&self, text: &[u8]) -> Option<NameNo> {
         self.texts.find(text)
     }
 
-    /// The text of a number; empty for [`NO_NAME`].
+    /// The name with this ID; empty for [`NO_NAME`].
     pub fn text(&self, number: NameNo) -> &[u8] {
         if number == NO_NAME { b"" } else { self.texts.get(number) }
     }
@@ -58,39 +58,39 @@ impl SliceNames {
 /// A span or an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// When it begins, in nanoseconds of its thread's clock; may be negative.
+    /// The start in nanoseconds on its thread's clock; may be negative.
     pub start: i64,
-    /// The duration; 0 for an instant, [`UNFINISHED`] if it never ended.
+    /// The duration in nanoseconds; 0 for an instant, [`UNFINISHED`] if the span never ended.
     pub duration: i64,
-    /// Its name.
+    /// The name.
     pub name: NameNo,
-    /// The name of its action, if its arguments state it; [`NO_NAME`] if not.
+    /// The name of the action in its arguments; [`NO_NAME`] if there is none.
     pub sub: NameNo,
-    /// Position in [`Timeline::tracks`] of the thread that it began on.
+    /// The thread that it started on, as an index into [`Timeline::tracks`].
     pub track: u32,
-    /// The number of the track by id that it is on; 0 for its thread's own.
+    /// The ID-based track that it belongs to; 0 for the thread's own track.
     pub lane: u32,
-    /// The number of spans that enclose it on its track.
+    /// The number of spans around it on its track.
     pub depth: u16,
-    /// Its kind.
+    /// The kind.
     pub kind: SliceKind,
-    /// Its place in its file: file: the offset of the event that begins it.
+    /// Offset in the file of the event that starts it.
     pub origin: u64,
 }
 
 /// The kind of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SliceKind {
-    /// On its thread's own track.
+    /// A span on its thread's own track.
     Span,
-    /// On a track of its own, by id.
+    /// A span on a track identified by an ID.
     Async,
-    /// Something that took no time.
+    /// An event without duration.
     Instant,
 }
 
 impl Slice {
-    /// When it ended; an unfinished one just before it began, as viewers count it.
+    /// When it ended. An unfinished span ends just before it starts, as in trace viewers.
     #[inline]
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.duration)
@@ -101,28 +101,29 @@ impl Slice {
         if self.duration == UNFINISHED { i64::MAX } else { self.end() }
     }
 
-    /// The order of slices of a thread in which each comes after those around it.
+    /// Sort key for slices of a thread: enclosing slices come first.
     #[inline]
     fn outer_first(&self) -> (i64, Reverse<i64>) {
         (self.start, Reverse(self.end_or_never()))
     }
 }
 
-/// The open slices of a thread while they are nested.
+/// The open slices of a thread while computing depths.
 #[derive(Debug, Default, Clone)]
 struct Nesting {
-    /// Start and end, the outermost first.
+    /// Start and end, outermost first.
     around: Vec<(i64, i64)>,
     last: Option<(i64, Reverse<i64>)>,
 }
 
 impl Nesting {
-    /// Gives the next slice its depth. True if it overlaps another one without lying in it: it is beside it.
+    /// Sets the depth of the next slice. True if it overlaps another slice without being nested in it; its depth is
+    /// then 0.
     #[inline]
     fn place(&mut self, slice: &mut Slice) -> bool {
         let end = slice.end_or_never();
         self.last = Some(slice.outer_first());
-        // Instants of one time lie in each other.
+        // Instants at the same time count as nested.
         while let Some(&(begun, over)) = self.around.last()
             && (over < slice.start || (over == slice.start && begun < over))
         {
@@ -138,36 +139,37 @@ impl Nesting {
     }
 }
 
-/// Everything that a trace states about time.
+/// Everything that a trace says about time.
 #[derive(Debug, Default, Clone)]
 pub struct Timeline {
-    /// Names and sub-names.
+    /// Names and action names.
     pub names: SliceNames,
     /// The threads.
     pub tracks: Vec<Track>,
-    /// In the order of their starts in the file; [`Timeline::sort`] orders them by time.
+    /// In the order of their starting events in the file; [`Timeline::sort`] sorts them by start time.
     pub slices: Vec<Slice>,
-    /// For each of the arguments asked for, positions of slices and the text that they have for it.
+    /// For each requested argument, the indices of slices that have it and its text.
     pub by_arg: Vec<Vec<(u32, NameNo)>>,
-    /// True if Miri wrote it: its interpreted calls (`frame`, `step`) each have a track by id, though they call each other.
+    /// True if Miri wrote the trace. Its interpreted calls (`frame`, `step`) are on a separate ID-based track each,
+    /// although they call each other.
     pub is_miri: bool,
-    /// The spans that did not fit.
+    /// Spans that don't nest properly.
     pub oddities: Oddities,
 }
 
-/// The names of the spans in which Miri shows what it interprets.
+/// The names of the spans for what Miri interprets.
 pub const MIRI_FRAMES: [&str; 2] = ["frame", "step"];
 
-/// The number of spans of a trace that nest badly, by kind.
+/// How many events of a trace don't nest properly or can't be placed in time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Oddities {
-    /// Ends that closed a span with others still open in it: these end there, too.
+    /// Ends of a span in which others were still open; those ended there, too.
     pub misplaced_ends: u64,
-    /// Ends of nothing that is open.
+    /// Ends without an open span.
     pub unmatched_ends: u64,
-    /// Whole spans that overlap another of their thread without lying in it.
+    /// Complete spans that overlap another one of their thread without being nested in it.
     pub overlaps: u64,
-    /// Events written so much later than others of their thread that they could not be put in order.
+    /// Events written so late after others of their thread that they couldn't be sorted.
     pub late: u64,
     /// Events without a time.
     pub timeless: u64,
@@ -176,15 +178,15 @@ pub struct Oddities {
 }
 
 impl Timeline {
-    /// Orders the slices by time; equal ones stay as the file has them.
+    /// Sorts the slices by start time; equal ones keep the file's order.
     pub fn sort(&mut self) {
         if !self.slices.is_sorted_by_key(|slice| slice.start) {
             self.slices.sort_by_key(|slice| slice.start);
         }
     }
 
-    /// Gives the slices of some threads the depths that their times state; of slices with equal times the first is the
-    /// outer one. Spans that overlap another without lying in it are beside it, at depth 0, and are counted.
+    /// Computes the depths of slices on these threads from their times. Of slices with equal times, the first is the
+    /// outer one. Spans that overlap another one without being nested get depth 0 and are counted.
     pub fn nest(&mut self, threads: &[bool]) {
         if let Some(overlaps) = self.nest_in_order(threads) {
             self.oddities.overlaps += overlaps;
@@ -201,8 +203,8 @@ impl Timeline {
         }
     }
 
-    /// The same where the slices of each thread are in the order of their starts already, the outer ones first; gives
-    /// how many overlap others. `None` if they do not.
+    /// Like [`nest`](Self::nest), if the slices of each thread are already sorted, outer ones first. Returns the number
+    /// of overlapping spans; `None` if the slices aren't sorted.
     fn nest_in_order(&mut self, threads: &[bool]) -> Option<u64> {
         let mut nesting = vec![Nesting::default(); threads.len()];
         let mut overlaps = 0;
@@ -219,22 +221,22 @@ impl Timeline {
         Some(overlaps)
     }
 
-    /// The earliest begin and the latest end; 0 without slices.
+    /// The earliest start and the latest end; zeros if there are no slices.
     pub fn bounds(&self) -> (i64, i64) {
         let first = self.slices.iter().map(|slice| slice.start).min();
         let last = self.slices.iter().map(|slice| slice.end().max(slice.start)).max();
         (first.unwrap_or(0), last.unwrap_or(0))
     }
 
-    /// Spans that never ended.
+    /// The number of spans that never ended.
     pub fn unfinished(&self) -> u64 {
         self.slices.iter().filter(|slice| slice.duration == UNFINISHED).count() as u64
     }
 
-    /// The spans as stacks: those on a thread's own track are nested by time; those of one id likewise, beside the thread
-    /// and beside those of other ids. Only Miri's interpreted calls, each of which has an id of its own, are nested into
-    /// their thread: what Miri did while it ran a function is written on the thread's track. Spans of other names than
-    /// `only` are left out, if there are any; `label` gives what a span is called.
+    /// Converts spans to stacks. Spans on a thread's own track are nested by time. So are the spans of one ID, which
+    /// stay separate from the thread and from other IDs. Only Miri's interpreted calls, each of which has an ID of its
+    /// own, are nested into their thread, whose track shows what Miri did while it interpreted a function. If `only`
+    /// isn't empty, spans with other names are omitted. `label` returns the name to show for a span.
     pub fn stacks(&self, options: CallOptions, only: &[NameNo], label: impl Fn(&Slice) -> NameNo) -> Stacked {
         let spans = self.by_end(|slice| only.is_empty() || only.contains(&slice.name));
         let frames: Vec<NameNo> = match self.is_miri {
@@ -253,7 +255,7 @@ impl Timeline {
         for &(span, at) in &spans {
             let slice = &self.slices[at as usize];
             let (thread, row) = match slice.kind {
-                // Row 1 is for frames that don't fit into their thread.
+                // Row 1 is for interpreted calls that don't nest properly in their thread.
                 SliceKind::Async if is_frame(slice) => (slice.track, u32::from(own[slice.track as usize])),
                 SliceKind::Async => {
                     let (thread, row) = rows[slice.lane as usize];
@@ -270,7 +272,7 @@ impl Timeline {
         let overlaps = sums.overlaps();
         let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
         let mut profile = sums.into_profile(&tracks, self.names.texts.list(), series, Unit::Nanos);
-        // No time is below 0: then the first start is 0.
+        // Only then may times be negative; the first start becomes 0.
         let first = u64::try_from(first).unwrap_or(0);
         for time in profile.series.iter_mut().flat_map(|series| &mut series.rows).filter_map(|row| row.time.as_mut()) {
             time.0 = time.0.saturating_add(first);
@@ -278,19 +280,19 @@ impl Timeline {
         Stacked { profile, overlaps }
     }
 
-    /// For each track by id, the thread that it began on, and the row of that thread that it is laid on: tracks on a row don't
-    /// overlap, so that as many rows suffice as there are operations at a time.
+    /// For each ID-based track, the thread that it started on and a row of that thread. Tracks that share a row don't
+    /// overlap, so that there are only as many rows as simultaneous operations.
     fn async_rows(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<(u32, u32)> {
         let is_operation = |slice: &Slice| slice.kind == SliceKind::Async && !is_frame(slice);
         let slices = self.slices.iter().filter(|slice| is_operation(slice));
         let count = slices.map(|slice| slice.lane as usize + 1).max().unwrap_or(0);
-        // The thread of each track by id, and its time from its first start to its last end.
+        // For each ID-based track, its thread and the time from its first start to its last end.
         let mut lanes = vec![(u32::MAX, Span { start: u64::MAX, end: 0 }); count];
         for &(span, at) in spans {
             let slice = &self.slices[at as usize];
             if is_operation(slice) {
                 let (track, whole) = &mut lanes[slice.lane as usize];
-                // What it began on another thread is a part of it.
+                // Nested spans may have started on other threads; they belong to the operation.
                 if slice.depth == 0 || *track == u32::MAX {
                     *track = slice.track;
                 }
@@ -303,7 +305,7 @@ impl Timeline {
             (track, whole.start, *lane)
         });
         let mut rows = vec![(0, 0); count];
-        // When each row of the thread is free again, the first first.
+        // When each row of the thread becomes free, earliest first.
         let mut free: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
         let mut of_track = None;
         for lane in order {
@@ -313,7 +315,7 @@ impl Timeline {
                 of_track = Some(track);
             }
             let row = match free.peek() {
-                // An empty span at the end of another would lie in it.
+                // An empty span at the end of another one would be nested in it.
                 Some(Reverse((end, row))) if *end < whole.start => {
                     let row = *row;
                     free.pop();
@@ -327,7 +329,7 @@ impl Timeline {
         rows
     }
 
-    /// The time of each slice in which it ran nothing else of its track; 0 for instants and what never ended.
+    /// The self time of each slice on its track; 0 for instants and unfinished spans.
     pub fn own_times(&self) -> Vec<i64> {
         let track = |slice: &Slice| (slice.track, if slice.kind == SliceKind::Async { slice.lane } else { 0 });
         let spans =
@@ -357,7 +359,7 @@ impl Timeline {
         own
     }
 
-    /// Spans by descending ends, the outer one of equal ones first. Unfinished ones end with their thread.
+    /// Spans by descending end, outer ones first. Unfinished spans end with their thread.
     fn by_end(&self, wanted: impl Fn(&Slice) -> bool) -> Vec<(Span, u32)> {
         let (first, _) = self.bounds();
         let mut last = vec![first; self.tracks.len()];
@@ -375,7 +377,8 @@ impl Timeline {
         spans
     }
 
-    /// For each thread, whether interpreted calls overlap others: they are then no part of its stack.
+    /// For each thread, whether interpreted calls overlap other spans without being nested. They are then kept out of
+    /// its stacks.
     fn mixed_up(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<bool> {
         let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
         let is_nested = |slice: &Slice| slice.kind != SliceKind::Async || is_frame(slice);
@@ -388,12 +391,12 @@ impl Timeline {
     }
 }
 
-/// Spans as stacks.
+/// Spans converted to stacks.
 #[derive(Debug)]
 pub struct Stacked {
     /// The stacks.
     pub profile: Profile,
-    /// The number of spans that overlapped another of their thread without lying in it.
+    /// The number of spans that overlapped another one on their track without being nested in it.
     pub overlaps: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Spans that stay spans: from a reader, past somebody's choice, to a writer.
+//! Passes spans as spans from a reader to a writer, through a selection.
 //!
 //! ```text
 //! reader ── SpanHead ──→ sink wants it? ── SpanRecord ──→ sink ──→ SpanWriter
 //! ```
 //!
-//! A reader gives a [`SpanSink`] of one span after the other. To find all that a file states about a span costs time;
-//! it is spent on those only that the sink wants.
+//! A reader offers one span after the other to a [`SpanSink`]. Collecting everything that a file says about a span
+//! takes time and is only done for spans that the sink wants.
 
 use super::slices::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED};
 use crate::error::Result;
@@ -14,70 +14,70 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt::Debug;
 
-/// The facts about a whole file that are known before its spans are reported.
+/// What is known about a file before its spans.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SpanFile<'a> {
-    /// The earliest begin, in nanoseconds.
+    /// The earliest start, in nanoseconds.
     pub first: i64,
-    /// The latest end.
+    /// The latest end, in nanoseconds.
     pub last: i64,
-    /// When its time 0 was, in nanoseconds since 1970; `None` if its times are to be taken as they are.
+    /// The date at time 0, in nanoseconds since 1970; `None` if times should be passed on as they are.
     pub since_1970: Option<u64>,
-    /// Number and name of the process, where the file reports one only, and not as an event.
+    /// ID and name of the process, for files that only contain one and don't say so in an event.
     pub process: Option<(i64, &'a str)>,
-    /// The threads, unless they are only met on the way.
+    /// The threads; empty if they only turn up along the way.
     pub threads: &'a [Track],
 }
 
-/// The part of a span that decides whether it is selected.
+/// What selections are based on.
 #[derive(Debug, Clone, Copy)]
 pub struct SpanHead<'a> {
-    /// The number of its thread within the file.
+    /// Number of the thread within the file.
     pub thread_no: u32,
-    /// Its thread.
+    /// The thread that it runs on.
     pub thread: &'a Track,
-    /// The number of its name within the file.
+    /// Number of the name within the file.
     pub name_no: NameNo,
-    /// Its name; empty if it has none.
+    /// The name; empty if it has none.
     pub name: &'a [u8],
-    /// The action, if the span states it and may be named after it.
+    /// The action, if the span has one and may be named after it.
     pub sub: Option<&'a [u8]>,
-    /// When it begins, in nanoseconds.
+    /// The start in nanoseconds.
     pub start: i64,
-    /// The duration; [`UNFINISHED`] if it never ended, `None` for an instant.
+    /// The duration in nanoseconds; [`UNFINISHED`] if the span never ended, `None` for an instant.
     pub duration: Option<i64>,
 }
 
 impl SpanHead<'_> {
-    /// When it ended; an instant or an unfinished span when it began.
+    /// When it ended; for instants and unfinished spans, when it started.
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.duration.unwrap_or(0)).max(self.start)
     }
 }
 
-/// All that a file states about a span, as a writer gets it.
+/// Everything that a file says about a span.
 #[derive(Debug, Clone)]
 pub struct SpanRecord<'a> {
-    /// Its name.
+    /// The name.
     pub name: &'a [u8],
-    /// Its category.
+    /// The category.
     pub cat: Option<&'a [u8]>,
-    /// When it begins, in nanoseconds.
+    /// The start in nanoseconds.
     pub start: i64,
-    /// The duration; [`UNFINISHED`] if it never ended, `None` for an instant.
+    /// The duration in nanoseconds; [`UNFINISHED`] if the span never ended, `None` for an instant.
     pub duration: Option<i64>,
     /// The process.
     pub pid: NumberOrName<'a>,
     /// The thread.
     pub tid: NumberOrName<'a>,
-    /// The track that it is on beside its thread's own.
+    /// The ID of its track, unless it is on the thread's own.
     pub id: Option<SpanId<'a>>,
-    /// Its arguments.
+    /// The arguments.
     pub args: Arguments<'a>,
 }
 
 impl<'a> SpanRecord<'a> {
-    /// The choice by the head alone.
+    /// A record with only what the head contains.
     pub fn of(head: &SpanHead<'a>) -> Self {
         let &SpanHead { thread, name, start, duration, .. } = head;
         Self {
@@ -93,89 +93,87 @@ impl<'a> SpanRecord<'a> {
     }
 }
 
-/// A process or thread: some files have names in place of numbers.
+/// A process or thread. Some files have names instead of IDs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NumberOrName<'a> {
-    /// By number.
     Number(i64),
-    /// By name.
     Name(Cow<'a, [u8]>),
 }
 
-/// The id of a track, in JSON's spelling.
+/// The ID of a track, in JSON notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanId<'a> {
-    /// The number, or the text without its quotes.
+    /// The number, or the string without its quotes.
     pub text: &'a [u8],
-    /// True if it is a text.
+    /// True if it is a string.
     pub is_text: bool,
-    /// True if it holds within its process only.
+    /// True if the ID is only unique within its process.
     pub is_local: bool,
 }
 
 /// The arguments of a span.
 #[derive(Debug, Clone, Copy)]
 pub enum Arguments<'a> {
-    /// Names and texts.
+    /// Pairs of name and text.
     Texts(&'a [(&'a [u8], &'a [u8])]),
-    /// A JSON object, braces included; empty for none.
+    /// A JSON object including its braces; empty for none.
     Json(&'a [u8]),
 }
 
-/// A part of a file beside its spans.
+/// An event that isn't a span.
 #[derive(Debug, Clone, Copy)]
 pub struct OtherEvent<'a> {
-    /// Its kind.
+    /// The kind.
     pub kind: OtherKind,
-    /// When it was, in nanoseconds.
+    /// The time in nanoseconds, if it has one.
     pub time: Option<i64>,
-    /// The event as a trace's JSON object.
+    /// The event as the JSON object in the trace.
     pub json: &'a [u8],
 }
 
-/// The kind of an event that is not a span.
+/// The kind of an event that isn't a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OtherKind {
-    /// It shows what a process or thread is called, or where it is shown.
+    /// Names a process or thread, or says how to show it.
     Metadata,
-    /// Numbers that change over time.
+    /// A value that changes over time.
     Counter,
     /// Something else.
     Unknown,
 }
 
-/// The receiver of spans.
+/// Receives spans.
 pub trait SpanSink: Debug {
-    /// A file begins. Events that are not spans may have come before.
+    /// Starts a file. Events that aren't spans may precede it.
     fn file(&mut self, file: &SpanFile<'_>) -> Result<()>;
-    /// True if this span is wanted. Asked once of each, before the span is reported.
+    /// True if the sink wants this span. Called once for each span.
     fn wants(&mut self, head: &SpanHead<'_>) -> bool;
-    /// A span that is wanted. Callers come before what they called.
+    /// Receives a span that is wanted. Callers come before callees.
     fn span(&mut self, head: &SpanHead<'_>, record: &SpanRecord<'_>) -> Result<()>;
-    /// An event that is not a span.
+    /// Receives an event that isn't a span.
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()>;
 }
 
 /// Writes spans one after the other.
 pub trait SpanWriter: Debug {
-    /// A span or an instant.
+    /// Writes a span or an instant.
     fn span(&mut self, record: &SpanRecord<'_>) -> Result<()>;
-    /// The name of a process.
+    /// Writes the name of a process.
     fn process_name(&mut self, pid: i64, name: &str) -> Result<()>;
-    /// The name of a thread.
+    /// Writes the name of a thread.
     fn thread_name(&mut self, pid: i64, tid: i64, name: &str) -> Result<()>;
-    /// Something that is not a span.
+    /// Writes an event that isn't a span.
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()>;
-    /// The end.
+    /// Completes the output.
     fn finish(&mut self) -> Result<()>;
 }
 
-/// Reports one span to a sink.
+/// Passes a span to a sink.
 pub type TellSpan<'t> = dyn FnMut(&SpanRecord<'_>) -> Result<()> + 't;
 
 impl Timeline {
-    /// Reports a sink of the spans in order of time, of equal begins the outer one first. `complete` gets what the
-    /// timeline has about each that is wanted, and reports it with whatever else the file states.
+    /// Passes the spans to a sink in the order of start times, outer ones first. For each span that the sink wants,
+    /// `complete` gets what the timeline knows about it, adds what else the file says, and passes it on.
     pub fn tell(
         &mut self,
         sink: &mut dyn SpanSink,
@@ -192,7 +190,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Positions of the slices that a sink wants, in the order in which they are reported.
+    /// Indices of the slices that the sink wants, in output order.
     fn wanted(&self, sink: &mut dyn SpanSink) -> Vec<u32> {
         let slices = (0..).zip(&self.slices);
         let mut wanted: Vec<u32> =

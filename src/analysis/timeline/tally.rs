@@ -1,15 +1,15 @@
-//! Count, sum, extremes and spread of durations.
+//! Statistics of durations: number, sum, extremes and standard deviation.
 
-/// Sums durations exactly; two tallies can be merged.
+/// Adds up durations exactly; two tallies can be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
-    /// The number.
+    /// The number of durations.
     pub count: u64,
-    /// Their sum.
+    /// The sum of the durations.
     pub sum: i128,
-    /// The least; meaningless if absent.
+    /// The minimum; meaningless if there are no durations.
     pub min: i64,
-    /// The greatest; meaningless if absent.
+    /// The maximum; meaningless if there are no durations.
     pub max: i64,
     squares: i128,
 }
@@ -21,7 +21,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Adds one.
+    /// Adds a duration.
     #[inline]
     pub fn add(&mut self, duration: i64) {
         self.count += 1;
@@ -31,7 +31,7 @@ impl Tally {
         self.squares = self.squares.saturating_add(i128::from(duration) * i128::from(duration));
     }
 
-    /// Adds another's.
+    /// Adds the durations of another tally.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.sum += other.sum;
@@ -40,12 +40,12 @@ impl Tally {
         self.squares = self.squares.saturating_add(other.squares);
     }
 
-    /// The mean, cut to a whole number; `None` of nothing.
+    /// The mean, truncated to an integer; `None` if there are no durations.
     pub fn mean(&self) -> Option<i64> {
         i64::try_from(self.sum.checked_div(i128::from(self.count))?).ok()
     }
 
-    /// The standard deviation of the population, cut to a whole number; `None` of nothing.
+    /// The population standard deviation, truncated to an integer; `None` if there are no durations.
     pub fn deviation(&self) -> Option<i64> {
         let count = i128::from(self.count);
         if count == 0 {

@@ -1,4 +1,5 @@
-//! Costs of addresses → the functions that are there, in the files that callgrind saw mapped.
+//! Assigns the costs in a callgrind file to functions, by looking up each address in JIT code or in the ELF files that
+//! were mapped.
 
 use super::super::annotated::{Calls, Inclusive, SourceLine};
 use super::super::costs::{Cost, Costs};
@@ -25,45 +26,46 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The counted cost, and the place of its code.
+/// The costs in a callgrind file, and everything needed to find the code at their addresses.
 pub(super) struct Booked<'a, 'data> {
     pub(super) costs: &'a InstructionCosts,
     pub(super) loaded: &'a Loaded<'data>,
-    /// Code that a runtime wrote beside its perf map.
+    /// Machine code that a runtime wrote to files of its own, next to its perf map.
     pub(super) raw: &'a FxHashMap<CodeId, &'a [u8]>,
     pub(super) objects: &'a Objects,
     pub(super) images: &'a Images<'a>,
     pub(super) pid: Pid,
 }
 
-/// The data that the profile states of a function besides its costs.
+/// What a callgrind file states about a function in addition to its costs.
 #[derive(Debug, Default)]
 pub(super) struct Stated {
-    /// The source lines of its instructions, by bytes from its start; files by their numbers in the profile.
+    /// The source line of each instruction, by its offset in the function. The file is an index into the profile's
+    /// files.
     pub(super) lines: BTreeMap<u64, SourceLine>,
-    /// The calls of its instructions, by bytes from its start.
+    /// The calls of each instruction, by its offset in the function.
     pub(super) calls: BTreeMap<u64, Vec<Calls>>,
-    /// Its inclusive cost.
+    /// The inclusive costs that the profile states for the function.
     pub(super) inclusive: Vec<Inclusive>,
 }
 
-/// The ranges of functions in files, by an address in them.
+/// The address ranges of functions in files. The key is an address in the function.
 type Extents = FxHashMap<(DsoId, u64), Range<u64>>;
 
-/// The key by which functions are the same.
+/// What identifies a function: its code, name and module.
 type FunctionKey = (CodePlace, Vec<u8>, Option<Vec<u8>>);
 
-/// callgrind's word for a file that it doesn't know, and for memory that no file backs.
+/// callgrind's placeholder for an unknown file, and for memory that no file backs.
 const UNKNOWN_FILE: &[u8] = b"???";
 
-/// An address in a function of which it may be the first one.
+/// The function at an address, and the address's offset in it. The function may be one that wasn't seen before.
 struct FirstAddress {
     function: Function,
     offset: u64,
 }
 
 impl<'a> Booked<'a, '_> {
-    /// All functions that have costs, the hottest first, and what is stated of them.
+    /// All functions with costs, hottest first, and what the profile states about each.
     pub(super) fn functions(
         &self,
         options: &AnnotateOptions,
@@ -83,7 +85,7 @@ impl<'a> Booked<'a, '_> {
                 add(&mut list[number], offset, instruction);
             }
         }
-        // Calls and inclusive costs are of functions that have costs.
+        // Calls and inclusive costs are only kept for functions that have costs themselves.
         let place = |costed: &CostedFunction, addr: u64| {
             let FirstAddress { function, offset } = self.find(costed, addr, &extents);
             numbers.get(&key(&function)).map(|number| (*number, offset))
@@ -108,13 +110,13 @@ impl<'a> Booked<'a, '_> {
         list.into_iter().unzip()
     }
 
-    /// The source file of a stated function, if it is known.
+    /// The source file of a function, if known.
     fn file(&self, stated: &StatedFunction) -> Option<Vec<u8>> {
         let file = self.costs.files.get(stated.file)?;
         Some(file).filter(|file| *file != UNKNOWN_FILE).cloned()
     }
 
-    /// Calls with the name of the callee. JIT code that callgrind has no name for gets the name of the code at its
+    /// Calls with the callee's name. A callee in JIT code, which callgrind can't name, gets the name of the code at its
     /// address.
     fn calls(&self, calls: &CostedCalls) -> Calls {
         let stated = &self.costs.stated[calls.callee];
@@ -130,7 +132,7 @@ impl<'a> Booked<'a, '_> {
         }
     }
 
-    /// The ranges for all addresses in files that are here.
+    /// Looks up the address ranges of all functions with costs, in the files that are on this machine.
     fn extents(&self, options: &AnnotateOptions, job: &Job, warnings: &mut Warnings) -> Extents {
         let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
         for function in &self.costs.functions {
@@ -148,6 +150,8 @@ impl<'a> Booked<'a, '_> {
         all
     }
 
+    /// Finds the function at an address whose cost callgrind assigned to `costed`: in the file that was mapped there,
+    /// otherwise in JIT code.
     fn find(&self, costed: &CostedFunction, addr: u64, extents: &Extents) -> FirstAddress {
         let Some(dso) = self.objects.number(&costed.object) else {
             return self.jit(addr).unwrap_or_else(|| {
@@ -158,7 +162,8 @@ impl<'a> Booked<'a, '_> {
         let (place, offset) = match (self.images.get(dso), extents.get(&(dso, addr))) {
             (_, Some(extent)) => (CodePlace::File(dso, extent.clone()), addr - extent.start),
             (Some(image), None) => {
-                // The block of a function that jumped into JIT code has that code's own addresses.
+                // If a function jumps into JIT code, callgrind books that code on it, so its block contains addresses
+                // of JIT code.
                 let is_outside = code(image, addr..addr.saturating_add(1)).is_none();
                 if let Some(found) = is_outside.then(|| self.jit(addr)).flatten() {
                     return found;
@@ -170,6 +175,7 @@ impl<'a> Booked<'a, '_> {
         FirstAddress { function: self.function(&costed.name, Some(&costed.object), FrameKind::User, place), offset }
     }
 
+    /// The JIT code at an address. `None` if no source has any there.
     fn jit(&self, addr: u64) -> Option<FirstAddress> {
         let hit = self.loaded.map.lookup(self.pid, Addr(addr), None)?;
         let piece = self.loaded.map.code(hit.code);
@@ -182,11 +188,12 @@ impl<'a> Booked<'a, '_> {
         Some(FirstAddress { function, offset: hit.offset })
     }
 
-    /// The machine code of a piece.
+    /// The machine code of a JIT function, if known.
     pub(super) fn jit_bytes(&self, id: CodeId) -> Option<&'a [u8]> {
         self.loaded.map.code(id).bytes.or_else(|| self.raw.get(&id).copied())
     }
 
+    /// A function without costs yet.
     fn function(&self, name: &[u8], module: Option<&[u8]>, kind: FrameKind, place: CodePlace) -> Function {
         Function {
             name: if name.is_empty() { UNKNOWN } else { name }.to_vec(),
@@ -213,7 +220,7 @@ fn add((function, stated): &mut (Function, Stated), offset: u64, instruction: &C
     }
 }
 
-/// The cost of an instruction, as many times as it was counted.
+/// The cost of an instruction. Exact costs use the cost as the count as well.
 fn costs_of(costs: &[u64]) -> Costs {
     let mut sum = Costs::default();
     for (event, &cost) in costs.iter().enumerate() {
@@ -222,7 +229,7 @@ fn costs_of(costs: &[u64]) -> Costs {
     sum
 }
 
-/// The object that `ob=` names.
+/// The files that `ob=` lines name.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     pub(super) dsos: Dsos,
@@ -230,7 +237,8 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// A name without directories is that of a file beside the profile: so the command `callgrind` names its own.
+    /// A name without a directory refers to a file next to the profile. The command `callgrind` names its own object
+    /// like this.
     pub(super) fn new(costs: &InstructionCosts, beside: Option<&Path>) -> Self {
         let mut objects = Self::default();
         let names = costs.functions.iter().map(|function| &function.object);
@@ -245,13 +253,14 @@ impl Objects {
         objects
     }
 
-    /// Its number; `None` for memory that no file backs.
+    /// `None` for memory that no file backs.
     pub(super) fn number(&self, name: &[u8]) -> Option<DsoId> {
         self.of.get(name).copied()
     }
 }
 
-/// The code at these addresses as linked. The command `callgrind` writes objects of sections alone.
+/// The code at an address range as linked. Objects written by the command `callgrind` have only sections and no
+/// segments.
 pub(super) fn code(image: &Image, extent: Range<u64>) -> Option<&[u8]> {
     image.loaded(extent.clone()).or_else(|| {
         let object = image.object().ok()?;

@@ -1,4 +1,5 @@
-//! Functions → listings: their bytes, decoded, with what their branches lead to and their source lines.
+//! Turns functions of a callgrind file into listings: disassembles their code, and adds branch targets, source lines
+//! and calls.
 
 use super::super::annotated::{Calls, Code, Listing, SourceFile, SourceLine, TargetPlace};
 use super::super::functions::{CodePlace, Function};
@@ -18,7 +19,7 @@ use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes listings of functions.
+/// Makes listings of functions with counted costs.
 pub(super) struct CountedLister<'a, 'data> {
     pub(super) booked: &'a Booked<'a, 'data>,
     pub(super) options: &'a AnnotateOptions,
@@ -32,17 +33,17 @@ struct FunctionBytes<'a> {
     of: CodeOf<'a>,
 }
 
-/// The source that shows which instructions it has.
+/// What determines how to decode the code: the machine type, or the ELF file it is from.
 enum CodeOf<'a> {
     Machine(u16),
     File(&'a Image),
 }
 
-/// A function's name, and how far into it an address is.
+/// A function's name, and an offset in it.
 type NamedOffset = (Vec<u8>, u64);
 
 impl<'a> CountedLister<'a, '_> {
-    /// The listings of these functions, in their order.
+    /// The listings of the `picked` functions, in the same order.
     pub(super) fn listings(
         &self,
         picked: &[usize],
@@ -67,6 +68,7 @@ impl<'a> CountedLister<'a, '_> {
         of(function, self.names.version(at), self.code(function), None)
     }
 
+    /// Finds a function's machine code. The error says why there is none.
     fn bytes(&self, function: &Function) -> Result<FunctionBytes<'a>, &'static str> {
         let found = match &function.place {
             CodePlace::Jit(id) => {
@@ -84,6 +86,7 @@ impl<'a> CountedLister<'a, '_> {
         found.filter(|found| !found.bytes.is_empty()).ok_or("the function has no bytes")
     }
 
+    /// Disassembles a function. Rejects code that can't be what was executed.
     fn code(&self, function: &Function) -> Code {
         let FunctionBytes { bytes, addr, of } = match self.bytes(function) {
             Ok(found) => found,
@@ -97,7 +100,8 @@ impl<'a> CountedLister<'a, '_> {
         let lines = lines(instructions, bytes.len(), addr, &function.at);
         let starts: BTreeSet<u64> = lines.iter().map(|line| line.offset).collect();
         let strange = function.at.keys().filter(|offset| !starts.contains(offset)).count();
-        // The code behind a `lock` that is jumped over begins inside of an instruction, but no more than that.
+        // Some addresses inside instructions are normal: code may jump over a `lock` prefix. More than a few mean that
+        // the code is a different one.
         if strange > function.at.len() / 16 {
             return Code::Missing(format!(
                 "the code that is here is not what ran: {strange} of {} addresses with costs are not where its instructions \
@@ -108,7 +112,7 @@ impl<'a> CountedLister<'a, '_> {
         Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
     }
 
-    /// The targets at the addresses that code of files names outside of its functions.
+    /// Looks up the functions at addresses to which native code refers outside its own function.
     fn targets(
         &self,
         picked: &[usize],
@@ -122,7 +126,7 @@ impl<'a> CountedLister<'a, '_> {
             let (CodePlace::File(dso, _), Code::Listed { lines, .. }) = (&functions[at].place, &listing.code) else {
                 continue;
             };
-            // A number need not be an address.
+            // An immediate value need not be an address.
             let targets = lines.iter().filter_map(|line| line.target.as_ref());
             let targets = targets.filter(|target| target.kind != TargetKind::Immediate);
             wanted.entry(*dso).or_default().extend(targets.map(|target| target.addr));
@@ -142,6 +146,7 @@ impl<'a> CountedLister<'a, '_> {
         named
     }
 
+    /// Names the addresses outside the function to which its instructions refer.
     fn name_targets(&self, function: &Function, listing: &mut Listing, named: &FxHashMap<(DsoId, u64), NamedOffset>) {
         let Code::Listed { lines, .. } = &mut listing.code else { return };
         let at = |addr: u64| match function.place {
@@ -161,7 +166,7 @@ impl<'a> CountedLister<'a, '_> {
         }
     }
 
-    /// callgrind writes the line of code with cost, and has no lines of JIT code: the dump may.
+    /// Source lines from the profile or, for JIT code, from the jitdump. callgrind only knows lines of native code.
     fn add_sources(&self, function: &Function, stated: &Stated, listing: &mut Listing, texts: &mut Texts) {
         let Code::Listed { lines, files, .. } = &mut listing.code else { return };
         let of_dump = match function.place {
@@ -186,7 +191,7 @@ impl<'a> CountedLister<'a, '_> {
     }
 }
 
-/// The facts that are stated of a function as a whole, and beside its instructions.
+/// Adds inclusive costs to the listing and calls to its instructions.
 fn add_calls(stated: &Stated, listing: &mut Listing) {
     listing.inclusive.clone_from(&stated.inclusive);
     let Code::Listed { lines, .. } = &mut listing.code else { return };

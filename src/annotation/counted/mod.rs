@@ -1,9 +1,9 @@
-//! Annotates a callgrind file, in which every execution of an instruction is counted (`--dump-instr=yes`).
+//! Annotates a callgrind file that has a cost for every instruction (`--dump-instr=yes`).
 //!
-//! Native code is in the file that `ob=` names, JIT code in the dumps that the command `callgrind` finds, too. Callgrind
-//! books JIT code on whatever function was entered by a call last: here each address is that of the code that was
-//! there. The source line of an instruction is the one that callgrind wrote, or the dump's. Beside an instruction stand its
-//! calls, and what they cost inclusively, as callgrind wrote them.
+//! Native code is read from the file that `ob=` names, JIT code from the sources that the command `callgrind` finds
+//! too. callgrind assigns JIT code to whichever function was last entered by a call. Here, each address belongs to the
+//! code that was there. Source lines are callgrind's own, or those of the jitdump. Calls and their inclusive costs are
+//! shown as callgrind states them.
 
 mod functions;
 mod lister;
@@ -30,7 +30,7 @@ use functions::{Booked, Objects};
 use lister::CountedLister;
 use std::path::Path;
 
-/// Lists what the options ask for.
+/// Annotates the functions that the options request. Fails if the file has no costs per instruction.
 pub(crate) fn annotate(
     bytes: &[u8],
     options: &AnnotateOptions,
@@ -67,7 +67,7 @@ pub(crate) fn annotate(
     Ok(annotation)
 }
 
-/// Refuses what cannot be answered, and shows what is not whole.
+/// Checks that the request can be answered, and warns if the costs don't add up to the stated totals.
 fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Warnings) -> Result<InstructionCosts> {
     if !costs.has_addresses {
         let remedy = "run the program again with: valgrind --tool=callgrind --dump-instr=yes".to_owned();
@@ -94,7 +94,7 @@ fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Wa
     Ok(costs)
 }
 
-/// The events that cost something and are requested.
+/// The requested events that have any cost.
 fn events(costs: &InstructionCosts, functions: &[Function], wanted: &[String]) -> Vec<EventTotal> {
     let mut total = Costs::default();
     functions.iter().for_each(|function| total.join(&function.costs));

@@ -1,9 +1,9 @@
-//! Jumps as lines beside the code: a lane for each, shorter ones nearer to the code.
+//! Draws jumps as lines next to the code. Jumps that overlap get separate lanes, shorter jumps closer to the code.
 
-/// The largest number of lanes; jumps that find none are recognized by their addresses alone.
+/// Maximum number of lanes. Jumps that don't fit are not drawn.
 const LANES: usize = 6;
 
-/// A jump from one shown row to another.
+/// A jump between two of the shown rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Jump {
     pub(super) from: usize,
@@ -16,7 +16,7 @@ impl Jump {
     }
 }
 
-/// For each of this many rows the same number of characters: its part of all lanes.
+/// Draws all lanes for this many rows. All returned strings have the same width.
 pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Vec<String> {
     let mut sorted = jumps.to_vec();
     sorted.sort_by_key(|jump| {
@@ -35,19 +35,20 @@ pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Vec<String> {
     let width = if lanes.is_empty() { 0 } else { lanes.len() + 1 };
     let mut grid = vec![vec![' '; width]; rows];
     for (lane, jumps) in lanes.iter().enumerate() {
-        // Lane 0 is nearest to the code, which stands to the right.
+        // Lane 0 is the rightmost, next to the code.
         let column = lanes.len() - 1 - lane;
         jumps.iter().for_each(|jump| put(&mut grid, *jump, column));
     }
     grid.into_iter().map(String::from_iter).collect()
 }
 
-/// Jumps to one place may meet there.
+/// True if the two jumps can share a lane.
 fn apart(one: Jump, other: Jump) -> bool {
     let ((a, b), (c, d)) = (one.span(), other.span());
     b < c || d < a
 }
 
+/// Draws one jump into the grid, joining it with the lines that it crosses.
 fn put(grid: &mut [Vec<char>], jump: Jump, column: usize) {
     let (top, bottom) = jump.span();
     for row in grid.iter_mut().take(bottom).skip(top + 1) {

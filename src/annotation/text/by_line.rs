@@ -1,4 +1,4 @@
-//! A function by its source lines alone: what was sampled in the instructions of each.
+//! Writes a function as source lines with the cost of each, without instructions.
 
 use super::super::annotated::{Listing, SourceFile, SourceLineCosts};
 use super::row::{Paint, Row};
@@ -6,7 +6,7 @@ use super::sheet::{Sheet, base_name};
 use crate::error::Result;
 use crate::model::printable::printable;
 
-/// Writes the lines that have samples, with those around them where the file is here.
+/// Writes the lines with costs and, if the file is available, the lines around them.
 pub(super) fn write(
     sheet: &mut Sheet<'_>,
     listing: &Listing,
@@ -56,8 +56,8 @@ fn write_file(
     Ok(())
 }
 
-/// The lines to show, ascending: those with samples, and this many on either side that the file has; without a number,
-/// all from the first to the last.
+/// The lines to show, ascending: those with costs, and up to `context` existing lines before and after each. Without
+/// `context`, all from the first to the last.
 fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usize>) -> Vec<u32> {
     let mut shown: Vec<u32> = Vec::new();
     for line in hot {

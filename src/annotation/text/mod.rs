@@ -1,4 +1,4 @@
-//! Listings for people: what was sampled, the functions by name, then the code of each.
+//! Writes an annotation as text: the events, the functions by name, then the code of each.
 
 mod arrows;
 mod by_line;
@@ -16,11 +16,11 @@ use row::{Paint, Row};
 use sheet::{Sheet, amount, base_name, short};
 use std::io::Write;
 
-/// The largest number of inlined calls that are shown of one function: people look for those near the top of the tree,
-/// and a compiler's limits let it inline some hundred.
+/// Maximum number of inlined calls that are shown per function. Usually those near the top of the tree matter, and a
+/// compiler may inline several hundred.
 const EXPANDED: usize = 40;
 
-/// Writes everything.
+/// Writes the whole annotation.
 pub(crate) fn write(annotation: &Annotation, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
     let mut sheet = Sheet { annotation, options, out };
     sheet.summary()?;
@@ -31,6 +31,7 @@ pub(crate) fn write(annotation: &Annotation, options: &TextOptions, out: &mut dy
 }
 
 impl Sheet<'_> {
+    /// Writes the heading and the code of one listing.
     fn listing(&mut self, at: usize, listing: &Listing) -> Result<()> {
         self.plain(String::new())?;
         self.row(Row::default().with(format!("{}. {}", at + 1, printable(&listing.name)), Paint::Title))?;
@@ -53,7 +54,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// The calls that were expanded somewhere in it.
+    /// Writes the tree of inlined calls, if their addresses are unknown.
     fn expansion(&mut self, version: &Version) -> Result<()> {
         let count = version.expanded.len();
         if count > 0 {
@@ -72,14 +73,14 @@ impl Sheet<'_> {
         Ok(())
     }
 
-    /// Version, tier, process, place, time and share.
+    /// The description of a version, with its cost.
     fn about(&self, listing: &Listing, version: &Version) -> String {
         let mut parts = listing.about(version, self.annotation.first);
         parts.extend(self.shares(&version.costs));
         parts.join(" · ")
     }
 
-    /// Calls below what made them, with their shares of the whole.
+    /// Writes the calls of an instruction or line, with their cost as a percentage of the whole.
     fn calls(&mut self, calls: &[Calls]) -> Result<()> {
         let blank = " ".repeat(self.annotation.events.len() * self.cost_width());
         for calls in calls {
@@ -89,7 +90,7 @@ impl Sheet<'_> {
         Ok(())
     }
 
-    /// The shares of each event that has samples here.
+    /// The cost as a percentage of the whole, for each event with any cost.
     fn shares(&self, costs: &Costs) -> Vec<String> {
         let sampled = self.annotation.events.iter().filter(|event| costs.get(event.number).count > 0);
         let share = |event: &EventTotal| {
@@ -102,7 +103,7 @@ impl Sheet<'_> {
 }
 
 impl Sheet<'_> {
-    /// The samples, and the functions by name with the samples of each of their versions.
+    /// Writes the events, then the functions by name with the cost of each version.
     fn summary(&mut self) -> Result<()> {
         for event in &self.annotation.events {
             let total = amount(event.total.weight.unsigned_abs(), &event.unit);
@@ -132,6 +133,7 @@ impl Sheet<'_> {
         Ok(())
     }
 
+    /// Writes a function's row in the list: its costs, its name, and the numbers of its versions.
     fn name(&mut self, name: &NameSummary) -> Result<()> {
         let (mut row, digits) = (Row::default(), self.digits() + 1);
         for event in &self.annotation.events {

@@ -1,4 +1,4 @@
-//! One line of text: pieces in colors, cut to the width of the terminal.
+//! A line of text made of colored pieces, cut to the width of the terminal.
 
 use super::super::options::TextOptions;
 use crate::model::printable::readable;
@@ -15,7 +15,7 @@ pub(super) enum Paint {
 }
 
 impl Paint {
-    /// That of a percentage, from where perf's colors begin.
+    /// The color for a percentage, with the same limits as perf.
     pub(super) fn heat(percent: f64) -> Self {
         match percent {
             5.0.. => Self::Hot,
@@ -40,18 +40,18 @@ impl Paint {
 pub(super) struct Row(Vec<(String, Paint)>);
 
 impl Row {
-    /// With a further piece; the names in it can be read, and do nothing.
+    /// Appends a piece. Control characters in it are made visible.
     pub(super) fn with(mut self, text: String, paint: Paint) -> Self {
         self.0.push((readable(text.as_bytes()).into_owned(), paint));
         self
     }
 
-    /// The number of columns that it takes.
+    /// The width in terminal columns.
     pub(super) fn width(&self) -> usize {
         self.0.iter().map(|(text, _)| text.width()).sum()
     }
 
-    /// The line as it is written.
+    /// The finished line, cut to the width of the terminal.
     pub(super) fn finish(self, options: &TextOptions) -> String {
         let mut left = options.width.unwrap_or(usize::MAX);
         let mut line = String::new();
@@ -75,7 +75,7 @@ impl Row {
     }
 }
 
-/// At most this many columns, the last of which states that there were more.
+/// Cuts the text to `most` columns. If anything was cut, the last one is `…`.
 fn cut(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.to_owned();

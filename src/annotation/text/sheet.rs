@@ -1,4 +1,4 @@
-//! The sheet for the parts of the text: lines, columns of costs, numbers as words.
+//! What all parts of the text need: writing lines, formatting columns of costs, and printing amounts.
 
 use super::super::annotated::{Annotation, EventTotal, Listing};
 use super::super::costs::Costs;
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::model::stacks::Unit;
 use std::io::Write;
 
-/// The text to write, its layout, and its output.
+/// The annotation, its layout, and where it is written.
 pub(super) struct Sheet<'a> {
     pub(super) annotation: &'a Annotation,
     pub(super) options: &'a TextOptions,
@@ -22,29 +22,30 @@ impl Sheet<'_> {
         Ok(writeln!(self.out, "{}", row.finish(self.options))?)
     }
 
-    /// Writes a line of one color.
+    /// Writes a line without colors.
     pub(super) fn plain(&mut self, text: String) -> Result<()> {
         self.row(Row::default().with(text, Paint::Plain))
     }
 
-    /// Columns of the largest number of samples; counts that are exact can be far longer than those.
+    /// The width of the column for counts, enough for the largest one. Exact counts can be much larger than numbers of
+    /// samples.
     pub(super) fn digits(&self) -> usize {
         let largest = self.annotation.events.iter().map(|event| event.total.count).max().unwrap_or(0);
         largest.to_string().len().max(7)
     }
 
-    /// Columns that an event takes beside an instruction or a line.
+    /// The width of the columns of one event.
     pub(super) fn cost_width(&self) -> usize {
         self.digits() + 9
     }
 
-    /// Share of the whole event, and samples.
+    /// The percentage of the event's total, and the number of samples.
     pub(super) fn share(&self, costs: &Costs, event: &EventTotal) -> (f64, u64) {
         let cost = costs.get(event.number);
         (cost.percent_of(event.total, self.annotation.weight), cost.count)
     }
 
-    /// Share of the function, and samples, for each event.
+    /// For each event, the percentage of the function's cost and the number of samples.
     pub(super) fn costs(&self, listing: &Listing, costs: Option<&Costs>) -> Row {
         let (mut row, digits) = (Row::default(), self.digits());
         for event in &self.annotation.events {
@@ -61,7 +62,7 @@ impl Sheet<'_> {
     }
 }
 
-/// A sum in its unit.
+/// A weight in its unit.
 pub(super) fn amount(weight: u64, unit: &Unit) -> String {
     match unit {
         Unit::Nanos => format!("{:.3} s", weight as f64 / 1e9),
@@ -70,12 +71,12 @@ pub(super) fn amount(weight: u64, unit: &Unit) -> String {
     }
 }
 
-/// The last part of a path.
+/// The last component of a path.
 pub(super) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The first characters of a text.
+/// The first `most` characters of a text.
 pub(super) fn short(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }

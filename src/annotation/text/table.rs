@@ -1,4 +1,4 @@
-//! The instructions of one function as rows: samples, address, jumps, text, source.
+//! Writes the instructions of a function as rows: costs, address, jumps, disassembly, source line.
 
 use super::super::annotated::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
 use super::arrows::{Jump, draw};
@@ -8,10 +8,10 @@ use crate::error::Result;
 use crate::model::printable::printable;
 use crate::resolve::disasm::TargetKind;
 
-/// Source is at most so far to the right: a few long instructions must not push it off the screen.
+/// Maximum width of the disassembly column, so that a few long instructions don't push the source off the screen.
 const SOURCE_COLUMN: usize = 64;
 
-/// Writes the rows that are wanted.
+/// Writes the selected rows, and a marker for each gap.
 pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     let Code::Listed { addr, lines, files, .. } = &listing.code else { return Ok(()) };
     let shown = shown(lines, text.options.context);
@@ -49,7 +49,7 @@ fn gap(text: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
     text.row(Row::default().with(format!("{blank}⋮ {count} instruction{s} without {any}"), Paint::Dim))
 }
 
-/// The numbers of the lines to show: those with samples, and this many on either side.
+/// The indexes of the lines to show: those with costs, and up to `context` before and after each.
 fn shown(lines: &[Line], context: Option<usize>) -> Vec<usize> {
     let Some(context) = context else { return (0..lines.len()).collect() };
     let mut shown = Vec::new();
@@ -60,7 +60,7 @@ fn shown(lines: &[Line], context: Option<usize>) -> Vec<usize> {
     shown
 }
 
-/// The jumps within what is shown.
+/// The jumps with both ends among the shown lines.
 fn jumps(lines: &[Line], shown: &[usize]) -> Vec<Jump> {
     let row_of = |offset: u64| {
         let at = lines.binary_search_by_key(&offset, |line| line.offset).ok()?;
@@ -75,7 +75,7 @@ fn jumps(lines: &[Line], shown: &[usize]) -> Vec<Jump> {
     shown.iter().enumerate().filter_map(jump).collect()
 }
 
-/// The instruction, and what it leads to.
+/// The disassembly, with its target.
 fn instruction(line: &Line) -> String {
     let Some(target) = &line.target else { return line.text.clone() };
     let is_branch = matches!(target.kind, TargetKind::Jump | TargetKind::Call);

@@ -1,4 +1,4 @@
-//! The process that a file belongs to, and the sources of names for its code.
+//! Finds out which process a valgrind file is from, and finds the sources that name this process's code.
 
 use super::options::CallgrindOptions;
 use crate::error::{Error, Result};
@@ -10,14 +10,15 @@ use crate::runtimes::RUNTIMES;
 use crate::sources::{Found, find};
 use std::path::Path;
 
-/// The process and the sources that name its code.
+/// A process and the sources that name its code.
 pub(super) struct CodeSources {
     pub(super) found: Found,
     pub(super) processes: Processes,
     pub(super) pid: Pid,
 }
 
-/// `pid` is what the file states.
+/// `pid` is the process ID that the file or its name states. Fails if the process is unknown, or if no source names its
+/// code.
 pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome: &mut Outcome) -> Result<CodeSources> {
     let said = options.pid.or(pid);
     let Some(pid) = said.or_else(|| options.sources.names_files().then_some(Pid(0))) else {

@@ -1,7 +1,8 @@
-//! `callgrind`: names the JIT code in a callgrind file, or in a report of another of valgrind's tools.
+//! `callgrind` names the JIT code in a callgrind file, or in a report of another valgrind tool.
 //!
-//! Beside the named profile goes an ELF object with the code at the addresses where it ran. The profile refers to it
-//! by its bare name, so that the two can be moved together: KCachegrind looks in the profile's directory.
+//! Next to the named profile it writes an ELF object that has the code at its run-time addresses. The profile refers to
+//! the object by its file name only, so both can be moved together: KCachegrind looks for it in the profile's
+//! directory.
 
 mod code_sources;
 mod object;
@@ -21,7 +22,7 @@ use crate::records::valgrind_text::{self, Report};
 use std::io::Read;
 use std::path::Path;
 
-/// Names what can be named.
+/// Names all JIT code of the input that can be named.
 pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin_repeating();
     let result = open_rewindable(&options.input).and_then(|mut file| {
@@ -29,7 +30,7 @@ pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
         (&mut file).take(HEAD).read_to_end(&mut head)?;
         std::io::Seek::rewind(&mut file)?;
         let report = valgrind_text::sniff(&head);
-        // cachegrind's files are read as stacks, but have nothing that could be named.
+        // cachegrind's files also look like callgrind's, but they have no addresses to name.
         if sniff(&head) && report != Some(Report::Cachegrind) {
             return profile::run(file, options, &run, job);
         }
@@ -42,7 +43,7 @@ pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
     result.map_err(|error| error.in_file(shown))
 }
 
-/// The error for an input that is not one of valgrind's.
+/// The error for an input that no valgrind tool wrote.
 fn unknown(head: &[u8], input: &InPath) -> Error {
     if head.is_empty() {
         return open::empty(input);

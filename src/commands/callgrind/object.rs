@@ -1,4 +1,5 @@
-//! The ELF object beside the named profile: the code at its run-time addresses, for KCachegrind's machine-code view.
+//! Writes the ELF object that accompanies the named profile. It has the code at its run-time addresses, for
+//! KCachegrind's machine code view.
 
 use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result, Warnings};
@@ -12,7 +13,7 @@ use crate::sources::raw_code::RawCode;
 use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
 
-/// An object that is written, and yet has to appear.
+/// An object that is completely written but not yet in place.
 pub(super) struct NewObject {
     output: Output,
     pub(super) contents: ObjectContents,
@@ -20,21 +21,22 @@ pub(super) struct NewObject {
 }
 
 impl NewObject {
-    /// Makes it appear.
+    /// Puts the object in place.
     pub(super) fn commit(self) -> Result<()> {
         self.output.commit()
     }
 }
 
-/// The contents of the object.
+/// What the object contains, for the summary.
 pub(super) struct ObjectContents {
-    /// Code ranges.
+    /// The number of code ranges in the object.
     pub(super) pieces: usize,
-    /// The number of them that have their bytes.
+    /// The number of code ranges whose machine code is known.
     pub(super) with_code: usize,
 }
 
-/// Writes all code of `names`. `map` is the perf map whose lines `raw` has code for.
+/// Writes all code of `names` to `output`. `raw` has the machine code for the lines of a perf map, together with the
+/// map's ID. `machine` is ELF's `e_machine`; `None` means the host's. Fails if the output isn't seekable.
 pub(super) fn write<'data>(
     names: &CodeNames<'_, 'data>,
     raw: Option<(&'data RawCode, OriginId)>,

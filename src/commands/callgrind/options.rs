@@ -1,4 +1,4 @@
-//! The profile to name, and the output.
+//! The options of `callgrind`.
 
 use crate::io::{InPath, OutPath};
 use crate::model::Pid;
@@ -6,20 +6,20 @@ use crate::pipeline::callgrind::pid_in_name;
 use crate::sources::SourceOptions;
 use std::path::{Path, PathBuf};
 
-/// The profile to name, and the output.
+/// The profile to name, and where to write the result.
 #[derive(Debug)]
 pub struct CallgrindOptions {
-    /// The input.
+    /// The callgrind file or report.
     pub input: InPath,
-    /// The output; `None` means the input's name with `.jit` behind it.
+    /// `None` means the input's name with `.jit` appended, or standard output if the input is standard input.
     pub output: Option<OutPath>,
-    /// The path of the ELF object; `None` means `jitted-PID.elf` beside the output.
+    /// The path of the ELF object. `None` means `jitted-PID.elf` next to the output.
     pub object: Option<PathBuf>,
-    /// The process, if neither the file nor its name states it.
+    /// The process ID. Has precedence over what the file and its name state.
     pub pid: Option<Pid>,
-    /// A directory of raw machine code, one file a function.
+    /// A directory of raw machine code, with one file per function.
     pub bytecode_dir: Option<PathBuf>,
-    /// The sources of names.
+    /// Where to find the names of JIT code.
     pub sources: SourceOptions,
 }
 
@@ -36,12 +36,14 @@ impl CallgrindOptions {
         }
     }
 
-    /// The number behind `.out.` in the input's name, or else the last part that is one: `x.callgrind.out.4711-02`.
+    /// The number after `.out.` in the input's name or, failing that, its last numeric part: 4711 in
+    /// `x.callgrind.out.4711-02`.
     pub(super) fn pid_in_name(&self) -> Option<i32> {
         pid_in_name(self.path()?)
     }
 
-    /// The path of the object, and its name in the profile.
+    /// The object's path, and the name by which the profile refers to it: only the file name if both are in one
+    /// directory.
     pub(super) fn object(&self, pid: Pid) -> (PathBuf, Vec<u8>) {
         use std::os::unix::ffi::OsStrExt;
         let output = self.output();

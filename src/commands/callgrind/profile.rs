@@ -1,4 +1,4 @@
-//! A callgrind file: its code is named, and an object with the code goes beside it.
+//! Names the JIT code in a callgrind file, and writes an ELF object of the code next to it.
 
 use super::code_sources::{CodeSources, code_sources};
 use super::object;
@@ -19,11 +19,11 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Names what can be named in a profile.
+/// Names all JIT code of the profile that can be named.
 pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let text = map_open_file(file)?;
-    // Mostly the process is known from the start, and its code is loaded while the file is looked through.
+    // Usually the head of the file states the process. Then its code is loaded while the file is being indexed.
     let early = stream::pid_at_start(&text);
     let index = if early.is_none() { Some(stream::index(&text, job)?) } else { None };
     let pid = early.or_else(|| index.as_ref().and_then(|index| index.header.pid)).or_else(|| options.pid_in_name());
@@ -47,7 +47,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let mut out = Output::create(&options.output(), run)?;
     let object = match Output::create_for(&OutPath::Path(path.clone()), Content::OfInputsBeside, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
-        // A directory that cannot be written to matters only if there is code to write.
+        // An unwritable directory only matters if there is code to write.
         other => other,
     };
     let write_object = || {
@@ -56,7 +56,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
         object::write(&names, raw, loaded.machine, object?)
     };
     let rewrite = || write_text(&mut out, |out| stream::rewrite(&text, &index, &names, out, job));
-    // True if anything is named, so that the object is wanted, is only known when both are written.
+    // The object is only wanted if anything was named, but that is known only when both are done.
     let (rewritten, object) = job.pool.install(|| parallel::join(rewrite, write_object));
     let rewritten = rewritten?;
     if rewritten.functions > 0 {
@@ -70,7 +70,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     Ok(outcome)
 }
 
-/// A map gives its process only by its name.
+/// Warns about perf maps of another process. Only the file name of a map says whose it is.
 fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, outcome: &mut Outcome) {
     for account in accounts.iter().filter(|account| account.kind == Kind::PerfMap) {
         let name = account.path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("perf-"));
@@ -85,7 +85,7 @@ fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, ou
     }
 }
 
-/// The directory of raw code, as asked for or where MoarVM puts it.
+/// The directory of raw machine code: the requested one, or the one where MoarVM puts it.
 fn raw_code(options: &CallgrindOptions, pid: Pid, warnings: &mut Warnings) -> Result<Option<RawCode>> {
     let force = options.sources.force;
     if let Some(directory) = &options.bytecode_dir {
@@ -104,7 +104,7 @@ fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {
     format!("{}: {pieces} functions, {code}", path.display())
 }
 
-/// The summary and the warnings.
+/// Adds the summary and the warnings to the outcome.
 fn say(
     to: &OutPath,
     index: &FileIndex<'_>,
@@ -120,7 +120,8 @@ fn say(
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
     let what = match index.header.has_instr {
         true => format!("named, {percent:.1} % of the {all} {event} in unknown memory"),
-        // Each has the cost of whatever it jumped to: that share does not show how much is right.
+        // Each entry function has the cost of everything that it jumped to, so this percentage is not the share that is
+        // right.
         false => format!(
             "entered by calls are named; the {all} {event} in unknown memory are booked on these and the callers alone \
              ({percent:.1} %), not on the functions that they are of: the profile has no instruction addresses"

@@ -1,4 +1,4 @@
-//! The other tools of valgrind: their reports show stacks of addresses.
+//! Names the frames in reports of valgrind's other tools, which print stacks with addresses.
 
 use super::code_sources::{CodeSources, code_sources};
 use super::options::CallgrindOptions;
@@ -13,7 +13,7 @@ use crate::records::valgrind_text::{Report, ReportFunction, graft, pid};
 use std::fs::File;
 use std::io::BufReader;
 
-/// Names the unknown frames of a report.
+/// Names the unknown frames of a report. `head` is the beginning of `file`.
 pub(super) fn run(
     report: Report,
     file: &File,

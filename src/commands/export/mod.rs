@@ -1,4 +1,4 @@
-//! `export --to FORMAT`: any input → any format that can be written.
+//! `export --to FORMAT` converts any input to any format that can be written.
 
 mod options;
 mod parted_file;
@@ -19,7 +19,7 @@ use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
 
-/// Exports.
+/// Exports the inputs.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin();
     let writer = writer(&options.to)?;
@@ -34,7 +34,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
         return partition::run(start, options, &load, &run, job);
     }
     let mut first = first(options, job)?;
-    // Spans of time need not become sums of stacks on their way to a format of spans.
+    // From a format of spans to a format of spans: copy the spans, don't turn them into stacks.
     if let Some(start) = writer.spans
         && let Some(first) = first.take_if(|first| first.format().read.spans().is_some())
     {
@@ -53,7 +53,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The first input.
+/// Opens the first input.
 fn first(options: &ExportOptions, job: &Job) -> Result<Option<Opened>> {
     let first = options.inputs.first();
     first.map(|path| Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))).transpose()

@@ -1,4 +1,4 @@
-//! The profiles to export, the output, and its format.
+//! The options of `export`.
 
 use crate::contract::format::{Detail, WriteOptions};
 use crate::contract::rows::RowOrigin;
@@ -8,42 +8,42 @@ use crate::pipeline::any::LoadOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The profiles to export, the output, and its format.
+/// What to export, where to write it, and in which format.
 #[derive(Debug)]
 pub struct ExportOptions {
-    /// The inputs; several are merged.
+    /// Several inputs are merged.
     pub inputs: Vec<InPath>,
-    /// The output.
+    /// Where to write the result.
     pub output: OutPath,
-    /// The name of the format.
+    /// The name of the output format.
     pub to: String,
-    /// How to read; how much of a frame is needed is the format's to state.
+    /// How to read the inputs. The output format decides how much detail of a frame is needed.
     pub load: LoadOptions,
-    /// How to write.
+    /// How to write the output.
     pub write: WriteOptions,
-    /// The options for rows of tables.
+    /// Options that only apply to tables of rows (parquet).
     pub table: TableOptions,
 }
 
-/// The options for rows of tables, where any are given.
+/// Options that only apply to tables of rows (parquet).
 #[derive(Debug, Clone, Default)]
 pub struct TableOptions {
-    /// The output is a directory, with a file for each input in directories named after host and day.
+    /// Write a directory with one file per input, in subdirectories named after host and day.
     pub partition: bool,
-    /// Inputs that have a file in the data set are not read again.
+    /// Skip inputs that already have a file in that directory.
     pub skip_existing: bool,
-    /// The detail that is kept of a frame.
+    /// How much detail of a frame to keep. `None` means the format's default.
     pub detail: Option<Detail>,
-    /// The host of all inputs, whatever they state.
+    /// The host of all inputs, overriding what they state.
     pub host: Option<String>,
-    /// Their day, since 1970.
+    /// The day of all inputs, in days since 1970.
     pub day: Option<i32>,
-    /// Labels of all their rows.
+    /// Labels to add to all rows.
     pub labels: BTreeMap<Box<str>, Box<str>>,
 }
 
 impl ExportOptions {
-    /// The facts about all rows of an input of this hash.
+    /// The columns that are the same in all rows of an input. `hash` identifies the input.
     pub(super) fn given(&self, hash: Option<String>) -> RowOrigin {
         let TableOptions { host, day, .. } = &self.table;
         let bucket = self.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());

@@ -1,4 +1,5 @@
-//! The files of one input in a data set: one for each recording in it. Its place is known when its recording is.
+//! Writes the files of one input in a partitioned data set. There is one file per recording in the input, and its
+//! directory depends on what the recording states about itself.
 
 use super::options::ExportOptions;
 use crate::contract::format::{StartRowsFn, WriteOptions};
@@ -13,13 +14,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The directory of the rows, below that of the data set.
+/// The subdirectory of the data set that has the rows.
 pub(super) const SAMPLES: &str = "samples";
 
-/// The placeholder of an unknown value.
+/// The name of a partition whose value is unknown, as in Hive.
 const UNKNOWN_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// Writes each recording to a file of its own.
+/// Writes each recording of an input to a file of its own.
 #[derive(Debug)]
 pub(super) struct PartedFile<'a> {
     root: &'a Path,
@@ -36,7 +37,7 @@ struct UnderWay {
     writer: Box<dyn RowWriter>,
 }
 
-/// An output that is committed when its writer is gone.
+/// Lets a [`RowWriter`] write to an output that is committed after the writer is gone.
 struct SharedOutput(Rc<RefCell<Output>>);
 
 impl Write for SharedOutput {
@@ -55,12 +56,12 @@ impl<'a> PartedFile<'a> {
         Self { root, start, write, run, under_way: None, has_failed: false }
     }
 
-    /// True if something could not be written.
+    /// True if anything could not be written.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Remembers whether something could be written.
+    /// Records a failure before passing it on.
     fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
         self.has_failed |= done.is_err();
         done
@@ -76,7 +77,7 @@ impl<'a> PartedFile<'a> {
 }
 
 impl UnderWay {
-    /// The file is complete.
+    /// Completes the file and puts it in place.
     fn close(mut self) -> Result<()> {
         self.writer.finish()?;
         drop(self.writer);
@@ -112,8 +113,8 @@ impl RowWriter for PartedFile<'_> {
     }
 }
 
-/// The start of the name of a recording's file. Sums over stretches of time have a name of their own, so that they never
-/// replace samples.
+/// The file name of a recording, without extension. Sums per time bucket get another name than samples, so that they
+/// never replace each other.
 pub(super) fn stem(recording: &Recording) -> String {
     let input = recording.input.as_deref().unwrap_or_default();
     recording.bucket.map_or_else(|| input.to_owned(), |bucket| format!("{input}-{}", stretch(bucket)))
@@ -125,7 +126,7 @@ fn stretch(nanos: i64) -> String {
     fits.map_or_else(String::new, |(unit, name)| format!("{}{name}", nanos / unit))
 }
 
-/// The directories of a recording's file, below those of the table.
+/// The directory of a recording's file, relative to [`SAMPLES`].
 fn partition(recording: &Recording) -> PathBuf {
     let host = recording.host.as_deref().filter(|host| !host.is_empty());
     let host = host.map_or_else(|| UNKNOWN_VALUE.to_owned(), |host| bounded(escaped(host.as_bytes()), host));
@@ -133,8 +134,8 @@ fn partition(recording: &Recording) -> PathBuf {
     PathBuf::from(format!("host={host}")).join(format!("day={day}"))
 }
 
-/// A value that is no longer than file systems let names be. What is cut off is told apart by its hash; the `~` in front
-/// of that is in no value that fits.
+/// Shortens a value to a length that all file systems allow. A hash replaces the part that is cut off. The `~` before
+/// it can't occur in values that fit.
 fn bounded(mut escaped: String, value: &str) -> String {
     const LONGEST: usize = 200;
     if escaped.len() <= LONGEST {
@@ -146,7 +147,7 @@ fn bounded(mut escaped: String, value: &str) -> String {
     format!("{escaped}~{hash}")
 }
 
-/// A value as a directory's name: what might mean something else there is written as `%2F`.
+/// Encodes a value for use as a directory name. Everything except letters, digits and `-_.` becomes `%2F` and so on.
 fn escaped(value: &[u8]) -> String {
     let mut text = String::new();
     for &byte in value {

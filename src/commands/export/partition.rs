@@ -1,7 +1,8 @@
-//! Inputs → a data set, as Hive and all engines after it lay them out: `samples/host=HOST/day=DAY/SHA1.parquet`.
+//! Writes the inputs as a partitioned data set, in the directory layout of Hive:
+//! `samples/host=HOST/day=DAY/SHA1.parquet`.
 //!
-//! Files are named after the recording's bytes: who exports it again with the same options writes the same file in the
-//! same place. A file appears complete or not at all.
+//! A file is named after a hash of the input's bytes, so exporting the same input again with the same options writes
+//! the same file in the same place. A file appears either complete or not at all.
 
 use super::options::ExportOptions;
 use super::parted_file::{PartedFile, SAMPLES, stem};
@@ -54,7 +55,7 @@ pub(super) fn run(
     building.finish(&inputs, job)
 }
 
-/// The directory of the data set.
+/// The directory of the data set. Fails if the output exists and isn't a directory.
 fn root(options: &ExportOptions) -> Result<&Path> {
     match &options.output {
         OutPath::Path(path) if !io::is_there(path) || io::is_directory(path) => Ok(path),
@@ -63,7 +64,7 @@ fn root(options: &ExportOptions) -> Result<&Path> {
     }
 }
 
-/// The names, without their extension, of the files in a data set's directories of hosts and days.
+/// The names of all files in the data set, without extension.
 fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
     let mut stems = FxHashSet::default();
     for host in inside(samples)? {
@@ -73,7 +74,7 @@ fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
                     continue;
                 }
                 let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-                // Earlier versions put many recordings into one file, whose name says nothing about them.
+                // Earlier versions combined many recordings into one file, whose name doesn't say which.
                 if stem.starts_with("compact-") {
                     let why = "holds recordings of a data set that --compact made, and would get a second copy of them: \
                                write a new data set (-o DIR)";
@@ -86,7 +87,7 @@ fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
     Ok(stems)
 }
 
-/// What is in a directory; nothing if it is none.
+/// The paths of a directory's entries. Empty if it isn't a directory.
 fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
     if !io::is_directory(directory) {
         return Ok(Vec::new());
@@ -95,23 +96,23 @@ fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
-/// A data set under way.
+/// The state while a data set is written.
 struct Building<'a> {
     root: &'a Path,
     start: StartRowsFn,
     options: &'a ExportOptions,
     load: &'a LoadOptions,
     run: &'a Run,
-    /// The stems of files that stay as they are.
+    /// Names of files that are left as they are.
     existing: FxHashSet<String>,
-    /// The stems of files that this run has written.
+    /// Names of files that this run has written.
     written: FxHashSet<String>,
     read: RowsRead,
     outcome: Outcome,
     counts: Counts,
 }
 
-/// The number of inputs by outcome.
+/// Counts of inputs by outcome.
 #[derive(Default)]
 struct Counts {
     written: u64,
@@ -120,16 +121,16 @@ struct Counts {
     unread: u64,
 }
 
-/// Why an input has not become rows.
+/// Why an input was not written.
 enum Stop {
-    /// It cannot be read.
+    /// The input can't be read; others still can.
     Input(Error),
-    /// Nothing can be written, or the user requests what cannot be.
+    /// Output failed or the request is impossible, so the whole job ends.
     Job(Error),
 }
 
 impl Building<'_> {
-    /// Takes an input. One that cannot be read is left out.
+    /// Adds an input. If it can't be read, it is skipped and reported.
     fn add(&mut self, path: &InPath, job: &Job) -> Result<()> {
         match self.write(path, job) {
             Ok(()) => Ok(()),
@@ -142,6 +143,7 @@ impl Building<'_> {
         }
     }
 
+    /// Writes an input to its file, unless the data set already has it.
     fn write(&mut self, path: &InPath, job: &Job) -> Result<(), Stop> {
         let opened = Opened::open(path, job).map_err(Stop::Input)?;
         let hash = input_hash(&opened, path).map_err(Stop::Input)?;
@@ -167,13 +169,13 @@ impl Building<'_> {
         Ok(())
     }
 
-    /// The name of the file of an input with this hash.
+    /// The file name for an input with this hash.
     fn stem(&self, hash: &str) -> String {
         let bucket = self.options.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());
         stem(&Recording { input: Some(hash.into()), bucket, ..Recording::default() })
     }
 
-    /// Reads all inputs, and writes nothing.
+    /// With `--strict`: reads all inputs without writing, so that an error leaves the data set unchanged.
     fn check(&self, inputs: &[InPath], job: &Job) -> Result<()> {
         for path in inputs {
             if !self.existing.is_empty() {
@@ -188,6 +190,7 @@ impl Building<'_> {
         Ok(())
     }
 
+    /// Finishes reading, and adds the summary.
     fn finish(mut self, inputs: &[InPath], job: &Job) -> Result<Outcome> {
         let Counts { written, existing, copies, unread } = self.counts;
         if written > 0 {

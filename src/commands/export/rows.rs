@@ -1,4 +1,4 @@
-//! Inputs → a table, whose rows are written while the inputs are read.
+//! Exports to a table (parquet). Rows are written while the inputs are being read.
 
 use super::options::{ExportOptions, TableOptions};
 use crate::contract::format::{ReadOptions, StartRowsFn};
@@ -9,7 +9,7 @@ use crate::pipeline::open::{Opened, check_further, shown};
 use crate::pipeline::rows::{RowsRead, input_hash};
 use crate::pipeline::{Job, Outcome};
 
-/// Writes all inputs to one output; the first is open already.
+/// Writes all inputs to one output. `first` is the first input if it is already open.
 pub(super) fn run(
     mut first: Option<Opened>,
     start: StartRowsFn,
@@ -34,7 +34,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// The way inputs are read for a table. Processors would be kept apart in the sums of stretches of time.
+/// Adapts how inputs are read to a table. In sums per time bucket, CPUs are only kept apart on request.
 pub(super) fn load_options(usual: &LoadOptions, options: &ExportOptions) -> LoadOptions {
     let detail = options.table.detail.unwrap_or(usual.detail);
     let by_cpu = if options.write.bucket.is_some() { options.load.by_cpu } else { usual.by_cpu };
@@ -42,7 +42,7 @@ pub(super) fn load_options(usual: &LoadOptions, options: &ExportOptions) -> Load
     LoadOptions { detail, by_cpu, keep_modules: true, read, ..usual.clone() }
 }
 
-/// Refuses what only a data set can do.
+/// Rejects options that only work for a partitioned data set.
 pub(super) fn refuse_data_set(options: &ExportOptions) -> Result<()> {
     match &options.table {
         TableOptions { partition: true, .. } => {
@@ -53,7 +53,7 @@ pub(super) fn refuse_data_set(options: &ExportOptions) -> Result<()> {
     }
 }
 
-/// Refuses what only tables can do.
+/// Rejects options that only work for tables.
 pub(super) fn refuse_options(options: &ExportOptions) -> Result<()> {
     let asked = [
         ("--bucket", options.write.bucket.is_some()),

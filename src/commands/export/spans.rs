@@ -1,4 +1,4 @@
-//! Inputs that hold spans of time → a format of spans: they stay spans, and there may be fewer of them.
+//! Exports spans of time to a format of spans. They stay spans, and filters may drop some of them.
 
 use super::options::ExportOptions;
 use super::synthetic_threads::{SyntheticThread, SyntheticThreads};
@@ -16,7 +16,7 @@ use crate::pipeline::spans::read_spans;
 use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashMap;
 
-/// Writes the inputs as spans; the first is open already.
+/// Writes the spans of all inputs. `first` is the first input, already open.
 pub(super) fn run(
     first: Opened,
     start: StartSpansFn,
@@ -51,17 +51,17 @@ fn pass(opened: Opened, path: &InPath, sink: &mut SpanFilter<'_>, job: &Job, war
     read_spans(opened.into_whole(path)?, job, |input| (of.tell)(input, sink, warnings))
 }
 
-/// Passes the spans of one input on that are wanted.
+/// Passes the selected spans of one input to the writer.
 #[derive(Debug)]
 struct SpanFilter<'o> {
     options: &'o ReadOptions,
     choice: Choice<'o>,
     threads: SyntheticThreads,
     writer: &'o mut dyn SpanWriter,
-    /// When the first input's time 0 was. Times since 1970 do not fit into a viewer's floating-point microseconds:
-    /// they count from there.
+    /// When time 0 of the first input was, in nanoseconds since 1970. Times since 1970 are too large for the
+    /// floating-point microseconds of trace viewers, so all inputs count from this time.
     epoch: &'o mut Option<u64>,
-    /// The offset that this adds to this input's times.
+    /// What to add to this input's times so that they count from `epoch`.
     offset: i64,
     bounds: (i64, i64),
     told: SpanCounts,
@@ -105,7 +105,7 @@ impl<'o> SpanFilter<'o> {
         }
     }
 
-    /// In figures.
+    /// The counts of written and omitted spans.
     fn summary(&self) -> String {
         let Self { told, written, others, .. } = self;
         let instants = match told.instants {
@@ -119,7 +119,7 @@ impl<'o> SpanFilter<'o> {
         format!("{} of {} spans{instants} written{others}", written.spans, told.spans)
     }
 
-    /// Reports that nothing is left of the input, and the times of its content, in the seconds that `--time` wants.
+    /// A warning if no spans were written. It states the time range of the input in seconds, the unit of `--time`.
     fn none_left(&self) -> Option<Warning> {
         const SECOND: i64 = 1_000_000_000;
         let seconds = |time: i64| format!("{}.{:09}", time.div_euclid(SECOND), time.rem_euclid(SECOND));
@@ -135,7 +135,8 @@ impl<'o> SpanFilter<'o> {
         }
     }
 
-    /// The synthetic thread for a span that leaves a track by id; it gets its name with its first span.
+    /// The synthetic thread for a span that had a track of its own (by ID). The thread is named when its first span
+    /// comes.
     fn synthetic_thread(&mut self, head: &SpanHead<'_>, pid: &NumberOrName<'_>) -> Result<i64> {
         let SyntheticThread { tid, is_new } = self.threads.place(head);
         if let (true, NumberOrName::Number(pid)) = (is_new, pid) {
@@ -189,7 +190,7 @@ impl SpanSink for SpanFilter<'_> {
     }
 }
 
-/// The spans that are wanted, by more than one at a time.
+/// Decides which spans are kept. All filters must agree.
 #[derive(Debug)]
 struct Choice<'o> {
     options: &'o ReadOptions,
@@ -201,9 +202,9 @@ struct Choice<'o> {
 }
 
 impl<'o> Choice<'o> {
-    /// Among spans between these times.
+    /// `first` and `last` are the time range of the input, to which relative times refer.
     fn new(options: &'o ReadOptions, filter: &'o Filter, (first, last): (i64, i64)) -> Self {
-        // Times before 0 are not times of the command line.
+        // Command line times can't be negative, so earlier times count as 0.
         let nanos = |time: i64| Nanos(u64::try_from(time).unwrap_or(0));
         let times = filter.time.iter().map(|range| range.placed(nanos(first), nanos(last))).collect();
         Self { options, filter, placed: filter.placed(Nanos(0), Nanos(0)), times, seen: FxHashMap::default() }
@@ -232,7 +233,7 @@ impl<'o> Choice<'o> {
         self.times.is_empty() || self.times.iter().any(|&(from, to)| end > at(from) && start < at(to))
     }
 
-    /// True if it is one of those that stand for the others of its thread and name.
+    /// True if the span is part of the sample that stands for all spans of its thread and name.
     fn sampled(&mut self, head: &SpanHead<'_>) -> bool {
         let sampling = self.options.calls.sampling;
         if sampling == Sampling::All {
@@ -250,7 +251,7 @@ impl<'o> Choice<'o> {
     }
 }
 
-/// `frame of main`
+/// The name of a synthetic thread: `frame of main`.
 fn thread_name(name: &[u8], thread: &Track) -> String {
     let name = String::from_utf8_lossy(name);
     match (&thread.comm[..], thread.tid) {

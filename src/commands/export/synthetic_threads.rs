@@ -1,43 +1,43 @@
-//! Synthetic threads for spans that a trace keeps on tracks by id.
+//! Puts spans that have tracks by ID onto synthetic threads.
 //!
-//! Miri gives each `frame` a track of its own, since frames begin in one span of their thread and end in another.
-//! Perfetto then has no frame as another's caller, and speedscope shows none at all. Frames do nest among themselves:
-//! on a thread that is theirs alone every viewer draws them as the calls that they are.
+//! Miri gives each `frame` a track of its own, because a frame begins in one span of its thread and ends in another.
+//! Perfetto then doesn't know which frame called which, and speedscope shows no frames at all. Frames do nest among
+//! themselves, so on a separate thread every viewer draws them as calls.
 
 use crate::analysis::timeline::{Lanes, NameNo, Span, SpanHead, UNFINISHED};
 use crate::model::stacks::Track;
 use rustc_hash::FxHashMap;
 
-/// Deals out the numbers of these threads.
+/// Assigns spans to threads and numbers these threads.
 #[derive(Debug, Default)]
 pub(super) struct SyntheticThreads {
     next: i64,
-    /// For each thread and name: its open spans, and the numbers of its lanes.
+    /// For each thread and name: its open spans, and the thread number of each lane.
     known: FxHashMap<(u32, NameNo), (Lanes<()>, Vec<i64>)>,
 }
 
-/// A thread number.
+/// The thread that a span goes to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SyntheticThread {
     pub(super) tid: i64,
-    /// True if it is dealt out for the first time.
+    /// True if the thread has no other spans yet.
     pub(super) is_new: bool,
 }
 
 impl SyntheticThreads {
-    /// Numbers above those of a trace's threads.
+    /// The thread numbers start above those of the trace's threads.
     pub(super) fn beside(threads: &[Track]) -> Self {
         let tids = threads.iter().filter_map(|thread| thread.tid);
         let next = tids.map(|tid| i64::from(tid.0)).max().unwrap_or(0).max(0) + 1;
         Self { next, known: FxHashMap::default() }
     }
 
-    /// The thread for a span that begins no earlier than the ones before it; of equal begins the longest comes first.
-    /// Those of one thread and name share one, but for spans that overlap without lying in each other.
+    /// Assigns a span to a thread. Spans must come ordered by start, and with equal starts the longest first. All spans
+    /// of a thread and name share one synthetic thread unless they overlap without nesting.
     pub(super) fn place(&mut self, head: &SpanHead<'_>) -> SyntheticThread {
         let (lanes, tids) = self.known.entry((head.thread_no, head.name_no)).or_default();
         let end = if head.duration == Some(UNFINISHED) { i64::MAX } else { head.end() };
-        // Lanes want intervals by descending ends: as if time ran backwards.
+        // Lanes need intervals ordered by descending end, so time is reversed.
         let span = Span { start: i64::MAX.abs_diff(end), end: i64::MAX.abs_diff(head.start) };
         let lane = lanes.place(span, |()| {});
         lanes.open(lane, span, ());

@@ -1,35 +1,33 @@
-//! `inject`: perf.data in, perf.data out, with mapping records that show perf the JIT code; or a profile of another
-//! format that holds bare addresses (`profile`), with names for them.
+//! `inject` reads a perf.data file and writes another one, with mapping records that let perf name JIT code. It also
+//! adds names to profiles of other formats that contain bare addresses (`profile`).
 //!
-//! The phases of a recording, each borrowing from the ones before:
+//! The phases for a recording, each borrowing from the ones before:
 //!
 //! ```text
-//! survey     who ran, what was mapped where; the dumps and maps, and the JIT code that they tell of
-//! coverage   which of this code samples use, and which sample is the first to do so
-//! images     ELF images of the code that is used
+//! survey     processes and their mappings; jitdumps and perf maps, and the JIT code in them
+//! coverage   which of this code samples use, and which sample uses it first
+//! images     ELF images of the used code
 //! edits      mapping records before the first uses; build IDs; call chains and addresses of samples
 //! output     the recording with its edits
 //! ```
 //!
-//! # What is changed
+//! # What changes
 //!
-//! Mapping records come in. Every other record and feature is passed on byte for byte and in order, FINISHED_ROUND
-//! with them, but for this, each with a test in tests/end_to_end/inject:
+//! Mapping records are inserted. All other records and features, including FINISHED_ROUND, are copied byte for byte and
+//! in order, with the exceptions below. Each of them has a test in tests/end_to_end/inject:
 //!
-//! | what | why | test |
+//! | what changes | why | test |
 //! |---|---|---|
-//! | the offsets in the AUXTRACE feature | its records move | `the_index_of_traces_points_at_them_wherever_they_move` |
-//! | COMPRESSED records become what is in them, the COMPRESSED feature goes | markers are inside | `a_marker_inside_compressed_records_is_found` |
-//! | a directory's streams follow one another, the DIR_FORMAT feature goes | the output is one stream | `a_directory_becomes_one_plain_file_and_that_is_reported` |
-//! | file → pipe: header, attrs, features, trace point formats and build IDs become records; AUXTRACE, STAT and BRANCH_STACK features go | a pipe has no sections | `files_and_pipes_of_both_byte_orders_become_each_other` |
+//! | the offsets in the AUXTRACE feature | the records they point to move | `the_index_of_traces_points_at_them_wherever_they_move` |
+//! | COMPRESSED records are unpacked, and the COMPRESSED feature is removed | jitdump mappings may be inside | `a_marker_inside_compressed_records_is_found` |
+//! | the streams of a directory are concatenated, and the DIR_FORMAT feature is removed | the output is one stream | `a_directory_becomes_one_plain_file_and_that_is_reported` |
+//! | file → pipe: header, attrs, features, tracepoint formats and build IDs become records; the AUXTRACE, STAT and BRANCH_STACK features are removed | a pipe has no sections | `files_and_pipes_of_both_byte_orders_become_each_other` |
 //! | pipe → file: the reverse; sections keep the padding that they had as records | a file has no such records | `trace_point_formats_pass_from_file_to_pipe_and_back` |
-//! | build IDs: entries of the feature, records, MMAP2 in place of MMAP; those of the images in a BUILD_ID feature that
-//! is there | an option requests them; perf archive | `build_ids_of_other_files_are_added_as_perf_inject_adds_them`,
-//! `perf_archive_takes_cached_images_along` |
-//! | samples and attrs lose copies of stacks | `--convert-callchain` | tests/end_to_end/convert_callchain.rs |
-//! | call chains lose the entries for which perf would drop them whole | `--drop-bad-chain-entries` | `perf_prints_the_jit_frames_of_chains_without_their_bad_entries` |
-//! | ips, call chains and branches in JIT code | `--relocate` | `hotspot_shows_what_ran_though_addresses_were_used_again_and_code_moved` |
-//! | a last record that is not whole goes | nobody could read it | `every_prefix_of_a_recording_keeps_its_whole_samples` |
+//! | build IDs are added: feature entries, records, or MMAP2 in place of MMAP; the images are added to a BUILD_ID feature that exists | options request them; perf archive needs them | `build_ids_of_other_files_are_added_as_perf_inject_adds_them`, `perf_archive_takes_cached_images_along` |
+//! | samples and attrs lose their stack copies | `--convert-callchain` | tests/end_to_end/convert_callchain.rs |
+//! | call chains lose entries for which perf would drop the whole chain | `--drop-bad-chain-entries` | `perf_prints_the_jit_frames_of_chains_without_their_bad_entries` |
+//! | instruction pointers, call chains and branches in JIT code get new addresses | `--relocate` | `hotspot_shows_what_ran_though_addresses_were_used_again_and_code_moved` |
+//! | an incomplete last record is removed | no reader could use it | `every_prefix_of_a_recording_keeps_its_whole_samples` |
 
 mod coverage;
 mod edits;
@@ -55,10 +53,10 @@ use options::InjectContext;
 use output::summary::Summary;
 use survey::{JitCode, PlainRecording, SurveyedRecording};
 
-/// The number of passes over the records: the survey, the coverage, the output.
+/// Passes over the records, for the progress display: survey, coverage, output.
 const PASSES: u64 = 3;
 
-/// Injects.
+/// Injects JIT code into a recording, or names into another profile, and returns the summary and warnings.
 pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     if options.output.is_terminal() {
@@ -76,6 +74,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Injects into a perf.data file, running all phases in order.
 fn run_recording(
     input: open::Input,
     options: &InjectOptions,

@@ -1,4 +1,4 @@
-//! The options of inject, and the context of its phases.
+//! The options of `inject`, and the context that its phases share.
 
 use crate::io::{self, InPath, OutPath, Run};
 use crate::model::process::Processes;
@@ -12,49 +12,50 @@ use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// The profile to inject into, and the output.
+/// What to inject into, what to add, and where to write the result.
 #[derive(Debug, Clone)]
 pub struct InjectOptions {
-    /// The recording.
+    /// The recording, or a profile of another format, to inject into.
     pub input: InPath,
-    /// The recording that is written: in file form to a file, in pipe form to standard output.
+    /// Where the new recording goes. A file is written in file form, standard output in pipe form.
     pub output: OutPath,
-    /// The directory of the images; beside the output (for standard output, a device or a pipe: into the current
-    /// directory) if not said.
+    /// The directory of the images. By default they are written next to the output, or into the current directory if
+    /// the output is standard output, a device or a pipe.
     pub image_dir: Option<PathBuf>,
-    /// True if the images have all functions, or those that samples use.
+    /// Put all functions into the images, not only those that samples use.
     pub all_functions: bool,
-    /// True if the images also go to the build-ID cache.
+    /// Also copy the images to perf's build ID cache.
     pub cache: bool,
-    /// True if JIT code is injected.
+    /// Inject JIT code.
     pub jit: bool,
-    /// The kind of build IDs that are added for other files.
+    /// Which build IDs of other files to add.
     pub build_ids: BuildIdMode,
-    /// Build IDs by path, in place of looking into the files.
+    /// Build IDs by path, to use in place of those in the files.
     pub known_build_ids: Option<KnownBuildIds>,
-    /// True if copies of user stacks become plain call chains. Then all functions go into the images: which of them the
-    /// chains use is known too late.
+    /// Turn copies of user stacks into plain call chains. All functions then go into the images, because the functions
+    /// in these chains are known too late.
     pub convert_callchain: bool,
-    /// True if JIT code gets addresses of its own, for readers that take an image for a library that is loaded once.
-    /// Copies of user stacks, which have the old ones, then become plain call chains.
+    /// Move JIT code to addresses of its own, for tools that treat an image as a library that is loaded once. Copies of
+    /// user stacks contain the old addresses, so they become plain call chains.
     pub relocate: bool,
-    /// True if call chains lose the entries for which perf would drop them whole.
+    /// Remove the call chain entries for which perf would drop the whole chain.
     pub drop_bad_chain_entries: bool,
-    /// The root of the recorded machine that perf will be given (`--symfs`): images go below it, and the recording has their
-    /// paths there.
+    /// The root directory that perf will be called with (`--symfs`). Images are written below it, and their recorded
+    /// paths start there.
     pub image_root: Option<PathBuf>,
-    /// The sources of names.
+    /// Where to find the names of JIT code.
     pub sources: SourceOptions,
 }
 
 impl InjectOptions {
-    /// The directory of dumps and maps beside the recording.
+    /// The directory with the recording, where jitdumps and perf maps may be as well. `None` if the input is not a
+    /// file.
     pub(super) fn beside_input(&self) -> Option<&Path> {
-        // A directory holds the recording; what was left beside it is with it, not in it.
+        // If the recording is a directory, this is its parent: such files are left next to a recording, not inside it.
         io::beside(self.input.path()?)
     }
 
-    /// The same for this input: an archive has files of its own.
+    /// Adapts the options to an opened input: an archive brings its own files.
     pub(super) fn for_input(&self, input: &Input) -> Cow<'_, Self> {
         let Some(packed) = &input.packed else { return Cow::Borrowed(self) };
         let mut own = self.clone();
@@ -80,24 +81,24 @@ impl InjectOptions {
     }
 }
 
-/// True if some samples have a copy of the user stack, which perf unwinds.
+/// True if any event copies the user stack, which perf then unwinds.
 pub(super) fn has_user_stacks(recording: &Recording) -> bool {
     recording.events.iter().any(|event| event.attr.samples(PERF_SAMPLE_STACK_USER))
 }
 
-/// The context of every phase of a run.
+/// What every phase of a run needs.
 #[derive(Debug)]
 pub(super) struct InjectContext<'a> {
     pub(super) options: &'a InjectOptions,
     pub(super) job: &'a Job,
-    /// Has the outputs, whose names nothing else may get.
+    /// Knows the outputs of this run. No other file may get their names.
     pub(super) run: &'a Run,
     pub(super) progress: &'a Progress,
     pub(super) outcome: &'a mut Outcome,
 }
 
 impl InjectContext<'_> {
-    /// The place where the files are looked for that these processes ran.
+    /// Where to look for the files that these processes had mapped.
     pub(super) fn search(&self, processes: &Processes) -> SearchOptions {
         let Processes { machine, os_release, .. } = processes;
         let search = &self.options.sources.search;
@@ -105,33 +106,34 @@ impl InjectContext<'_> {
     }
 }
 
-/// The files that get a build ID, and its form.
+/// Which files get a build ID, and where it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BuildIdMode {
-    /// None but the images of JIT code.
+    /// Only the images of JIT code.
     #[default]
     None,
-    /// `-b`: files with samples, by a record of its own before the first of them.
+    /// `-b`: files with samples; a separate record before their first sample.
     Hit,
-    /// `--buildid-all`: every mapped file, by a record of its own before its first mapping.
+    /// `--buildid-all`: all mapped files; a separate record before their first mapping.
     All,
-    /// `-B`: files with samples, in their mapping records.
+    /// `-B`: files with samples; in their mapping records.
     HitMappings,
-    /// `--mmap2-buildid-all`: every mapped file, in its mapping records.
+    /// `--mmap2-buildid-all`: all mapped files; in their mapping records.
     AllMappings,
 }
 
-/// `--known-build-ids`: what is known of files that are not here.
+/// `--known-build-ids`: build IDs of files that are not on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnownBuildIds {
-    /// `ID PATH`, separated by commas.
+    /// `ID PATH` pairs, separated by commas.
     List(String),
-    /// A file with one of them on each line, as `perf buildid-list` prints them.
+    /// A file with one `ID PATH` pair per line, as printed by `perf buildid-list`.
     File(PathBuf),
 }
 
 impl From<&str> for KnownBuildIds {
-    /// As perf inject takes it; what has no space can be not a list, and is a file without the `file://`, too.
+    /// Takes the same syntax as perf inject. In addition, text without a space can't be a list, so it names a file even
+    /// without `file://`.
     fn from(text: &str) -> Self {
         match text.strip_prefix("file://") {
             None if text.contains(' ') => Self::List(text.to_owned()),

@@ -1,4 +1,4 @@
-//! The parts of an archive that go in only on request: they contain more than what ran.
+//! Finds the parts of an archive that are packed only on request, because they reveal more than names.
 
 use super::options::{AskedFor, PackOptions};
 use super::privacy::Privacy;
@@ -13,17 +13,17 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A file that was requested.
+/// A requested file.
 #[derive(Debug)]
 pub(super) struct Other {
     pub(super) role: Role,
-    /// The path by which it is looked for.
+    /// The recorded path, where readers of the archive will look for it.
     pub(super) path: Vec<u8>,
     pub(super) from: PathBuf,
     pub(super) bytes: Bytes,
 }
 
-/// How to read, so that it is known what was requested.
+/// Adapts how the recording is read, so that the requested files become known.
 pub(super) fn options(options: &PackOptions) -> RecordingOptions {
     let mut recording = options.recording.clone();
     recording.symbols.lines = options.asked_for.contains(&AskedFor::Sources);
@@ -31,7 +31,7 @@ pub(super) fn options(options: &PackOptions) -> RecordingOptions {
     recording
 }
 
-/// Finds it.
+/// Finds all requested parts.
 pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings: &mut Warnings) -> Vec<Other> {
     let mut found = Vec::new();
     for asked in privacy.asked_for {
@@ -39,7 +39,7 @@ pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings:
             AskedFor::Kallsyms => found.extend(kallsyms(examined, warnings)),
             AskedFor::Scripts => scripts(examined, &mut found, privacy, warnings),
             AskedFor::Sources => sources(examined, &mut found, privacy, warnings),
-            // They are among the dumps and maps, the programs and these.
+            // These only affect which jitdumps, logs, programs and texts may be packed.
             AskedFor::Cores | AskedFor::Private => {}
         }
     }
@@ -74,7 +74,7 @@ fn sources(examined: &Examined<'_>, found: &mut Vec<Other>, privacy: &mut Privac
     }
 }
 
-/// A text, if it is here and may be read.
+/// Opens a text file. `None` if it is missing, is no text, or is private.
 fn text(
     role: Role,
     path: &[u8],

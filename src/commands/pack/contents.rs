@@ -1,4 +1,4 @@
-//! The contents of an archive.
+//! Collects the files of an archive.
 
 use super::asked_for::Other;
 use super::options::{AskedFor, PackOptions};
@@ -31,7 +31,7 @@ pub(super) struct Contents<'a> {
     by_path: FxHashMap<String, usize>,
 }
 
-/// A file, and where it is from.
+/// A file in the archive, and where it came from.
 #[derive(Debug)]
 struct Content<'a> {
     path: String,
@@ -56,9 +56,9 @@ impl<'a> Content<'a> {
 }
 
 impl<'a> Contents<'a> {
-    /// The recording, plain: as the files of a directory of perf record's are called.
+    /// Adds the recording uncompressed, with the file names that perf record uses in a directory (`data`, `data.0`, …).
     pub(super) fn add_recording(&mut self, input: &'a Input, path: &Path) {
-        // In a directory, and in an archive, the main file is called so.
+        // If the input is a directory or archive, `data` is its main file.
         let main = Named::Part.door(true).look(&path.join("data"));
         let about = main.or_else(|| io::about(path));
         let recording = |name: String, role, bytes| Content::new(name, role, path, bytes, about.as_ref());
@@ -68,7 +68,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Dumps, maps and logs. Core dumps contain all that a process had in memory.
+    /// Adds jitdumps, perf maps and logs. Core dumps need permission, because they contain a process's whole memory.
     pub(super) fn add_sources(&mut self, found: &'a Found, options: &PackOptions, warnings: &mut Warnings) {
         for FoundFile { path, name, bytes, about, of, .. } in found.each_file() {
             let Some((kind, pid)) = of else { continue };
@@ -88,13 +88,13 @@ impl<'a> Contents<'a> {
                 warnings.push(unspeakable(path.as_os_str().as_bytes()));
                 continue;
             };
-            // Processes in containers of their own may have files of one name.
+            // Processes in different containers may have files of the same name.
             let name = if self.by_path.contains_key(name) { format!("{pid}.{name}") } else { name.to_owned() };
             self.add(Content { pid: Some(pid), ..Content::new(name, role, path, bytes, about) });
         }
     }
 
-    /// Files that ran and what belongs to them: by path, or by build ID where another file has that path.
+    /// Adds the sampled ELF files and their debug files: by path or, if another file has that path, by build ID.
     pub(super) fn add_programs(&mut self, programs: &'a [Program<'a>], symbols_only: bool) {
         for Program { role, name, path, image, .. } in programs {
             let by_path = path.as_deref().and_then(below_root).filter(|path| !self.by_path.contains_key(path));
@@ -110,7 +110,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// The requested parts.
+    /// Adds the parts that were requested.
     pub(super) fn add_others(&mut self, others: &'a [Other], warnings: &mut Warnings) {
         for Other { role, path, from, bytes } in others {
             match role {
@@ -130,7 +130,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// The same for the manifest, with hashes.
+    /// The entries for the manifest, including hashes.
     pub(super) fn files(&self, pool: &Pool) -> Vec<PackedFile> {
         pool.map(self.list.iter().collect(), |content: &Content<'_>| PackedFile {
             path: content.path.clone(),
@@ -143,13 +143,13 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// The contents of the files, in the same order.
+    /// The contents of the files, in the order of [`Self::files`].
     pub(super) fn pieces(&self) -> Vec<&[Piece<'a>]> {
         self.list.iter().map(|content| &content.pieces[..]).collect()
     }
 
-    /// A line for each file: its size, its path in the archive, and where it is from. Behind them, those that were left
-    /// out.
+    /// Prints a line for each file: its size, its path in the archive, and where it came from. After these come the
+    /// files that were left out.
     pub(super) fn list(&self, privacy: &Privacy<'_>, out: &mut dyn Write) -> Result<()> {
         for content in &self.list {
             let from = readable(content.from.as_os_str().as_bytes());
@@ -163,14 +163,14 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// SHA-256 in hexadecimal digits.
+/// The SHA-256 in hexadecimal.
 fn hash(pieces: &[Piece<'_>]) -> String {
     let mut hash = Sha256::new();
     pieces.iter().for_each(|piece| piece.each(|bytes| hash.update(bytes)));
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The place of a recorded path in the archive; `None` if it cannot be written there.
+/// The path in the archive for a recorded path. `None` if the path is not UTF-8 or not normalized.
 fn below_root(path: &[u8]) -> Option<String> {
     let path = std::str::from_utf8(path).ok()?;
     let below = path.strip_prefix('/').unwrap_or(path);

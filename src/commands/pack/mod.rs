@@ -1,11 +1,13 @@
-//! `pack`: a recording and all that names its code → one archive, which every command reads on any machine.
+//! `pack` writes a recording and everything that names its code to one archive, which every command can read on any
+//! machine.
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | `contents` | the parts that go into the archive, each path once |
-//! | `programs` | files that ran, and their debugging information |
-//! | `asked_for` | what goes in only if it is requested, because it gives away more than names |
-//! | `symbols_only` | an ELF file without its code and data |
+//! | `contents` | the files of the archive, each path once |
+//! | `programs` | the sampled ELF files and their debug information |
+//! | `asked_for` | parts that are packed only on request, because they reveal more than names |
+//! | `privacy` | files that only their owner may read, which are left out by default |
+//! | `symbols_only` | reduces an ELF file to its symbols and unwind data |
 
 mod asked_for;
 mod contents;
@@ -30,7 +32,7 @@ use contents::Contents;
 pub use options::{AskedFor, PackOptions};
 use privacy::Privacy;
 
-/// Packs.
+/// Packs the recording, or lists what would be packed.
 pub fn run(options: &PackOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let path = &shown(&options.input);
@@ -38,6 +40,7 @@ pub fn run(options: &PackOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Reads the recording, collects the contents of the archive, and writes or lists them.
 fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> Result<()> {
     let (path, warnings) = (&shown(&options.input), &mut outcome.warnings);
     let input = Input::open(&options.input)?;
@@ -72,7 +75,7 @@ fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> R
     written
 }
 
-/// Writes the archive; what is reported about it.
+/// Writes the archive. Returns the line for the summary.
 fn write(contents: &Contents<'_>, survey: &Survey<'_>, options: &PackOptions, run: &Run, job: &Job) -> Result<String> {
     let output = options.output()?;
     if output.is_terminal() {

@@ -1,46 +1,46 @@
-//! The recording to pack, and the output.
+//! The options of `pack`.
 
 use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
 use crate::pipeline::recording::RecordingOptions;
 use std::path::PathBuf;
 
-/// The recording to pack, and the output.
+/// What to pack, and where to write the archive.
 #[derive(Debug)]
 pub struct PackOptions {
     /// The recording.
     pub input: InPath,
-    /// The archive; `None` means the recording's name with `.tar.zst` behind it.
+    /// The archive. `None` means the recording's path with `.tar.zst` appended.
     pub output: Option<OutPath>,
-    /// How to read.
+    /// How to read the recording.
     pub recording: RecordingOptions,
-    /// True if files that ran are packed without their code and data.
+    /// Pack ELF files without their code and data.
     pub symbols_only: bool,
-    /// The other parts that go in.
+    /// Parts that are packed only on request.
     pub asked_for: Vec<AskedFor>,
-    /// Files that go in whoever may read them.
+    /// Files that are packed even if only their owner may read them.
     pub include: Vec<PathBuf>,
-    /// True if the archive is not written, and its contents are listed.
+    /// List the contents instead of writing the archive.
     pub list: bool,
 }
 
-/// The parts that can be requested.
+/// A part of the archive that is packed only on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedFor {
-    /// The list of the kernel's symbols, with their addresses.
+    /// The kernel's symbols with their addresses.
     Kallsyms,
-    /// Scripts that have source maps, and these.
+    /// Scripts with source maps, and these maps.
     Scripts,
-    /// Source files that samples have lines in.
+    /// Source files in which samples have lines.
     Sources,
-    /// Core dumps that name code.
+    /// Core dumps that name JIT code.
     Cores,
-    /// Files that others may not read.
+    /// Files that other users can't read.
     Private,
 }
 
 impl PackOptions {
-    /// The path of the archive.
+    /// The path of the archive. Fails if it must be derived from a recording on standard input.
     pub(super) fn output(&self) -> Result<OutPath> {
         match (&self.output, self.input.path()) {
             (Some(output), _) => Ok(output.clone()),

@@ -1,5 +1,6 @@
-//! Files that others may not read, and that only the recording names: they go into no archive unless the user wants it. A
-//! recording of a stranger may name any file, and an archive is made to be passed on.
+//! Decides whether a private file may be packed. A recording from somebody else can name any file, and archives are
+//! made to be shared. So a file that other users can't read, and that only the recording names, is left out unless the
+//! user permits it.
 
 use super::options::{AskedFor, PackOptions};
 use crate::analysis::quantity::grouped;
@@ -14,14 +15,14 @@ use std::path::{Path, PathBuf};
 pub(super) struct Privacy<'a> {
     pub(super) asked_for: &'a [AskedFor],
     include: &'a [PathBuf],
-    /// Files that were left out for their privacy, each once.
+    /// Files that were left out because they are private, each once.
     private: Vec<PathBuf>,
     known: FxHashSet<PathBuf>,
-    /// Programs that are not packed for other reasons.
+    /// Programs that were left out because they are not on this machine.
     pub(super) missing: Vec<PathBuf>,
 }
 
-/// Why a file is left out.
+/// Why a private file is left out.
 const WHY: &str = "others may not read it, and only the recording names it";
 
 impl<'a> Privacy<'a> {
@@ -35,7 +36,7 @@ impl<'a> Privacy<'a> {
         }
     }
 
-    /// True if a file may be packed.
+    /// True if a file may be packed. Otherwise remembers that it was left out.
     pub(super) fn permits(&mut self, here: &Path, is_everybodys: bool) -> bool {
         let is_permitted = is_everybodys
             || self.asked_for.contains(&AskedFor::Private)
@@ -46,13 +47,13 @@ impl<'a> Privacy<'a> {
         is_permitted
     }
 
-    /// What is not packed, and why.
+    /// The files that are not packed, each with the reason.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (&Path, &'static str)> {
         let missing = self.missing.iter().map(|path| (path.as_path(), "it is not here as it ran, or is no program"));
         self.private.iter().map(|path| (path.as_path(), WHY)).chain(missing)
     }
 
-    /// One warning for all that was left out.
+    /// A single warning for all private files that were left out.
     pub(super) fn report(&self, warnings: &mut Warnings) {
         if let Some(first) = self.private.first() {
             let others = self.private.len() as u64 - 1;
@@ -63,7 +64,7 @@ impl<'a> Privacy<'a> {
     }
 }
 
-/// True if both paths lead to one file.
+/// True if both paths lead to the same file.
 fn is_same(named: &Path, here: &Path) -> bool {
     let place = |path| io::about(path).map(|about| (about.dev(), about.ino()));
     named == here || place(named).is_some_and(|file| place(here) == Some(file))

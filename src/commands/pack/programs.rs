@@ -1,4 +1,4 @@
-//! Files with samples: as they ran, with the debugging information that belongs to them.
+//! Finds the sampled ELF files in the version that was recorded, and the debug files that belong to them.
 
 use super::privacy::Privacy;
 use crate::analysis::quantity::counted;
@@ -18,18 +18,18 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A file to pack.
+/// An ELF file to pack.
 #[derive(Debug)]
 pub(super) struct Program<'a> {
     pub(super) role: Role,
-    /// The name of such a file in perf's cache.
+    /// What perf's build ID cache calls such a file: `elf`, `vdso` or `debug`.
     pub(super) name: &'static str,
-    /// The path by which it is looked for; `None` if it is found by its build ID alone.
+    /// The path where readers look for it. `None` if they find it only by its build ID.
     pub(super) path: Option<Vec<u8>>,
     pub(super) image: Opened<'a>,
 }
 
-/// An opened file.
+/// An opened ELF file, shared with the symbolizer or opened only for packing.
 #[derive(Debug)]
 pub(super) enum Opened<'a> {
     Shared(&'a Image),
@@ -53,7 +53,8 @@ impl std::ops::Deref for Opened<'_> {
     }
 }
 
-/// Finds the files that samples and their callers are in. Those that are not here are reported with the number of frames.
+/// Finds the files that samples and their callers are in. Warns about those that are not on this machine, with the
+/// number of frames in each.
 pub(super) fn find<'a>(
     examined: &Examined<'a>,
     symbols_only: bool,
@@ -65,7 +66,7 @@ pub(super) fn find<'a>(
     let mut packed = BTreeSet::new();
     for (id, frames) in frames(examined) {
         let dso = dsos.get(id);
-        // One file may have been mapped by several inodes: containers have copies of the same build.
+        // The same file may have been mapped with several inodes, as by containers with copies of the same build.
         if !packed.insert((&dso.path, dso.build_id)) {
             continue;
         }
@@ -94,7 +95,7 @@ pub(super) fn find<'a>(
     programs
 }
 
-/// The files that frames are in, those with most frames first, and how many.
+/// The files that frames are in with the number of frames, most frames first.
 fn frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
     let (chains, mut frames) = (&examined.samples.chains, BTreeMap::<DsoId, u64>::new());
     for row in &examined.samples.rows {
@@ -109,7 +110,7 @@ fn frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
     frames
 }
 
-/// The file as a process sees it that runs in a container.
+/// Opens the file inside the container of a process that has mapped it. `None` if there is no such process.
 fn inside(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Image> {
     if dso.kind != DsoKind::File {
         return None;
@@ -128,7 +129,7 @@ fn inside(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option
     })
 }
 
-/// Debugging information and what that refers to, where the file has not all of it itself.
+/// Adds the separate debug files (also `.dwp` and the shared part of `dwz`) of a file that lacks symbols or DWARF.
 fn add_debugging<'a>(
     dso: &Dso,
     image: &Image,
@@ -146,7 +147,7 @@ fn add_debugging<'a>(
     let debug = |image: Image, path| Program { role: Role::Debug, name: "debug", path, image: Opened::own(image) };
     found.extend(package.map(|package| debug(package, Some([&dso.path[..], b".dwp"].concat()))));
     found.extend(shared.map(|shared| debug(shared, None)));
-    // A debug link of a file without a build ID is looked for beside it.
+    // A debug file without a build ID is looked for next to the file, in `.debug`.
     let linked = |debugging: &Image| {
         let (directory, name) = (parent(&dso.path), debugging.path().file_name()?);
         debugging.build_id().is_none().then(|| [directory, b"/.debug/", name.as_bytes()].concat())

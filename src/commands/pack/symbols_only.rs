@@ -1,8 +1,8 @@
-//! An ELF file without its code and data: what is left is as large and is where it stood, and zeros are between. They
-//! take no room once they are packed.
+//! Reduces an ELF file to its symbols and unwind data. Everything that is kept stays at its offset, with zeros in
+//! between, which take no space in the compressed archive.
 //!
-//! Sections that go are claimed to have no bytes (`SHT_NOBITS`), as in files of debugging information, and those of
-//! debugging information lose their names, too: nobody takes zeros for what was there.
+//! Removed sections are marked as having no content (`SHT_NOBITS`), as in debug files. Sections with debug information
+//! also lose their names. So nobody mistakes the zeros for real content.
 
 use crate::pipeline::archive::Piece;
 use object::Endianness;
@@ -10,7 +10,7 @@ use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use std::ops::Range;
 
-/// The file in pieces; all of it if it is none of ELF.
+/// The reduced file as a list of pieces. A file that isn't ELF is kept completely.
 pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
     let kept = match object::FileKind::parse(bytes) {
         Ok(object::FileKind::Elf32) => kept::<elf::FileHeader32<Endianness>>(bytes),
@@ -24,7 +24,7 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
         if start > at {
             pieces.push(Piece::Zeros((start - at) as u64));
         }
-        // The table of sections is by itself.
+        // The section table has its own piece, because it is changed.
         if range == table {
             pieces.push(Piece::Bytes(headers.clone().into()));
         } else if range.end > start {
@@ -35,16 +35,17 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The part of a file that stays.
+/// What is kept of a file.
 struct Kept {
-    /// Ascending by their starts.
+    /// Sorted by start. They may overlap.
     ranges: Vec<Range<usize>>,
-    /// The place of the section table.
+    /// Where the section table is.
     table: Range<usize>,
-    /// That table, changed.
+    /// The changed section table.
     headers: Vec<u8>,
 }
 
+/// Finds the ranges to keep, and changes the section table. `None` if the file is damaged.
 fn kept<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Kept> {
     let header = Elf::parse(bytes).ok()?;
     let endian = header.endian().ok()?;
@@ -63,14 +64,14 @@ fn kept<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Kept> {
     let entry = usize::from(header.e_shentsize(endian));
     let table = place(header.e_shoff(endian).into(), len_of(sections.len(), header.e_shentsize(endian)))?;
     let mut headers = bytes[table.clone()].to_vec();
-    // The first entry of the table is none.
+    // The first section is the null entry.
     for (number, section) in sections.iter().enumerate().skip(1) {
         let name = sections.section_name(endian, section).unwrap_or_default();
         if is_kept(name, section.sh_type(endian)) {
             ranges.extend(place(section.sh_offset(endian).into(), section.sh_size(endian).into()));
             continue;
         }
-        // sh_name and sh_type: in both classes the first fields, of four bytes each.
+        // `sh_name` and `sh_type` are the first two fields in both ELF classes, with four bytes each.
         let [of_name, of_type] = [0, 4].map(|field| number * entry + field..number * entry + field + 4);
         if name.starts_with(b".debug") || name.starts_with(b".gnu_debug") {
             headers.get_mut(of_name)?.copy_from_slice(&[0; 4]);
@@ -83,7 +84,7 @@ fn kept<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Kept> {
     Some(Kept { ranges, table, headers })
 }
 
-/// True if a section names functions, shows how to get to their callers, or leads to such.
+/// True if a section names functions, describes how to unwind their stacks, or is needed to read such sections.
 fn is_kept(name: &[u8], kind: elf::SectionType) -> bool {
     const UNWINDING: &[&[u8]] =
         &[b".eh_frame", b".eh_frame_hdr", b".debug_frame", b".ARM.exidx", b".ARM.extab", b".gnu_debugdata"];

@@ -1,9 +1,9 @@
-//! The files that run left to name its code, brought to the recording: /tmp is emptied, and another process of the same
-//! number writes to the same names.
+//! Copies the files that name the recorded code to the recording. They would get lost otherwise: /tmp is emptied, and a
+//! later process with the same PID overwrites them.
 //!
-//! Every file is found as any command that reads the recording finds it, and the copy is found beside the recording by
-//! its name. It keeps the time of the last change, by which a file of an earlier process is reported from one of this
-//! run.
+//! The files are found in the same way as by commands that read the recording, and the copies are found next to the
+//! recording by their names. A copy keeps the modification time, which tells files of this run from those of an earlier
+//! process.
 
 use super::options::RecordOptions;
 use crate::error::{Error, Result, Warnings};
@@ -20,10 +20,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Copies what names the recording's code into its directory. Files that cannot be copied are reported: the recording
-/// is there.
+/// Copies the files that name the recording's code into its directory. If one can't be copied, that is only a warning,
+/// because the recording itself is complete.
 pub(super) fn beside(options: &RecordOptions, left: &LeftFiles, job: &Job, outcome: &mut Outcome) {
-    // A directory, a stream or nothing is not looked through.
+    // Nothing is copied for recordings that are a directory, a pipe or missing.
     if !is_file(&options.output) {
         return;
     }
@@ -33,14 +33,16 @@ pub(super) fn beside(options: &RecordOptions, left: &LeftFiles, job: &Job, outco
     }
 }
 
-/// Files that a runtime leaves by names of its own, without a number.
+/// Files that the runtime writes under fixed names, without a PID.
 pub(super) struct LeftFiles {
-    /// Their names, in the current directory.
+    /// The names of these files, which are in the current directory.
     pub(super) names: Vec<&'static str>,
-    /// They were written since then.
+    /// When the run started. Older files are not from it.
     pub(super) since: SystemTime,
 }
 
+/// Copies the files with fixed names, then everything that names code of the recorded processes. Returns the lines for
+/// the summary.
 fn kept(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) -> Result<Vec<String>> {
     let directory = recording.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut said = Vec::new();
@@ -73,7 +75,7 @@ fn kept(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) 
     Ok(said)
 }
 
-/// Copies a file if it is not there already; shows what was done.
+/// Copies a file unless it is there already. Returns the line for the summary. Fails if a different file has that name.
 fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
     let target = directory.join(&file.name);
     let id = |about: &Metadata| (about.dev(), about.ino());

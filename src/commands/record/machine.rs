@@ -1,27 +1,28 @@
-//! Events that can be recorded on this machine, and settings that would distort the recording.
+//! Checks what can be recorded on this machine, and warns about settings that make recordings incomplete.
 
 use super::options::RecordOptions;
 use crate::error::{Error, Result};
 use crate::io::{self, OutPath, started};
 use std::path::Path;
 
-/// This machine, as far as a recording depends on it.
+/// What a recording needs to know about this machine.
 pub(super) struct Machine {
-    /// The event that works here; `None` if the user chose one.
+    /// The event to record. `None` if the user chose one.
     pub(super) event: Option<&'static str>,
-    /// The notes to print beforehand.
+    /// Notes to print before the recording.
     pub(super) notes: Vec<String>,
 }
 
-/// The event that the processor counts, and the one that the kernel counts in its place.
+/// The event that the CPU counts, and the kernel's timer as a substitute.
 const CYCLES: &str = "cycles";
 const CPU_CLOCK: &str = "cpu-clock";
 
-/// With less room than this the recording is not begun, and with less than that it is reported.
+/// Free disk space in bytes: below [`LEAST_ROOM`] nothing is recorded, below [`LITTLE_ROOM`] there is a note.
 const LEAST_ROOM: u64 = 16 << 20;
 const LITTLE_ROOM: u64 = 1 << 30;
 
 impl Machine {
+    /// Checks the machine. Fails if perf or the program is missing, or if nothing can be recorded.
     pub(super) fn look(options: &RecordOptions) -> Result<Self> {
         if started::program_path(b"perf").is_none() {
             let remedy = "install it: Debian linux-perf, Ubuntu linux-tools-generic, Fedora and Arch perf";
@@ -32,7 +33,7 @@ impl Machine {
         {
             return Err(Error::new(format!("{}: there is no such program", String::from_utf8_lossy(program))));
         }
-        // perf follows links.
+        // perf follows symbolic links.
         OutPath::from(options.output.clone()).refuse_foreign_links()?;
         let mut notes = Vec::new();
         let is_root = rustix::process::geteuid().is_root();
@@ -43,7 +44,7 @@ impl Machine {
         Ok(Self { event, notes })
     }
 
-    /// Counts for a moment, to see what can be counted.
+    /// Runs `perf stat` briefly to see which event works.
     fn event(is_root: bool, notes: &mut Vec<String>) -> Result<&'static str> {
         let words: [&[u8]; 8] = [b"perf", b"stat", b"-x,", b"-e", b"cycles:u", b"-e", b"cpu-clock:u", b"true"];
         let said = started::said_by(&words)?;
@@ -76,7 +77,7 @@ impl Machine {
     }
 }
 
-/// True if `perf stat -x,` counted an event: a line is `VALUE,UNIT,EVENT,…`.
+/// True if `perf stat -x,` counted an event. Its lines have the form `VALUE,UNIT,EVENT,…`.
 fn counts(said: &str, event: &str) -> bool {
     said.lines().any(|line| {
         let mut fields = line.split(',');
@@ -86,12 +87,12 @@ fn counts(said: &str, event: &str) -> bool {
     })
 }
 
-/// One of the kernel's settings.
+/// Reads a setting from /proc/sys/kernel.
 fn level(name: &str) -> Option<i32> {
     io::text_of_system(&Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
 }
 
-/// The parts of the kernel that are hidden.
+/// A note if the kernel's functions can't be recorded or named.
 fn kernel(is_root: bool) -> Option<String> {
     let (paranoid, hidden) = (level("perf_event_paranoid")?, level("kptr_restrict")?);
     if !is_root && paranoid >= 2 {
@@ -106,7 +107,7 @@ fn kernel(is_root: bool) -> Option<String> {
     })
 }
 
-/// True if the recording has room.
+/// Checks the free disk space. Returns a note if it is low, and fails if it is almost used up.
 fn room(options: &RecordOptions) -> Result<Option<String>> {
     let directory = options.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if options.output.as_os_str() == "-" {

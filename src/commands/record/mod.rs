@@ -1,10 +1,10 @@
-//! `record`: runs `perf record` so that the names of JIT code are there afterwards, and shows the command that does it.
+//! `record` runs `perf record` in such a way that JIT code can be named afterwards, and prints the command it runs.
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | `plan` | which runtime it is, what its command lacks, how perf is called |
-//! | `machine` | what can be recorded here: perf, events, permissions, room |
-//! | `keep` | brings the dumps, maps and logs of the run to the recording |
+//! | `plan` | detects the runtime and completes its command line and perf's |
+//! | `machine` | checks what can be recorded here: perf, events, permissions, disk space |
+//! | `keep` | copies the jitdumps, perf maps and logs of the run to the recording |
 
 mod keep;
 mod machine;
@@ -20,7 +20,7 @@ pub use options::RecordOptions;
 use plan::Plan;
 use std::time::SystemTime;
 
-/// Records. `say` is for text that must be reported before the program runs.
+/// Records a program or a running process. `say` prints text before the program starts.
 pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Result<Outcome> {
     let machine = Machine::look(options)?;
     let Plan { command, notes, leaves } = Plan::new(options, &machine)?;

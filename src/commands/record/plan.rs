@@ -1,4 +1,4 @@
-//! The command that is run: perf with the program, and the options that either lacks.
+//! Plans the command to run: perf and the program, each with the options that it still lacks.
 
 use super::machine::Machine;
 use super::options::RecordOptions;
@@ -17,11 +17,11 @@ use std::path::Path;
 
 /// A recording that is about to be made.
 pub(super) struct Plan {
-    /// The whole command.
+    /// The complete command.
     pub(super) command: RecordCommand,
-    /// The notes to print beforehand.
+    /// Notes to print before the recording.
     pub(super) notes: Vec<String>,
-    /// Files that the runtime leaves in the current directory by names that contain no number.
+    /// Files that the runtime writes to the current directory under fixed names, without a PID.
     pub(super) leaves: Vec<&'static str>,
 }
 
@@ -48,7 +48,7 @@ impl Plan {
         self.notes.push(note.into());
     }
 
-    /// A program that is started.
+    /// Plans the recording of a program that is to be started.
     fn started(mut self, options: &RecordOptions) -> Result<Self> {
         let named = options.runtime.as_deref().map(named).transpose()?;
         let Some(runtime) = named.or_else(|| executed(&options.program)) else {
@@ -75,7 +75,7 @@ impl Plan {
         };
         let directory = directory(options);
         let corrected = runtime.corrected(switch, command, &directory).map(|corrected| {
-            // Options that were typed are not handed on to processes that the program executes; a variable is.
+            // A child process doesn't inherit typed options, but it does inherit environment variables.
             let for_all = if switch.variables.is_empty() || !corrected.variables.is_empty() {
                 None
             } else {
@@ -100,7 +100,8 @@ impl Plan {
         Ok(self)
     }
 
-    /// A process that runs already: what it was not reported then, it cannot be determined now.
+    /// Plans the recording of a process that is already running. It is too late to switch anything on, so notes say
+    /// what is missing.
     fn attached(mut self, pid: &str, options: &RecordOptions) -> Result<Self> {
         self.command = self.command.with_option(&["p", "pid"], "-p", pid);
         let mut stacks = Stacks::FramePointers;
@@ -127,7 +128,7 @@ impl Plan {
     }
 }
 
-/// The directory of the recording, from the root.
+/// The absolute path of the recording's directory.
 fn directory(options: &RecordOptions) -> String {
     let parent = options.output.parent().unwrap_or(Path::new(""));
     let here = std::env::current_dir().unwrap_or_default();
@@ -138,7 +139,7 @@ fn environment() -> Environment {
     Environment::Known(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect())
 }
 
-/// The runtime of this name.
+/// Finds the runtime by name. The error lists the known ones.
 fn named(name: &str) -> Result<&'static Runtime> {
     crate::runtimes::named(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
@@ -146,7 +147,7 @@ fn named(name: &str) -> Result<&'static Runtime> {
     })
 }
 
-/// The runtime that is executed: by the name of the program, or of the file that this name leads to.
+/// The runtime that the command executes, recognized by the program's name or by the file that this name leads to.
 fn executed(words: &[Vec<u8>]) -> Option<&'static Runtime> {
     let by_name = RUNTIMES.iter().find(|runtime| program_at(words, |name| runtime.is_program(name)).is_some());
     by_name.or_else(|| {
@@ -155,13 +156,13 @@ fn executed(words: &[Vec<u8>]) -> Option<&'static Runtime> {
     })
 }
 
-/// The runtime that an application contains (`bun build --compile`), or a copy of which it is.
+/// The runtime embedded in an executable, as by `bun build --compile`, or the runtime that it is a copy of.
 fn contained(path: &Path) -> Option<&'static Runtime> {
     let bytes = io::map_file(path).ok()?;
     RuntimeSet::of_elf(&object::File::parse(&bytes[..]).ok()?).first()
 }
 
-/// A program that is not a runtime itself: what it starts is not guessed.
+/// The note for a program that isn't a known runtime. We don't guess which one it may start.
 fn unknown(program: &[u8]) -> String {
     let program = String::from_utf8_lossy(program);
     let launcher = program.rsplit('/').next().unwrap_or_default();
@@ -176,7 +177,7 @@ fn unknown(program: &[u8]) -> String {
     }
 }
 
-/// The version of the runtime that is executed, as its program prints it, where it matters.
+/// The version that the runtime's program prints. `None` if it is unknown, or if no switch depends on it.
 fn version(runtime: &Runtime, words: &[Vec<u8>]) -> Option<Version> {
     let matters = runtime.switches.iter().any(|switch| switch.since.is_some());
     let at =
@@ -184,6 +185,7 @@ fn version(runtime: &Runtime, words: &[Vec<u8>]) -> Option<Version> {
     Version::find(&started::said_by(&[&words[at], runtime.version_flag.as_bytes()]).ok()?)
 }
 
+/// The note about a runtime that no option or variable makes write names.
 fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     let name = runtime.name;
     match (runtime.too_old(version), runtime.switches.first()) {
@@ -193,7 +195,8 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     }
 }
 
-/// Libraries of a runtime's programs that compile code themselves: nothing gives beforehand whether they are loaded.
+/// A note about libraries that compile code within this runtime's programs. Whether they will be loaded is not known in
+/// advance.
 fn compilers_inside(runtime: &Runtime) -> Option<String> {
     let is_inside = |library: &&Runtime| library.programs.is_empty() && runtime.is_program(library.called.as_bytes());
     let inside = RUNTIMES.iter().filter(is_inside).filter(|library| !library.switches.is_empty());
@@ -206,6 +209,7 @@ fn compilers_inside(runtime: &Runtime) -> Option<String> {
     ))
 }
 
+/// The note about a running process whose runtime wasn't told to write names.
 fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) -> String {
     let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
     let by_hand = runtime.switches.iter().find(later);

@@ -1,5 +1,5 @@
-//! A function's callers or callees, as an input that states calls has them: each call costs what is stated. The order
-//! of lines isn't stated, so the table has one level.
+//! `report --callers` and `--callees` for inputs that state calls and their costs, such as callgrind's. Whole stacks
+//! are unknown there, so the table has only one level.
 
 use super::list::{FUNCTION, cell};
 use super::options::Rows;
@@ -12,28 +12,28 @@ use crate::model::stacks::FrameId;
 use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
 
-/// A function, and below it the other ends of its calls.
+/// What is needed to list a function with its callers or callees.
 struct Called<'a> {
     scene: &'a Scene<'a>,
     graph: &'a CallGraph,
     grouping: &'a Grouping,
-    /// True if the others are the callers.
+    /// List callers; otherwise callees.
     callers: bool,
 }
 
-/// A line of the table.
+/// A row of the table: the function itself, or one of its calls.
 struct CallLine {
     depth: u64,
     frame: FrameId,
     total: i64,
-    /// Not known of a call.
+    /// The self cost of the function. `None` for calls.
     own: Option<i64>,
     calls: u64,
-    /// The lines of the tree before it.
+    /// The branch (`├ ` or `└ `) drawn before the name.
     lines: &'static str,
 }
 
-/// The callers or callees of the functions of that name.
+/// Lists the functions with that name, each with its callers or callees.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let part = |function: &GraphFunction| grouping.of_frames()[function.frame.index()];
@@ -54,7 +54,8 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
 }
 
 impl Called<'_> {
-    /// A function's own line and those of its calls, the heaviest first.
+    /// The function's own row and the rows of its calls, heaviest first. Calls that cost less than `least` are left
+    /// out.
     fn lines(&self, function: &GraphFunction, least: f64) -> Vec<CallLine> {
         let GraphFunction { frame, own, total, .. } = *function;
         let edges = self.graph.edges();
@@ -78,7 +79,7 @@ impl Called<'_> {
         std::iter::once(first).chain(others.iter().enumerate().map(line)).collect()
     }
 
-    /// Module and function.
+    /// The module and the name of a function.
     fn names(&self, frame: FrameId) -> &[Value] {
         self.grouping.frame_values(self.grouping.of_frames()[frame.index()])
     }

@@ -1,6 +1,7 @@
-//! Functions that call each other in circles, as an input that states calls has them. Inclusive costs of such functions
-//! contain each other; a cycle as a whole costs what its functions cost themselves and what their calls out of it cost, as
-//! KCachegrind has it.
+//! `report --cycles`: recursive cycles of functions, for inputs that state calls and their costs.
+//!
+//! The inclusive costs of functions in a cycle contain each other. So, as in KCachegrind, a whole cycle costs the sum
+//! of its functions' self costs plus the costs of all calls that leave it.
 
 use super::list::{FUNCTION, cell};
 use super::scene::{Report, Scene, base_name};
@@ -11,15 +12,15 @@ use crate::pipeline::table::{Cell, Layout, Table};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
-/// Functions that call each other, directly or not; a function that only calls itself is none.
+/// Functions that call each other, directly or through others. A function that only calls itself is not a cycle.
 struct Cycle<'a> {
     own: i64,
     total: i64,
-    /// The costliest first.
+    /// Costliest first.
     functions: Vec<&'a GraphFunction>,
 }
 
-/// The cycles, the costliest first, and below each its functions.
+/// Lists the cycles, costliest first, each followed by its functions.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let least = scene.least(0.0);
@@ -68,6 +69,7 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
     Report::new(scene, head, table)
 }
 
+/// The recursive cycles of a call graph, costliest first.
 fn cycles(graph: &CallGraph) -> Vec<Cycle<'_>> {
     let (functions, numbers) = (graph.functions(), graph.cycles());
     let mut cycles: FxHashMap<u32, Cycle<'_>> = FxHashMap::default();

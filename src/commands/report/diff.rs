@@ -1,5 +1,5 @@
-//! The functions that changed since another recording: before and after, and whether the change is more than sampling
-//! noise. What was measured has no noise: its amounts are compared, not its shares.
+//! `report --diff`: the functions whose share changed since an earlier profile, and whether the change exceeds sampling
+//! noise. Measured (not sampled) profiles have no noise, so their amounts are compared instead of shares.
 
 use super::header::{percent, sampled};
 use super::list::{FUNCTION, cell, functions, heaviest};
@@ -15,7 +15,7 @@ use crate::model::stacks::{Profile, Series};
 use crate::pipeline::table::{Cell, Table};
 use rustc_hash::FxHashMap;
 
-/// A function in both recordings.
+/// The costs of a function in both profiles.
 #[derive(Debug, Clone)]
 struct ChangedFunction {
     module: Value,
@@ -24,7 +24,7 @@ struct ChangedFunction {
     after: Sum,
 }
 
-/// Functions, those first that changed most: in their share, or in their amount if that was measured.
+/// Lists the functions, most changed first: by share, or by amount if the profile was measured.
 pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     let options = scene.options;
     let old_series = series_of(before, &scene.series.name)?;
@@ -75,7 +75,7 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     Ok(Report::new(scene, head, table))
 }
 
-/// A line if the two runs differ in length: shares are of different wholes then.
+/// A line for the head if the two runs differ in length, because their shares are then parts of different wholes.
 fn lengths(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
     let growth = comparison.growth().filter(|_| comparison.before.weight != comparison.after.weight)?;
     let shown = |sum: Sum| {
@@ -144,7 +144,7 @@ impl ChangedFunction {
     }
 }
 
-/// The functions of both, put together by module and name.
+/// Pairs the functions of both profiles by module and name.
 fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<ChangedFunction> {
     let mut changes: Vec<ChangedFunction> = Vec::new();
     let mut places: FxHashMap<(Value, Value), usize> = FxHashMap::default();
@@ -175,8 +175,9 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
     changes
 }
 
-/// Module and function, as they are called in every recording: a program may have moved to another directory, and the
-/// files that hold JIT code are called after the process.
+/// The module and function name by which functions are paired. Only the file name of a module counts, because a program
+/// may have moved to another directory. JIT code has the module `[JIT]`, because the names of its files contain the
+/// process ID.
 fn called(grouping: &Grouping, group: &Group) -> (Value, Value) {
     let mut values = group.values(grouping);
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return (Value::None, Value::None) };

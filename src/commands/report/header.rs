@@ -1,4 +1,4 @@
-//! The text above a table: the event, the rate, and the share that has a name.
+//! The lines above a table: the program, the event with its rate and total, and the share of code that has a name.
 
 use crate::analysis::code_shares::CodeShares;
 use crate::analysis::quantity::{counted, grouped, quantity, row_word};
@@ -9,7 +9,7 @@ use crate::pipeline::table::{TextStyle, cut_middle};
 use std::borrow::Cow;
 use std::io::Write;
 
-/// The lines of one profile's event, without the marks of comments.
+/// The lines for one event of a profile, without comment marks.
 pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<String> {
     let command: Vec<_> = profile.about.program().iter().map(|word| readable(word)).collect();
     let command = Some(command.join(" ")).filter(|command| !command.is_empty());
@@ -17,7 +17,7 @@ pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<S
     command.into_iter().chain([sampled(profile, series, weight), named]).collect()
 }
 
-/// `1,125 samples of cpu-clock, 999 a second: 1.13 s; 0 lost`
+/// A summary of an event: `1,125 samples of cpu-clock, 999 a second: 1.13 s; 0 lost`.
 pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> String {
     let total = series.signed_total(weight);
     let (sign, whole) = (if total < 0 { "-" } else { "" }, total.unsigned_abs());
@@ -48,12 +48,12 @@ fn often(sampling: Sampling, unit: &Unit) -> String {
     }
 }
 
-/// A part of a whole in per cent; of nothing, nothing.
+/// `part` as a percentage of `whole`; 0 if `whole` is 0.
 pub(super) fn percent(part: i64, whole: i64) -> f64 {
     if whole == 0 || part == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// Writes them as comments, and a blank line.
+/// Writes the lines as comments, followed by a blank line.
 pub(super) fn write(lines: &[String], style: TextStyle, out: &mut dyn Write) -> Result<()> {
     for line in lines {
         let line = format!("# {line}");

@@ -1,4 +1,4 @@
-//! Functions, or other groups of samples, the heaviest first.
+//! Lists functions or other groups of samples, heaviest first.
 
 use super::header::percent;
 use super::options::{Order, Selection};
@@ -12,22 +12,22 @@ use crate::model::stacks::Profile;
 use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
 
-/// The keys that functions are put together by.
+/// The keys by which samples are grouped into functions.
 pub(super) const FUNCTION: &[Key] = &[Key::Module, Key::Function];
 
-/// From this width on a terminal has room for a place in the source.
+/// A terminal with at least this many columns has room for source locations.
 const WIDE: usize = 120;
 
-/// The columns of functions.
+/// Which columns a list of functions has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FunctionColumns {
-    /// Everything.
+    /// All columns.
     All,
-    /// The columns that fit a terminal, with or without the numbers of samples and the source.
+    /// The columns that fit a terminal, optionally with sample counts and source locations.
     Terminal { samples: bool, source: bool },
 }
 
-/// Groups by keys, or functions with what is known of them besides.
+/// Lists the groups by `keys` or, without keys, the functions with their kind, tier and source.
 pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Report> {
     let options = scene.options;
     let keys_used = keys.map_or(FUNCTION, |keys| keys);
@@ -65,9 +65,9 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
     Ok(Report::new(scene, scene.head(), table))
 }
 
-/// Says which filters leave nothing, and what there is.
+/// The error if the filters match nothing. For each filter it lists some values that would match.
 fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Group, Key) -> Option<&'t str>) -> Error {
-    /// More are not listed.
+    /// Maximum number of values to list per filter.
     const LISTED: usize = 5;
     let Selection { symbol, symbols, modules, kinds, tiers, .. } = selection;
     let mut there = Vec::new();
@@ -101,7 +101,7 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
     Error::new(format!("no rows: the filters leave none; {}", there.join("; ")))
 }
 
-/// The functions of a graph that cost anything, with what is stated of them.
+/// The functions of a call graph that have any cost.
 pub(super) fn functions(profile: &Profile, graph: &CallGraph, grouping: &Grouping) -> Vec<Group> {
     let costs = graph.functions().iter().filter(|function| function.own != 0 || function.total != 0);
     costs.map(|function| Group::of_function(profile, grouping, function.frame, function.own, function.total)).collect()
@@ -119,7 +119,7 @@ fn columns(scene: &Scene<'_>) -> FunctionColumns {
 
 fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp::Ordering {
     let heavy = |group: &Group| (Reverse(group.own.weight), Reverse(group.total.weight));
-    // If two keys are names, the last one contains more: the function before its module.
+    // Names are compared from the last key on: by function, then by module.
     let order = match order {
         Order::Own => heavy(a).cmp(&heavy(b)),
         Order::Total => (Reverse(a.total.weight), heavy(a)).cmp(&(Reverse(b.total.weight), heavy(b))),
@@ -168,7 +168,8 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
     cells
 }
 
-/// `places` has, for each part of the grouping, what tells a function from those called alike.
+/// `places` has, for functions that share their name with others, the source location that tells them apart. Its index
+/// is the group's frame.
 fn of_groups(
     groups: &[Group],
     grouping: &Grouping,
@@ -198,7 +199,7 @@ fn of_groups(
     table
 }
 
-/// The column of a key.
+/// The column heading for a grouping key.
 pub(super) fn column(key: Key) -> &'static str {
     match key {
         Key::Comm => "comm",
@@ -221,7 +222,6 @@ fn sums(group: &Group) -> [Cell; 3] {
     [Cell::Signed(group.own.weight), Cell::Signed(group.total.weight), Cell::Count(group.own.count)]
 }
 
-/// The name of a group.
 pub(super) fn cell(value: &Value) -> Cell {
     match value {
         Value::None => Cell::None,
@@ -230,12 +230,12 @@ pub(super) fn cell(value: &Value) -> Cell {
     }
 }
 
-/// The sort of code that most of a function is.
+/// The kind of code that has most of the function's weight.
 pub(super) fn heaviest(group: &Group) -> Category {
     group.categories.iter().next().map_or(Category::Unknown, |(category, _)| category)
 }
 
-/// The tiers of JIT code, with their shares if there are several.
+/// The tiers of the function's JIT code. If there are several, each with its share.
 fn tiers(group: &Group) -> Cell {
     let tiers = group.categories.iter().filter_map(|(category, weight)| match category {
         Category::Jit(tier) => Some((tier, weight)),
@@ -247,7 +247,7 @@ fn tiers(group: &Group) -> Cell {
     if shares.is_mixed() { Cell::text(shares.text()) } else { only() }
 }
 
-/// The sorts of a function's code in few words: at most this many of them, each with its share if there are several.
+/// The kinds of the function's code in brief: at most `most` of them, each with its share if there are several.
 fn short_tiers(group: &Group, most: usize) -> String {
     let with_weight = group.categories.iter().filter(|(_, weight)| *weight > 0).count();
     if with_weight < 2 {
@@ -255,7 +255,7 @@ fn short_tiers(group: &Group, most: usize) -> String {
     }
     let told = group.categories.iter().take(most.min(with_weight)).map(|(category, weight)| {
         let share = 100.0 * weight as f64 / group.own.weight.unsigned_abs().max(1) as f64;
-        // A share is never reported as all if it is not.
+        // With several kinds, none is shown as 0 or 100 percent.
         format!("{} {:.0}%", category.name(), share.clamp(1.0, 99.0))
     });
     told.collect::<Vec<_>>().join(", ")

@@ -1,4 +1,5 @@
-//! `report`: what took the time, as a table: functions, groups of samples, trees of calls, what changed.
+//! `report` shows as a table where the time went: by function, by groups of samples, as a call tree, or as changes
+//! since an earlier profile.
 
 mod calls;
 mod cycles;
@@ -24,7 +25,7 @@ use crate::pipeline::{Job, Outcome};
 use scene::{Scene, whole};
 use unicode_width::UnicodeWidthStr;
 
-/// Reports.
+/// Writes the table for each event.
 pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let profile = load(&options.inputs, Keep::Sums, &options.load, job, &mut outcome)?;
@@ -75,7 +76,7 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The number of lines of the terminal what is reported on stderr will take.
+/// How many terminal lines the messages on stderr will take. The table must leave room for them.
 fn lines_said(outcome: &Outcome, width: Option<usize>) -> usize {
     let warnings = outcome.warnings.iter().map(|warning| format!("warning: {warning}"));
     let said = warnings.chain(outcome.summary.iter().cloned());

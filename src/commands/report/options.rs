@@ -10,118 +10,118 @@ use crate::pipeline::any::LoadOptions;
 use crate::pipeline::table::{Layout, TextStyle};
 use regex::Regex;
 
-/// The options of the report.
+/// What to report, and how.
 #[derive(Debug)]
 pub struct ReportOptions {
-    /// The inputs; several are merged.
+    /// Several inputs are merged.
     pub inputs: Vec<InPath>,
-    /// The output.
+    /// Where to write the table.
     pub output: OutPath,
-    /// How to read.
+    /// How to read the inputs.
     pub load: LoadOptions,
-    /// The weight to sum.
+    /// Which weight of the samples to sum.
     pub weight: Weight,
-    /// The rows.
+    /// What the rows of the table stand for.
     pub rows: Rows,
-    /// The way that functions without a name are distinguished.
+    /// How functions without a name are kept apart.
     pub unnamed: Unnamed,
-    /// By what rows are sorted.
+    /// How rows are sorted.
     pub order: Order,
-    /// How changes are found.
+    /// How changes since an earlier profile are judged.
     pub compare: CompareOptions,
-    /// The rows that are reported.
+    /// Which rows are shown.
     pub selection: Selection,
     /// Text, CSV or JSON.
     pub layout: Layout,
-    /// The reader that text is fitted to.
+    /// Whom text is formatted for.
     pub reader: Reader,
 }
 
-/// The kind of rows of the table.
+/// What the rows of the table stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rows {
-    /// Functions.
+    /// One row per function.
     Functions,
-    /// Samples put together by these keys.
+    /// One row per group of samples that agree in these keys.
     Groups(Vec<Key>),
-    /// Functions, compared with those of this input, which was recorded before.
+    /// One row per function, with its change since this earlier profile.
     Changes(InPath),
-    /// Functions below those that called them.
+    /// One row per node of the call tree.
     Tree,
-    /// The function of this name, and below it from where it was called.
+    /// The function with this name, and below it the functions that call it.
     Callers(String),
-    /// The function of this name, and below it what it called.
+    /// The function with this name, and below it the functions that it calls.
     Callees(String),
-    /// Functions that call each other in cycles.
+    /// One row per recursive cycle, and below it the functions in it.
     Cycles,
 }
 
-/// By what rows are sorted; ties by the other weight, then by name.
+/// How rows are sorted. Ties are broken by the other weight, then by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Weight of its own, heaviest first.
+    /// By self weight, heaviest first.
     Own,
-    /// Weight with callees, heaviest first.
+    /// By total weight (including callees), heaviest first.
     Total,
-    /// Samples that end in it, most first.
+    /// By the number of samples in the function itself, most first.
     Samples,
-    /// Rows by name.
+    /// Alphabetically by name.
     Name,
 }
 
-/// The rows that are reported.
+/// Which rows are shown.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// The limit.
+    /// Maximum number of rows.
     pub limit: Limit,
-    /// Those that have at least this many per cent of the whole.
+    /// Only rows with at least this percentage of the whole.
     pub percent: Option<f64>,
-    /// Functions whose name matches.
+    /// Only functions whose name matches.
     pub symbol: Option<Regex>,
-    /// Functions of these names; empty: all.
+    /// Only functions with one of these names. Empty means all.
     pub symbols: Vec<String>,
-    /// Code of these files, by name or path, or JIT code (`[JIT]`); empty: all.
+    /// Only code of these files, given by name or path; `[JIT]` means JIT code. Empty means all.
     pub modules: Vec<String>,
-    /// Code of these kinds, as tables call them; empty: all.
+    /// Only these kinds of code, spelled as in tables. Empty means all.
     pub kinds: Vec<String>,
-    /// Code of these tiers, as tables call them; empty: all.
+    /// Only these tiers, spelled as in tables. Empty means all.
     pub tiers: Vec<String>,
 }
 
-/// The number of rows at most.
+/// Maximum number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Limit {
-    /// All; on a terminal, as many as it has lines for.
+    /// On a terminal, as many rows as fit its height; otherwise all.
     #[default]
     Fitting,
-    /// All.
+    /// Show all rows.
     None,
-    /// This many.
+    /// Show at most this many rows.
     Rows(usize),
 }
 
-/// The reader that text is fitted to.
+/// Whom text is formatted for: a terminal, or a file or pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reader {
-    /// True if a terminal is reported the numbers of samples, too.
+    /// Show sample counts on a terminal, too.
     pub samples: bool,
-    /// The width of lines, and whether there are colors.
+    /// The width of lines, and whether to use colors.
     pub style: TextStyle,
-    /// The number of lines that a terminal has; `None` if it is none.
+    /// The number of lines of the terminal. `None` if text doesn't go to a terminal.
     pub height: Option<usize>,
 }
 
-/// What tables of others call JIT code.
+/// What `report --diff` calls the module of JIT code.
 const JIT: &str = "[JIT]";
 
 impl Selection {
-    /// True if some rows may be left out.
+    /// True if a filter by name, module, kind or tier is set.
     pub(super) fn chooses(&self) -> bool {
         self.symbol.is_some()
             || [&self.symbols, &self.modules, &self.kinds, &self.tiers].iter().any(|names| !names.is_empty())
     }
 
-    /// True if code of some kinds of a group is reported.
+    /// True if any of the group's code has a selected kind and tier.
     pub(super) fn takes_code(&self, group: &Group) -> bool {
         let is_kind =
             |(category, _): (Category, u64)| self.kinds.iter().any(|kind| kind == category.of_any_tier().name());
@@ -130,7 +130,7 @@ impl Selection {
             && (self.tiers.is_empty() || group.categories.iter().any(is_tier))
     }
 
-    /// True if a function or another group is reported, by its module and its name, as far as it has them.
+    /// True if the group's module and name are selected. A group that lacks one of them passes that filter.
     pub(super) fn takes(&self, module: Option<&str>, symbol: Option<&str>) -> bool {
         let of_module = |module: &str| {
             let base = module.rsplit('/').next();

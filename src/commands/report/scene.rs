@@ -1,4 +1,5 @@
-//! One event of a profile, its questions and its answer: a table with lines above and below it.
+//! What all kinds of tables share: the event to report on, and the finished report with its lines above and below the
+//! table.
 
 use super::header;
 use super::options::{Limit, ReportOptions};
@@ -9,24 +10,24 @@ use crate::model::stacks::{FrameId, Profile, Series, Weight};
 use crate::pipeline::table::{Cell, Layout, Table};
 use std::io::Write;
 
-/// One event of a profile, and the questions about it.
+/// One event of a profile, and the options for its report.
 pub(super) struct Scene<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,
-    /// The calls that the input states, if rows are made of them.
+    /// The calls with their costs, if the input states them and the rows need them.
     pub(super) graph: Option<&'a CallGraph>,
-    /// The sum of its weights.
+    /// The event's total weight.
     pub(super) whole: i64,
     pub(super) options: &'a ReportOptions,
-    /// The number of lines that stderr gets.
+    /// The number of terminal lines that go to stderr.
     pub(super) said: usize,
 }
 
-/// A table with what is above and below it in text.
+/// A table, and the lines around it in text output.
 pub(super) struct Report {
     pub(super) head: Vec<String>,
     pub(super) table: Table,
-    /// The number of rows that did not fit on the terminal.
+    /// The number of rows that did not fit the terminal.
     pub(super) left_out: usize,
 }
 
@@ -45,9 +46,9 @@ impl Scene<'_> {
         self.options.layout == Layout::Text && self.options.reader.height.is_some()
     }
 
-    /// The number of rows that fit below this many lines.
+    /// The number of rows that fit if the head has `head` lines.
     pub(super) fn room(&self, head: usize) -> usize {
-        // Blank line, names of the columns, what was left out, the shell's next prompt.
+        // The blank line, the column names, the line about omitted rows, and the shell's next prompt.
         const OTHERS: usize = 4;
         const LEAST: usize = 5;
         match (self.options.selection.limit, self.options.reader.height) {
@@ -59,42 +60,42 @@ impl Scene<'_> {
         }
     }
 
-    /// True if rows are left out only because the terminal has no room for them.
+    /// True if rows are only omitted because the terminal lacks room, which the output must mention.
     pub(super) fn tells_what_is_left_out(&self) -> bool {
         self.is_on_terminal() && self.options.selection.limit == Limit::Fitting
     }
 
-    /// A part of the whole.
+    /// A weight as a percentage of the event's total.
     pub(super) fn share(&self, weight: i64) -> Cell {
         Cell::Percent(header::percent(weight, self.whole))
     }
 
-    /// The file that a function is in.
+    /// The source file of a function.
     pub(super) fn source(&self, frame: FrameId) -> Cell {
         let file = self.profile.frame_of(frame).file;
         file.map_or(Cell::None, |file| Cell::text(String::from_utf8_lossy(self.profile.name_of(file))))
     }
 
-    /// The least weight of rows that are reported.
+    /// The smallest weight a row must have: the user's percentage, or `usual` percent by default.
     pub(super) fn least(&self, usual: f64) -> f64 {
         self.least_of(usual, self.whole)
     }
 
-    /// Like [`Self::least`], as a share of `whole`.
+    /// Like [`Self::least`], but as a percentage of `whole`.
     pub(super) fn least_of(&self, usual: f64, whole: i64) -> f64 {
         self.options.selection.percent.unwrap_or(usual) / 100.0 * whole as f64
     }
 }
 
 impl Report {
-    /// The rows that are to be reported and have room.
+    /// Cuts the table to the rows that fit.
     pub(super) fn new(scene: &Scene<'_>, head: Vec<String>, mut table: Table) -> Self {
         let left_out = table.rows.len().saturating_sub(scene.room(head.len()));
         table.rows.truncate(table.rows.len() - left_out);
         Self { head, table, left_out: if scene.tells_what_is_left_out() { left_out } else { 0 } }
     }
 
-    /// A terminal has no room for columns without anything in them; readers of a file or pipe find all columns.
+    /// On a terminal, drops columns that are empty. Files and pipes always get all columns.
     pub(super) fn fitted(mut self, options: &ReportOptions) -> Self {
         if options.layout == Layout::Text && options.reader.height.is_some() && !self.table.rows.is_empty() {
             self.table.drop_empty_columns();
@@ -119,12 +120,12 @@ pub(super) fn whole(series: &Series, weight: Weight) -> i64 {
     series.signed_total(weight)
 }
 
-/// The way a module is called where there is little room: by its file.
+/// The file name of a module's path.
 pub(super) fn base_name(module: &str) -> &str {
     module.rsplit('/').next().filter(|base| !base.is_empty()).unwrap_or(module)
 }
 
-/// The series of the same name.
+/// The event with this name. Fails if the profile has none.
 pub(super) fn series_of<'a>(profile: &'a Profile, name: &str) -> Result<&'a Series> {
     let named = profile.series.iter().find(|series| series.name == name);
     named.ok_or_else(|| {

@@ -1,6 +1,7 @@
-//! Calls: the tree of all calls, of one function's callers, of its callees.
+//! Call trees: all calls, the callers of a function, or its callees.
 //!
-//! In text a function stands straight below its only caller or callee; where there are several, lines lead to them.
+//! In text, a function that is the only child of its parent goes straight below it, without indentation. Only where
+//! there are several children, branches are drawn.
 
 use super::header::percent;
 use super::list::{FUNCTION, cell};
@@ -13,41 +14,40 @@ use crate::pipeline::table::{Cell, Layout, Table};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 
-/// In text, calls that are rarer than this percentage are reported if they are requested; perf report leaves out as
-/// much of its call chains.
+/// Text output leaves out calls below this percentage by default. perf report does the same with its call chains.
 pub(super) const USUAL_PERCENT: f64 = 0.5;
 
-/// This number of functions, each called from one place and calling one, are recognized by their number on a terminal.
+/// On a terminal, this many or more functions in a row that are only children are replaced by their number.
 const FOLDED: usize = 3;
 
-/// The deepest levels of lines that are drawn.
+/// Maximum number of levels of branches that are drawn.
 const DEEPEST: usize = 16;
 
-/// A tree whose nodes are functions.
+/// A call tree, and what is needed to print it.
 struct Drawn<'a> {
     scene: &'a Scene<'a>,
     grouping: &'a Grouping,
     tree: GroupTree,
-    /// By node, the last one for the roots; the heaviest first.
+    /// The children of each node, heaviest first. The last entry has the roots.
     children: Vec<Vec<u32>>,
-    /// By group, what tells it from those called alike.
+    /// For each group whose name others have too: the source location that tells it apart.
     places: Vec<Option<String>>,
 }
 
-/// A line of a tree.
+/// A row of the printed tree.
 enum TreeLine {
     Node {
         node: u32,
         lines: String,
     },
-    /// The number of nodes, each the only child of the one before.
+    /// Several nodes, each the only child of the one before, shown as their number.
     Folded {
         nodes: usize,
         lines: String,
     },
 }
 
-/// The tree that is requested.
+/// Builds the requested tree.
 pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let groups = match &scene.options.rows {
@@ -85,8 +85,8 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
     head
 }
 
-/// The functions of a name among these: of that very name; else in whose name it is as a word; else in whose name it
-/// stands.
+/// Finds functions by name among these groups: those with exactly this name; if there are none, those with it as a
+/// whole word; if there are none, those with it anywhere. Fails if no name contains it.
 pub(super) fn called(
     grouping: &Grouping,
     among: impl Iterator<Item = u32> + Clone,
@@ -109,7 +109,7 @@ pub(super) fn called(
     })
 }
 
-/// True if a text is in a name with nothing beside it that could belong to the same word.
+/// True if `wanted` is in the name as a whole word.
 fn has_word(name: &str, wanted: &str) -> bool {
     let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     name.match_indices(wanted).any(|(at, _)| {
@@ -137,9 +137,9 @@ impl<'a> Drawn<'a> {
 
     fn children(&self, node: Option<u32>, least: f64) -> impl Iterator<Item = u32> + Clone + '_ {
         let all = &self.children[node.map_or(self.tree.len(), |node| node as usize)];
-        // A function that was asked for is never too light.
+        // The requested function is shown however light it is.
         let least = if node.is_none() && self.is_asked_for() { 0.0 } else { least };
-        // The heaviest come first.
+        // Sorted by weight, so the first one that is too light ends the list.
         all.iter().copied().take_while(move |node| self.weight(*node) > 0 && self.weight(*node) as f64 >= least)
     }
 
@@ -147,12 +147,13 @@ impl<'a> Drawn<'a> {
         self.tree.total(node).weight.unsigned_abs()
     }
 
-    /// True if the roots are a function that was asked for, rather than where stacks begin.
+    /// True if the roots are a requested function. Otherwise they are the outermost frames.
     fn is_asked_for(&self) -> bool {
         matches!(self.scene.options.rows, Rows::Callers(_) | Rows::Callees(_))
     }
 
-    /// The least weight of nodes that are reported: a share of the whole, or of the function that was asked for.
+    /// The smallest weight of nodes that are shown: a percentage of the whole or, if a function was requested, of that
+    /// function.
     fn least(&self, usual: f64) -> f64 {
         if !self.is_asked_for() {
             return self.scene.least(usual);
@@ -162,7 +163,7 @@ impl<'a> Drawn<'a> {
         self.scene.least_of(usual, i64::try_from(whole).unwrap_or(i64::MAX))
     }
 
-    /// As many lines as there is room for: those of the heaviest nodes.
+    /// Builds the table with as many rows as fit, by raising the smallest weight.
     fn fitted(&self, head: Vec<String>) -> Report {
         let scene = self.scene;
         let (least, room) = (self.least(USUAL_PERCENT), scene.room(head.len()));
@@ -181,10 +182,10 @@ impl<'a> Drawn<'a> {
         Report { head, table: self.table(&lines), left_out }
     }
 
-    /// The lines of all nodes of at least this weight, callers (or, of a tree of callers, callees) first.
+    /// The rows of all nodes with at least this weight, parents before children.
     fn lines(&self, least: f64, fold: bool) -> Vec<TreeLine> {
         let mut lines = Vec::new();
-        // Nodes to come, the next one last, with the lines before them and before what is below them.
+        // A stack of nodes, each with the branches before its name and before its children.
         let mut todo = Vec::new();
         self.push_children(None, "", least, &mut todo);
         while let Some((node, before, below)) = todo.pop() {
@@ -205,13 +206,12 @@ impl<'a> Drawn<'a> {
         lines
     }
 
-    /// True if a node may be one of several that are recognized by their number: a function that was requested and its
-    /// direct callers or callees are shown.
+    /// True if the node may be folded into a number. A requested function and its direct callers or callees may not.
     fn may_fold(&self, node: u32) -> bool {
         !self.is_asked_for() || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())
     }
 
-    /// A node and those below it that have one child each and hardly any weight of their own.
+    /// The node and its descendants, as long as each has only one child and almost no self weight.
     fn chain(&self, node: u32, least: f64) -> Vec<u32> {
         let only_child = |node: u32| {
             let mut children = self.children(Some(node), least);
@@ -219,7 +219,7 @@ impl<'a> Drawn<'a> {
             children.next().filter(|_| children.next().is_none() && light)
         };
         let mut chain: Vec<u32> = std::iter::successors(Some(node), |node| only_child(*node)).collect();
-        // The last one is where it divides, or ends.
+        // The last one branches or is a leaf, so it is shown itself.
         chain.pop();
         chain
     }
@@ -263,7 +263,7 @@ impl<'a> Drawn<'a> {
         table
     }
 
-    /// All nodes in the order of the tree, with their depth.
+    /// For CSV and JSON: all nodes in tree order with their depth.
     fn plain(&self) -> Table {
         let mut table = Table::new(&["depth", "total%", "self%", "total", "self", "samples", "module", "symbol"]);
         let least = self.least(0.0);
@@ -287,7 +287,7 @@ impl<'a> Drawn<'a> {
         [self.tree.total(node), self.tree.own(node)].map(|sum| self.scene.share(sum.weight)).to_vec()
     }
 
-    /// Module and function.
+    /// The module and the name of a node's function.
     fn called(&self, node: u32) -> [&Value; 2] {
         match self.grouping.frame_values(self.tree.part(node)) {
             [module, function] => [module, function],
@@ -296,7 +296,7 @@ impl<'a> Drawn<'a> {
     }
 }
 
-/// One level more of lines; of many levels the first ones are not drawn.
+/// Adds one level of branches. Beyond [`DEEPEST`] levels, the first ones are cut off.
 fn deeper(lines: &str, more: &str) -> String {
     let levels = format!("{lines}{more}");
     let chars = levels.chars().count();

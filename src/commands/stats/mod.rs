@@ -1,6 +1,5 @@
-//! `stats`: tables of time, from measureme profiles and trace events.
-//!
-//! Several inputs are merged: the same questions, asked of many traces, answered at once.
+//! `stats` answers questions about spans of time in measureme profiles and trace events, as tables. The spans of
+//! several inputs are summed.
 
 mod options;
 mod preset;
@@ -22,7 +21,7 @@ use crate::pipeline::{Job, Outcome};
 use spans::Answers;
 use tables::{Titled, holding, write};
 
-/// Runs the questions.
+/// Answers the questions.
 pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     if options.inputs.is_empty() {
         return Err(Error::usage("no input is named"));
@@ -43,7 +42,7 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Summarizes by label where the format has labels, and else by top-level spans.
+/// Without a question: a summary by label if the format has labels, otherwise the top-level spans.
 fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     let Some(path) = options.inputs.first() else { return Ok(Vec::new()) };
     let first = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
@@ -54,7 +53,7 @@ fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Resul
     spans_of(Some(first), &preset, options, job, outcome)
 }
 
-/// Queries one trace after the other; only the answers are kept. `first` is the first input, if it is open already.
+/// Reads one trace after the other and keeps only the answers. `first` is the first input if it is open already.
 fn spans_of(
     mut first: Option<Opened>,
     preset: &Preset,
@@ -74,6 +73,7 @@ fn spans_of(
     Ok(answers.into_tables())
 }
 
+/// Reads the spans of one input. Fails if its format has none.
 fn timeline(opened: Opened, options: &StatsOptions, job: &Job) -> Result<(Timeline, Warnings)> {
     let format = opened.format();
     let Some(of) = format.read.spans() else {

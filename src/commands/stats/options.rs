@@ -1,38 +1,38 @@
-//! The questions, and the inputs.
+//! The options of `stats`.
 
 use super::preset::Preset;
 use crate::io::{InPath, OutPath};
 use crate::pipeline::table::Layout;
 use std::path::PathBuf;
 
-/// The questions, and the inputs.
+/// The inputs, and the questions about them.
 #[derive(Debug)]
 pub struct StatsOptions {
-    /// The inputs.
+    /// Measureme profiles or traces.
     pub inputs: Vec<InPath>,
-    /// The output.
+    /// Where to write the tables.
     pub output: OutPath,
-    /// The preset of questions.
+    /// The questions. Without any, the format decides.
     pub preset: Preset,
-    /// The file in which the questions stood, if they was in one.
+    /// The file that the questions are from, if any.
     pub preset_file: Option<PathBuf>,
-    /// The way inputs are compared; only for measureme profiles.
+    /// How several inputs are compared. Only measureme profiles can be.
     pub compare: Compare,
-    /// The number of rows of each table at most.
+    /// Maximum number of rows per table. `None` means all.
     pub limit: Option<usize>,
-    /// Count as Perfetto's trace processor does, thread 0 and all.
+    /// Count exactly like Perfetto's trace processor, including its treatment of thread 0.
     pub perfetto_compat: bool,
-    /// The way the tables are written.
+    /// Text, CSV or JSON.
     pub layout: Layout,
 }
 
-/// The way that several inputs are compared.
+/// How several inputs are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compare {
-    /// Their sums.
+    /// Sum all inputs.
     Merge,
-    /// The second less the first.
+    /// Subtract the first input from the second.
     Diff,
-    /// Their variation.
+    /// Show how much the inputs vary: mean, range and deviation per label.
     Runs,
 }

@@ -1,4 +1,4 @@
-//! Questions as a text, so that they can be kept in a file and asked of the next trace, too.
+//! A list of questions in text form. It can be kept in a file and used for other traces.
 //!
 //! ```text
 //! # one question or setting a line
@@ -14,36 +14,36 @@
 
 use crate::error::{Error, Result};
 
-/// The questions about spans.
+/// A question about spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// The top-level spans by name.
+    /// Count, sum and spread of the top-level spans, by name.
     Spans,
-    /// All spans by name.
+    /// Count and sum of all spans, by name.
     All,
-    /// The actions of spans of a name.
+    /// What the spans with this name did.
     Sub(String),
-    /// The time of spans by the value of an argument.
+    /// The time of spans, by the value of this argument.
     ByArg(String),
     /// The longest times without any span.
     Gaps,
 }
 
-/// Several questions about the same spans.
+/// Questions about the same selection of spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preset {
-    /// The questions, in this order.
+    /// Answered in this order.
     pub questions: Vec<Question>,
-    /// Names of spans that enclose others on tracks of their own and are not top-level spans; `None`: in Miri's traces
-    /// those of its interpreted calls.
+    /// Names of spans that merely enclose others, so that the spans inside count as top-level. `None` means the
+    /// default: in Miri's traces the spans of interpreted calls, elsewhere none.
     pub exclude: Option<Vec<String>>,
-    /// Only spans that end after this time, in nanoseconds.
+    /// Only count spans that end after this time, in nanoseconds.
     pub from: Option<i64>,
-    /// Only spans that begin before this time, in nanoseconds.
+    /// Only count spans that begin before this time, in nanoseconds.
     pub to: Option<i64>,
 }
 
-/// The questions in Miri's documentation (`doc/tracing.md`).
+/// The questions from Miri's documentation (`doc/tracing.md`).
 pub const MIRI: &str = "\
 exclude frame step
 spans
@@ -66,7 +66,7 @@ all
 ";
 
 impl Preset {
-    /// The arguments that are asked for.
+    /// The arguments that the questions ask for.
     pub fn by_args(&self) -> Vec<String> {
         let keys = self.questions.iter().filter_map(|question| match question {
             Question::ByArg(key) => Some(key.clone()),
@@ -75,7 +75,7 @@ impl Preset {
         keys.collect()
     }
 
-    /// From a text of questions; `time` reads times.
+    /// Parses the text form. `time` parses a time to nanoseconds. Errors state the line.
     pub fn parse(text: &str, time: impl Fn(&str) -> Result<u64, String>) -> Result<Self> {
         let mut preset = Self::default();
         for (number, line) in text.lines().enumerate() {

@@ -1,7 +1,8 @@
-//! The answers to questions about spans, summed over traces.
+//! Answers questions about spans, summed over all traces.
 //!
-//! The numbers are those that the queries of Miri's documentation get from Perfetto: of the spans on top of their
-//! tracks, without those of excluded names. Averages, deviations and percentages are cut, not rounded.
+//! The numbers equal those that the queries in Miri's documentation get from Perfetto. They count the topmost spans of
+//! each track, ignoring spans with excluded names. Averages, standard deviations and percentages are truncated, not
+//! rounded.
 
 use super::preset::{Preset, Question};
 use super::tables::{Titled, called};
@@ -12,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Answers so far.
+/// The answers for all traces added so far.
 pub(super) struct Answers<'p> {
     preset: &'p Preset,
     answers: Vec<QuestionAnswer>,
@@ -20,10 +21,10 @@ pub(super) struct Answers<'p> {
     left_out: LeftOut,
 }
 
-/// By name and value of an argument: durations, and the time that the spans ran nothing else.
+/// By span name and argument value: the durations, and the total self time.
 type ArgumentSums = BTreeMap<(Vec<u8>, Vec<u8>), (Tally, i128)>;
 
-/// The slices that have no duration to sum.
+/// Counts of slices without a duration to sum.
 #[derive(Debug, Default)]
 struct LeftOut {
     instants: u64,
@@ -38,7 +39,7 @@ enum QuestionAnswer {
     Gaps(Vec<GapRow>),
 }
 
-/// The spans on top.
+/// The answer to [`Question::Spans`].
 #[derive(Default)]
 struct TopLevel {
     slices: u64,
@@ -57,7 +58,7 @@ struct GapRow {
 }
 
 impl<'p> Answers<'p> {
-    /// No trace yet; if there will be several, gaps state in which they are.
+    /// If there are `several` traces, the table of gaps states the input of each.
     pub(super) fn new(preset: &'p Preset, several: bool) -> Self {
         let answers = preset.questions.iter().map(|question| match question {
             Question::Spans => QuestionAnswer::Spans(TopLevel::default()),
@@ -68,7 +69,7 @@ impl<'p> Answers<'p> {
         Self { preset, answers: answers.collect(), several, left_out: LeftOut::default() }
     }
 
-    /// Adds one more trace.
+    /// Adds the spans of one more trace.
     pub(super) fn add(&mut self, path: &Path, timeline: &Timeline) {
         let Preset { exclude, from, to, .. } = self.preset;
         let number = |name: &str| timeline.names.find(name.as_bytes());
@@ -104,7 +105,7 @@ impl<'p> Answers<'p> {
         }
     }
 
-    /// What the table of all spans leaves out, if anything.
+    /// A line about the slices that the table of all spans leaves out, if there are any.
     pub(super) fn left_out(&self) -> Option<String> {
         let LeftOut { instants, unfinished, empty } = self.left_out;
         let counted = |count: u64, one: &str, many: &str| match count {
@@ -121,7 +122,7 @@ impl<'p> Answers<'p> {
         (!said.is_empty()).then(|| format!("all spans: {} left out", said.join(", ")))
     }
 
-    /// The tables, titled by their questions.
+    /// The tables, each titled by its question.
     pub(super) fn into_tables(self) -> Titled {
         let titled = |(question, answer): (&Question, QuestionAnswer)| match (question, answer) {
             (_, QuestionAnswer::Spans(top)) => ("top-level spans".to_owned(), top.into_table()),
@@ -141,7 +142,8 @@ impl<'p> Answers<'p> {
     }
 }
 
-/// Sums durations by a name of the slice: first by number, then by text, which traces have in common.
+/// Sums durations by name. Sums by name number first, then merges by text, because traces number their names
+/// differently.
 fn tally(
     timeline: &Timeline,
     tallies: &mut BTreeMap<Vec<u8>, Tally>,
@@ -155,8 +157,7 @@ fn tally(
     by_number.merge_into(timeline, tallies);
 }
 
-/// Adds up the spans that have an argument, by their name and its value: durations, and the time that they ran nothing
-/// else.
+/// Sums the spans that have an argument, by span name and argument value.
 fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNo)], selection: &Selection, sums: &mut ArgumentSums) {
     let own_times = timeline.own_times();
     for (at, value) in values {
@@ -183,7 +184,7 @@ impl LeftOut {
     }
 }
 
-/// Names and values, those first that ran longest themselves.
+/// The table for [`Question::ByArg`], sorted by self time.
 fn arg_table(sums: ArgumentSums) -> Table {
     let mut table = Table::new(&["name", "value", "count", "sum", "self", "min", "max", "avg", "stddev"]);
     let mut sums: Vec<_> = sums.into_iter().collect();
@@ -197,7 +198,7 @@ fn arg_table(sums: ArgumentSums) -> Table {
     table
 }
 
-/// Sums by the number of a name in its timeline; the last one is for those without a name.
+/// Sums by name number of one timeline. The last entry is for slices without a name.
 struct ByNumber(Vec<Tally>);
 
 impl ByNumber {
@@ -222,7 +223,7 @@ impl TopLevel {
     fn add(&mut self, timeline: &Timeline, selection: &Selection) {
         let (mut slices, mut start, mut end) = (0, i64::MAX, i64::MIN);
         let mut by_number = ByNumber::new(timeline);
-        // Slices are looked at once for all sums: there are more of them than caches hold.
+        // Compute all sums in one pass: the slices don't fit the CPU's caches.
         for slice in timeline.slices.iter().filter(|slice| selection.within(slice)) {
             slices += 1;
             start = start.min(slice.start);
@@ -238,7 +239,8 @@ impl TopLevel {
         }
         self.slices += slices;
         if slices > 0 {
-            // Miri counts from its start, and so does Perfetto. Times since boot or 1970 count from the first event.
+            // Miri's clock starts with the program, so the time of the last event is the duration, as Perfetto has it.
+            // Other traces count since boot or 1970, so take the time since their first event.
             let since_start = start <= end.saturating_sub(start);
             self.time += i128::from(if since_start { end } else { end.saturating_sub(start) });
         }
@@ -279,7 +281,7 @@ fn signed(number: i128) -> Cell {
     i64::try_from(number).map_or(Cell::Number(number as f64, 0), Cell::Signed)
 }
 
-/// Name, count, sum, min, max, avg, stddev.
+/// The cells for name, count, sum, min, max, avg and stddev.
 fn spread(name: &str, tally: &Tally) -> Vec<Cell> {
     let known = |cell| if tally.count == 0 { Cell::None } else { cell };
     let maybe = |number: Option<i64>| number.map_or(Cell::None, Cell::Signed);
@@ -294,7 +296,7 @@ fn spread(name: &str, tally: &Tally) -> Vec<Cell> {
     ]
 }
 
-/// Names in the order of a key.
+/// A table by name, sorted by `key`.
 fn name_table<K: Ord>(tallies: &BTreeMap<Vec<u8>, Tally>, key: impl Fn(&Tally) -> K) -> Table {
     let mut table = Table::new(&["name", "count", "sum", "min", "max", "avg", "stddev"]);
     let mut tallies: Vec<_> = tallies.iter().collect();
@@ -303,6 +305,7 @@ fn name_table<K: Ord>(tallies: &BTreeMap<Vec<u8>, Tally>, key: impl Fn(&Tally) -
     table
 }
 
+/// The gaps between the top-level spans of a trace.
 fn gaps(path: &Path, timeline: &Timeline, selection: &Selection) -> Vec<GapRow> {
     let text = |at: usize| String::from_utf8_lossy(timeline.names.text(timeline.slices[at].name)).into_owned();
     let thread = |at: usize| {

@@ -1,4 +1,4 @@
-//! The answers: tables with titles.
+//! Writes the answers: several tables with titles.
 
 use crate::contract::spans::Spans;
 use crate::error::Result;
@@ -9,14 +9,14 @@ use serde::Serializer;
 use std::io::Write;
 use std::path::Path;
 
-/// The title of the table of artifact sizes, which few recordings have.
+/// The title of the table of artifact sizes. Few profiles have any.
 pub(super) const ARTIFACTS: &str = "artifacts";
 
-/// Tables, each with its title.
+/// Each table with its title.
 pub(super) type Titled = Vec<(String, Table)>;
 
-/// JSON is always an object of tables by their titles. In text and CSV one table is written plainly, several with lines for
-/// their titles; of the summary's tables, those that are empty are left out there.
+/// Writes the tables. JSON is always an object with one entry per table, named by its title. In text and CSV, a single
+/// table is written without a title, several with title lines, and an empty table of artifact sizes is left out.
 pub(super) fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Result<()> {
     if layout == Layout::Json {
         let mut serializer = serde_json::Serializer::new(&mut *out);
@@ -37,12 +37,12 @@ pub(super) fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Res
     Ok(())
 }
 
-/// The way an input is called in a table.
+/// The name of an input in a table.
 pub(super) fn called(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The names of the formats that hold spans of which something holds.
+/// The names of the formats with spans for which `holds` is true, for messages.
 pub(super) fn holding(holds: impl Fn(&Spans) -> bool) -> String {
     let formats = FORMATS.iter().filter(|format| format.read.spans().is_some_and(&holds));
     formats.map(|format| format.name).collect::<Vec<_>>().join(", ")

@@ -1,8 +1,8 @@
-//! The clocks of several recordings in one page.
+//! Aligns the clocks of several recordings on one page.
 //!
-//! The clocks of two machines have nothing in common, nor have those of one machine before and after a restart. A page has
-//! one axis of time, so each recording's times are moved until all recordings start when the last of them did: each
-//! starts at zero of the page.
+//! The clocks of two machines are unrelated, and so are those of one machine before and after a reboot. A page has only
+//! one time axis, so each recording's times are shifted to start when the recording with the latest start does. All of
+//! them then start at zero of the page.
 
 use super::recorded::Recorded;
 use crate::io::InPath;
@@ -14,7 +14,8 @@ use crate::pipeline::open::shown;
 use crate::render::viewer::PageRecording;
 use std::path::{Path, PathBuf};
 
-/// Moves the times of several recordings, and describes these; one alone stays as it is.
+/// Shifts the times of several recordings, and describes the recordings for the page. A single recording is left as it
+/// is.
 pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Recorded]) -> Vec<PageRecording> {
     let paths: Vec<PathBuf> = inputs.iter().map(shown).collect();
     if paths.len() < 2 {
@@ -38,7 +39,7 @@ pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Re
     paths.iter().zip(&extents).map(described).collect()
 }
 
-/// The explanation of the axis, where samples have times.
+/// A note that explains the time axis. `None` unless there are several recordings with times.
 pub(super) fn note(recordings: &[PageRecording], profile: &Profile) -> Option<String> {
     let are_timed = recordings.len() > 1 && profile.has_times();
     are_timed.then(|| {
@@ -47,7 +48,7 @@ pub(super) fn note(recordings: &[PageRecording], profile: &Profile) -> Option<St
     })
 }
 
-/// The time of each input's first sample, and when its last one ends.
+/// For each input, the time of its first sample and the end of its last one. `None` if it has no times.
 fn extents(profile: &Profile, inputs: usize) -> Vec<Option<TimeExtent>> {
     let mut extents = vec![None; inputs];
     for row in profile.series.iter().flat_map(|series| &series.rows) {
@@ -67,7 +68,7 @@ fn move_rows(profile: &mut Profile, shifts: &[u64]) {
     }
 }
 
-/// The shortest end of a path, in whole names, that no other path has.
+/// The shortest trailing part of a path, in whole components, that distinguishes it from all other paths.
 fn distinct_tail<'p>(path: &'p Path, all: &[PathBuf]) -> &'p Path {
     let tails = path.ancestors().filter_map(|ancestor| path.strip_prefix(ancestor.parent()?).ok());
     let is_distinct = |tail: &&Path| all.iter().filter(|other| other.ends_with(tail)).count() == 1;

@@ -1,10 +1,10 @@
-//! Section `code`: the hottest code, instruction by instruction, and where each sample is in it.
+//! Section `code` of the page: the hottest code as instructions, and the instruction of each sample.
 //!
-//! Instructions are numbered through all listings. Each text is reported once: how instructions are spelled with their
-//! length (`texts`, `texts.len`; an instruction is a number into these), where branches lead to (`out.*`), source
-//! lines. Values that few instructions have are reported as distances from the one before (`*.gap`). Calls that were
-//! expanded at places that are not known (`listing.expanded`: how many) are lines of a tree (`expanded`), the listings'
-//! behind each other.
+//! Instructions are numbered across all listings, and nothing is stored twice. Each text of an instruction, with its
+//! length, is in `texts` and `texts.len`, and an instruction is an index into these. Branch targets outside a listing
+//! are in `out.*`, and source lines in `line.*`. Values that only few instructions have are stored with the distance
+//! from the previous such instruction (`*.gap`). Inlined calls at unknown places are lines of a tree in `expanded`, for
+//! all listings in a row; `listing.expanded` has the number of lines of each listing.
 
 mod spelled;
 
@@ -17,8 +17,8 @@ use crate::render::viewer::{Section, category_number};
 use serde_json::{Value, json};
 use spelled::Spelled;
 
-/// The listings of all recordings (`None` if absent, or none was requested), and for each row of each event its
-/// instruction + 1.
+/// The listings of all recordings, and for each row of each event the number of its instruction plus one (0: none).
+/// Without listings, returns `None` and no rows.
 pub(super) fn section(recorded: &[Recorded], profile: &Profile, limit: usize) -> (Option<Section>, Vec<Vec<u32>>) {
     let all: Vec<&Recorded> = recorded.iter().filter(|recorded| recorded.code.is_some()).collect();
     if all.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn section(recorded: &[Recorded], profile: &Profile, limit: usize) ->
     (Some(section), listings.spots(&all, profile))
 }
 
-/// A listing and the recording it is of.
+/// A listing, and the recording that it is from.
 struct OfRecording<'a> {
     listing: &'a Listing,
     recorded: &'a Recorded,
@@ -37,9 +37,9 @@ struct OfRecording<'a> {
 
 struct Listings<'a> {
     list: Vec<OfRecording<'a>>,
-    /// The number of the first instruction of each.
+    /// The number of each listing's first instruction.
     first: Vec<u64>,
-    /// The earliest of the times at which their code was written.
+    /// The earliest time at which any of the code was written.
     base: u64,
 }
 
@@ -145,13 +145,14 @@ impl<'a> Listings<'a> {
     fn spots(&self, all: &[&Recorded], profile: &Profile) -> Vec<Vec<u32>> {
         let of_event = |series: &Series| {
             let spots = self.of_event(all, &series.name);
-            // A recording that is read with others that have no addresses is beside them without spots.
+            // Inputs without addresses have no instructions. If there are such inputs, the rows of the event don't
+            // match, and it gets none.
             if spots.len() == series.rows.len() { spots } else { Vec::new() }
         };
         profile.series.iter().map(of_event).collect()
     }
 
-    /// The spots of an event's samples in the order of the inputs.
+    /// The instructions of an event's samples, in the order of the inputs.
     fn of_event(&self, all: &[&Recorded], event: &str) -> Vec<u32> {
         let (mut spots, mut first) = (Vec::new(), 0);
         for code in all.iter().filter_map(|recorded| recorded.code.as_ref()) {

@@ -1,4 +1,4 @@
-//! Section `findings`: what doctor states, with the frames that each finding speaks of.
+//! Section `findings` of the page: what `doctor` reports, and which frames each finding concerns.
 
 use crate::analysis::start_functions::START_FUNCTIONS;
 use crate::diagnosis::{self, Finding, NamedFile, OfProcess, Problem, Who};
@@ -8,12 +8,12 @@ use crate::pipeline::recording::Examined;
 use crate::render::viewer::Section;
 use serde_json::{Value, json};
 
-/// The findings about one recording.
+/// The findings about one recording, as JSON.
 #[derive(Debug)]
 pub(super) struct Findings(Value);
 
-/// Examines a recording. The findings are those that `jitgraft doctor --format json` gives; each finding has `show`,
-/// too: which frames of the profile it speaks of.
+/// Examines a recording. The result is what `jitgraft doctor --format json` prints, plus `show` in each finding: the
+/// frames that the page can highlight.
 pub(super) fn of(examined: &Examined<'_>) -> Findings {
     let diagnosis = diagnosis::diagnose(examined);
     let mut value = diagnosis::json::recording(&diagnosis);
@@ -26,17 +26,22 @@ pub(super) fn of(examined: &Examined<'_>) -> Findings {
     Findings(value)
 }
 
-/// The findings of all recordings; `None` without one.
+/// The findings of all recordings. `None` if there is no recording.
 pub(super) fn section<'a>(findings: impl Iterator<Item = &'a Findings>) -> Option<Section> {
     let all: Vec<&Value> = findings.map(|findings| &findings.0).collect();
     (!all.is_empty()).then(|| Section::new("findings").json(json!(all)))
 }
 
-/// The frames that a finding is about; null: none.
+/// The frames that a finding concerns, for the page to highlight; null if there are none. The key `what` says how they
+/// are recognized:
 ///
-/// `unnamed`: those without a name in these modules (an empty one: in none), or of the kernel (`kernel`). `outermost`:
-/// those that stacks end with, in these files, in JIT code, or `any`, unless threads begin there. `interpreters`: those of
-/// interpreters.
+/// * `unnamed`: frames without a name, in one of the `modules` (an empty name means in no module).
+/// * `kernel`: frames of the kernel without a name.
+/// * `images`: frames without a name in images of JIT code (`jitted-…`).
+/// * `jit`: frames in JIT code.
+/// * `outermost`: frames at which stacks end although no thread starts there, in the `files`, in JIT code (`jit`), or
+///   anywhere (`any`). `beginnings` lists the functions where threads do start.
+/// * `interpreters`: frames of the interpreter functions in `names`.
 fn frames(finding: &Finding) -> Value {
     match &finding.problem {
         Problem::OfProcess(process, problem) => frames_of(process, problem),
@@ -52,6 +57,7 @@ fn frames(finding: &Finding) -> Value {
     }
 }
 
+/// The frames that a finding about one process concerns.
 fn frames_of(process: &Who, problem: &OfProcess) -> Value {
     let pid = process.pid.0;
     match problem {
@@ -66,7 +72,7 @@ fn frames_of(process: &Who, problem: &OfProcess) -> Value {
         | OfProcess::Replaced { .. }
         | OfProcess::Overwritten { .. }
         | OfProcess::Incomplete { .. } => {
-            // The name of memory for JIT code that no file backs.
+            // perf's name for anonymous executable memory.
             json!({ "what": "unnamed", "modules": [format!("/tmp/perf-{pid}.map")], "pid": pid })
         }
         OfProcess::Clock { .. } => json!({ "what": "jit", "pid": pid }),
@@ -87,7 +93,7 @@ fn frames_of(process: &Who, problem: &OfProcess) -> Value {
     }
 }
 
-/// The frames that end a complete stack: functions that threads start in, and the mark of a stack that is cut.
+/// The functions at which complete stacks end: those that threads start in, and the marker of a truncated stack.
 fn beginnings() -> Vec<String> {
     let names = START_FUNCTIONS.iter().copied().chain([TRUNCATED]);
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()

@@ -1,8 +1,8 @@
-//! Section `jit`: what the runtimes of a recording compiled, and when.
+//! Section `jit` of the page: what the runtimes compiled, and when.
 //!
-//! A row is a code range that was written: when, its tier, size and function. Of a very large dump only the functions
-//! that were compiled most often have rows of their own; the others are summed by stretch of time and tier (`codes`
-//! shows how many a row stands for, `again` how many of these were compilations of functions that had compiled code).
+//! A row is a code range that was written, with its time, tier, size and function. If there are very many, only the
+//! functions that were compiled most often have rows of their own. The others are summed by time bucket and tier.
+//! `codes` then says how many code ranges a row stands for, and `again` how many of these were recompilations.
 
 use super::names::PageNames;
 use crate::analysis::category::Category;
@@ -22,25 +22,25 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Of more code ranges, most are summed.
+/// If there are more code ranges than this, most are summed.
 const ROWS: usize = 30_000;
 
-/// Then this many functions, those that were compiled most often, have rows of their own.
+/// In that case, this many of the most often compiled functions keep rows of their own.
 const FUNCTIONS: usize = 2_000;
 
-/// And the others are summed in this many stretches of time.
+/// The others are summed in about this many time buckets.
 const STRETCHES: u64 = 2_000;
 
-/// Times are reported in microseconds.
+/// Nanoseconds per unit of time in the page: microseconds.
 const UNIT: u64 = 1_000;
 
-/// All that was compiled.
+/// All code that one recording's processes compiled.
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
     codes: Vec<WrittenCode>,
     moves: Vec<CodeMove>,
     functions: Vec<CompiledFunction>,
-    /// Of code whose time is not known: how much, by category.
+    /// Code whose time is unknown, by category.
     untimed: BTreeMap<Category, WrittenAmount>,
     sources: Vec<Value>,
 }
@@ -51,25 +51,25 @@ struct WrittenCode {
     category: Category,
     bytes: u64,
     function: u32,
-    /// The number of the recording among the inputs.
+    /// The index of the recording among the inputs.
     input: u32,
 }
 
-/// The code was moved.
+/// A time at which a runtime moved code.
 #[derive(Debug, Clone, Copy)]
 struct CodeMove {
     time: Nanos,
     input: u32,
 }
 
-/// A function of a process.
+/// A compiled function of a process.
 #[derive(Debug)]
 struct CompiledFunction {
     name: String,
     pid: Pid,
 }
 
-/// The amount that was written.
+/// How much code was written.
 #[derive(Debug, Default, Clone, Copy)]
 struct WrittenAmount {
     codes: u64,
@@ -83,13 +83,13 @@ struct CodeRow {
     time: u64,
     category: Category,
     written: WrittenAmount,
-    /// + 1; 0: several.
+    /// The function's number plus one; 0 for a sum over several functions.
     function: u32,
     input: u32,
 }
 
 impl Compiled {
-    /// The names of a recording; they are spelled as on the page.
+    /// Collects the compiled code of a recording. `names` spells it as in the rest of the page.
     pub(super) fn new(examined: &Examined<'_>, names: &PageNames, job: &Job) -> Self {
         let mut compiled = Self { sources: sources(examined), ..Self::default() };
         let survey = examined.resolution.survey;
@@ -118,7 +118,7 @@ impl Compiled {
         compiled
     }
 
-    /// Moves all times to a clock that is ahead by `shift` nanoseconds, as those of input number `input`.
+    /// Adds `shift` nanoseconds to all times and assigns them to this input.
     pub(super) fn move_to(&mut self, input: u32, shift: u64) {
         let moved = |time: Nanos| Nanos(time.0 + shift);
         self.codes.iter_mut().for_each(|code| (code.time, code.input) = (moved(code.time), input));
@@ -134,7 +134,7 @@ impl WrittenAmount {
     }
 }
 
-/// The sources that report compilations, and whether they contain times.
+/// The sources of the code, with the clock of their times (null if they have none).
 fn sources(examined: &Examined<'_>) -> Vec<Value> {
     let source = |account: &crate::sources::Account| {
         let SourceState::Loaded { codes, clock, .. } = &account.state else { return None };
@@ -149,7 +149,7 @@ fn sources(examined: &Examined<'_>) -> Vec<Value> {
     examined.accounts().iter().filter_map(source).collect()
 }
 
-/// The compilations of all recordings; `None` if nothing is known of any code.
+/// The compiled code of all recordings. `None` if there is none.
 pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Profile) -> Option<Section> {
     let all: Vec<&Compiled> = all.collect();
     let (mut codes, mut functions): (Vec<WrittenCode>, Vec<&CompiledFunction>) = (Vec::new(), Vec::new());
@@ -185,10 +185,10 @@ pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Pro
     Some(section.numbers("move.input", moves.iter().map(|of| of.input.into())))
 }
 
-/// The functions of the profile that interpret others, and are none of the program themselves.
+/// The functions in the profile that are a runtime's interpreter, rather than functions of the program.
 fn interpreters(profile: &Profile) -> Vec<String> {
     let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
-    // V8's, by the runtime's own spelling and by ours.
+    // V8's bytecode handlers, as the runtime spells them and as we do.
     let is_handler = |name: &[u8]| name.starts_with(b"BytecodeHandler:") || name.ends_with(b" bytecode handler");
     let interprets = |name: &&[u8]| is_handler(name) || RUNTIMES.iter().any(|runtime| runtime.interprets_in(name));
     let mut found: Vec<String> = names.into_iter().filter(interprets).map(|name| readable(name).into_owned()).collect();
@@ -196,7 +196,7 @@ fn interpreters(profile: &Profile) -> Vec<String> {
     found
 }
 
-/// Code whose times are known, in their order.
+/// Code with known times, in their order.
 struct Timed<'a> {
     codes: Vec<WrittenCode>,
     functions: Vec<&'a CompiledFunction>,
@@ -234,7 +234,7 @@ impl Timed<'_> {
             .numbers("again", rows.iter().map(|row| row.written.again))
     }
 
-    /// The functions that have rows of their own, in the order of their first.
+    /// The functions with rows of their own, in order of their first compilation.
     fn listed(&self) -> Vec<u32> {
         let mut times = vec![0u32; self.functions.len()];
         self.codes.iter().for_each(|code| times[code.function as usize] += 1);
@@ -247,7 +247,8 @@ impl Timed<'_> {
         listed
     }
 
-    /// In the order of time. `numbers` are those of the functions that are reported, + 1.
+    /// The rows ordered by time. `numbers` has, for each function, the number in its rows: 0 if it is summed with
+    /// others.
     fn rows(&self, numbers: &[u32]) -> Vec<CodeRow> {
         let span = self.codes.last().map_or(0, |last| self.since(last.time));
         let stretch = span / STRETCHES + 1;
@@ -286,7 +287,8 @@ mod tests {
         CompiledFunction { name: format!("f{number}"), pid: Pid(1) }
     }
 
-    /// `count` versions of functions by turns, the first 100 of which are compiled ten times as often.
+    /// `count` code ranges. Every other one is of the first 100 functions, so these are compiled far more often than
+    /// the rest.
     fn codes(count: u32) -> Vec<WrittenCode> {
         let category = |at: u32| {
             Category::Jit(Some(match at % 4 {

@@ -1,6 +1,6 @@
-//! `view`: any input → one page that opens from disk.
+//! `view` turns any input into a single HTML page that can be opened from disk.
 //!
-//! The profile is the page's first section; each of the others is made by a file of its own here.
+//! The profile is the first section of the page. Each other section has its own file here.
 
 mod clocks;
 mod code;
@@ -25,28 +25,28 @@ use crate::render::viewer::Page;
 use recorded::Recorded;
 use std::path::Path;
 
-/// The input, and the options of the page.
+/// What to show, and where to write the page.
 #[derive(Debug)]
 pub struct ViewOptions {
-    /// The inputs; several are merged.
+    /// Several inputs are merged.
     pub inputs: Vec<InPath>,
-    /// The output; `None`: a private place.
+    /// Where to write the page. `None` means a new private directory.
     pub output: Option<OutPath>,
-    /// How to read.
+    /// How to read the inputs.
     pub load: LoadOptions,
-    /// The recording to compare with.
+    /// An earlier profile to compare with.
     pub before: Option<InPath>,
-    /// How changes are found.
+    /// How changes since the earlier profile are judged.
     pub compare: CompareOptions,
-    /// The title of the page; `None`: the command that was recorded.
+    /// The title of the page. `None` means the recorded command.
     pub title: Option<String>,
-    /// The number of code ranges that are listed.
+    /// How many code ranges to list as instructions.
     pub code: usize,
-    /// True if a browser must show it, where somebody looks.
+    /// Open the page in a browser if there is a display.
     pub open: bool,
 }
 
-/// Writes the page and shows it.
+/// Writes the page, prints its path, and opens it if requested.
 pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin_repeating(), Outcome::default());
     let mut recorded = Vec::new();
@@ -97,19 +97,20 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The command that was recorded; of several inputs all names, since a command is one recording's.
+/// The recorded command. If there are several inputs, or if it is unknown, the names of the inputs.
 fn title(profile: &Profile, inputs: &[InPath]) -> String {
     let command = if inputs.len() > 1 { None } else { command(profile) };
     command.unwrap_or_else(|| subject(inputs))
 }
 
-/// The command that was recorded.
+/// The recorded command line. `None` if it is unknown.
 fn command(profile: &Profile) -> Option<String> {
     let words: Vec<_> = profile.about.program().iter().map(|word| readable(word).into_owned()).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// The names of the inputs. Several are named by their paths: most recordings have one name, in directories of their own.
+/// The name of the input. Several inputs are named by their paths, because most recordings are called perf.data and
+/// differ only in their directories.
 fn subject(inputs: &[InPath]) -> String {
     let path = |input: &InPath| readable(shown(input).as_os_str().as_encoded_bytes()).into_owned();
     match inputs {
@@ -122,7 +123,7 @@ fn base_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "profile".to_owned(), |name| readable(name.as_encoded_bytes()).into_owned())
 }
 
-/// The name of the page's file.
+/// The file name of the page.
 fn file_name(inputs: &[InPath]) -> String {
     let name = match inputs {
         [InPath::Path(path)] => base_name(path),

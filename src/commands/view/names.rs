@@ -1,4 +1,4 @@
-//! The names of functions in the page: the same in its stacks, its listings and its list of compilations.
+//! Spells function names in the same way in the page's stacks, listings and list of compiled code.
 
 use crate::analysis::label;
 use crate::model::chains::PlaceId;
@@ -11,10 +11,10 @@ use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 
-/// Spells names of one recording as its profile does.
+/// Spells the names of one recording as its profile does.
 #[derive(Debug)]
 pub(super) struct PageNames {
-    /// `None`: as the runtime wrote them.
+    /// `None` if names are kept as the runtime wrote them.
     readable: Option<ReadableNames>,
     /// All names of JIT code, as the runtime wrote them.
     jit: FxHashSet<Vec<u8>>,
@@ -22,7 +22,7 @@ pub(super) struct PageNames {
 }
 
 impl PageNames {
-    /// From a recording whose names of JIT code are written like that.
+    /// `jit_names` says how names of JIT code are to be spelled.
     pub(super) fn new(examined: &Examined<'_>, jit_names: JitNames, symbols: &SymbolOptions) -> Self {
         let mut sampled: FxHashSet<Vec<u8>> = FxHashSet::default();
         for place in 0..examined.samples.chains.places().len() as u32 {
@@ -43,19 +43,19 @@ impl PageNames {
         Self { readable, jit: sampled, symbols: symbols.clone() }
     }
 
-    /// A piece of JIT code.
+    /// Spells the name of JIT code.
     pub(super) fn jit(&self, name: &[u8], module: Option<&[u8]>) -> String {
         let name = self.symbols.shown(name);
         let name = self.readable.as_ref().map_or(Cow::Borrowed(&*name), |readable| readable.of(&name));
         readable(label::called(&name, module).as_bytes()).into_owned()
     }
 
-    /// A function of any sort.
+    /// Spells the name of any function.
     pub(super) fn function(&self, name: &[u8], module: Option<&[u8]>, is_jit: bool) -> String {
         if is_jit { self.jit(name, module) } else { readable(label::called(name, module).as_bytes()).into_owned() }
     }
 
-    /// The target of a branch of which only the name is known.
+    /// Spells the name of a branch target, of which nothing else is known.
     pub(super) fn target(&self, name: &[u8]) -> String {
         self.function(name, None, self.jit.contains(name))
     }

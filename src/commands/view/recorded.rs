@@ -1,4 +1,4 @@
-//! The data of a recording beyond stacks, collected while its files are open.
+//! What the page shows of a recording in addition to its stacks. Collected while the recording's files are open.
 
 use super::findings::{self, Findings};
 use super::jit::Compiled;
@@ -15,23 +15,20 @@ use crate::resolve::disasm::Syntax;
 use crate::resolve::symbols::SymbolOptions;
 use std::path::PathBuf;
 
-/// One recording.
+/// The additional data of one recording.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    /// The file.
     pub(super) path: PathBuf,
-    /// The way it spells names.
     pub(super) names: PageNames,
-    /// Its hottest code.
+    /// The hottest code as instructions. `None` if no code was requested.
     pub(super) code: Option<HotCode>,
     /// The code that its runtimes compiled.
     pub(super) compiled: Compiled,
-    /// The findings.
     pub(super) findings: Findings,
 }
 
 impl Recorded {
-    /// Requests this many code ranges.
+    /// Collects the data. `limit` is the number of code ranges to list.
     pub(super) fn new(
         examined: &Examined<'_>,
         load: &LoadOptions,
@@ -57,7 +54,7 @@ impl Recorded {
         Self { path, names, code, compiled, findings }
     }
 
-    /// Moves all times to a clock that is ahead by `shift` nanoseconds, as those of input number `input`.
+    /// Adds `shift` nanoseconds to all times and assigns them to this input.
     pub(super) fn move_to(&mut self, input: u32, shift: u64) {
         self.compiled.move_to(input, shift);
         let listings = self.code.iter_mut().flat_map(|code| &mut code.annotation.listings);

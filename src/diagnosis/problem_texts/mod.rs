@@ -1,7 +1,7 @@
-//! The texts about each problem: its key, the line of the documentation, the threshold from which it is a finding, its
-//! cause and its remedy. A new problem does not compile without all of these.
+//! The texts about each problem: its key, its line in the documentation, the threshold from which it is a finding, its
+//! cause and its remedy. A new problem only compiles with all of these.
 //!
-//! All names in it are printable.
+//! All names in the texts are printable.
 
 mod process;
 mod recording;
@@ -13,7 +13,7 @@ pub(crate) use text::ProblemText;
 pub(super) use text::{number, source, who};
 
 impl Finding {
-    /// True if it is worth a reader's time.
+    /// True if the problem affects enough of the recording to be worth reporting.
     pub fn is_significant(&self) -> bool {
         self.percent >= problem_text(&self.problem).threshold
     }
@@ -27,7 +27,7 @@ mod tests {
     fn the_documentation_has_what_is_reported_of_each_key() {
         let sources = [include_str!("process.rs"), include_str!("recording.rs")];
         let source = sources.concat().split_whitespace().collect::<Vec<_>>().join(" ").replace("\\ ", "");
-        // The key and the line about it are the first two texts of each problem.
+        // The key and its line in the documentation are the first two arguments of each call.
         let problems: Vec<&str> = source.split("ProblemText::new(").skip(1).collect();
         let two = |problem: &str| {
             let (key, rest) = problem.trim_start().strip_prefix('"')?.split_once("\", \"")?;

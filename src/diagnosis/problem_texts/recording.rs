@@ -1,4 +1,4 @@
-//! The texts about problems of a recording as a whole, of its stacks, and of the files that ran.
+//! The texts about problems of the recording as a whole, of its stacks, and of the files that ran.
 
 use super::process;
 use super::text::{BUILD, MUCH, PART, ProblemText, SOME, listed, text};
@@ -7,16 +7,16 @@ use crate::model::abi::machine_name;
 use crate::model::printable::readable;
 use crate::resolve::symbols::no_elf::NoElf;
 
-/// Samples per second that are often enough.
+/// Samples per second. At this rate or above, we don't advise to sample more often.
 const OFTEN: u64 = 900;
 
-/// A copy of a stack that is not made smaller.
+/// In bytes. Stack copies up to this size need not be smaller.
 const SMALL_COPY: u32 = 8192;
 
-/// The greatest copy of a stack that perf takes.
+/// The largest stack copy that perf supports, in bytes.
 const LARGEST_COPY: u32 = 65528;
 
-/// All that is reported about a problem.
+/// The texts about a problem.
 pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
     match *problem {
         Problem::OfProcess(ref process, ref problem) => process::of(process, problem),

@@ -1,4 +1,4 @@
-//! A problem's text, and the words that causes and remedies are made of. All names in them are printable.
+//! The texts about one problem, and helpers to phrase them. All names in the texts are printable.
 
 use crate::diagnosis::problem::{NamedFile, SourceFile, Who};
 use crate::model::Pid;
@@ -9,20 +9,20 @@ use std::path::Path;
 
 /// The texts about a problem.
 pub(crate) struct ProblemText {
-    /// The key for programs; these words stay.
+    /// Identifies the problem in JSON. It never changes.
     pub(crate) key: &'static str,
-    /// The line about the key in `docs/doctor.md`.
+    /// One line about the problem, the same as in `docs/doctor.md`.
     pub(crate) about: &'static str,
-    /// The share of the recording on, in percent, from which it is a finding; below, it is mentioned by the way.
+    /// The problem is a finding if it affects at least this percentage of the recording, otherwise a minor one.
     pub(crate) threshold: f64,
-    /// The cause.
+    /// What happened in this recording.
     pub(crate) cause: String,
-    /// The remedy, besides recording again with a corrected command.
+    /// What to do, apart from running the corrected command.
     pub(crate) remedy: String,
 }
 
 impl ProblemText {
-    /// The texts about a problem that nearly always matters.
+    /// The texts about a problem that matters even if it affects only 1% of the recording.
     pub(super) fn new(
         key: &'static str,
         about: &'static str,
@@ -32,30 +32,29 @@ impl ProblemText {
         Self { key, about, threshold: 1.0, cause: cause.into(), remedy: remedy.into() }
     }
 
-    /// The same for one that is a finding only above another share of the recording, in percent.
+    /// Sets the threshold, in percent, below which the problem is a minor one.
     pub(super) fn above(self, threshold: f64) -> Self {
         Self { threshold, ..self }
     }
 }
 
-/// The threshold for a library that few frames are in.
+/// Threshold in percent for problems with code that normally has only few frames, such as a library.
 pub(super) const SOME: f64 = 8.0;
 
-/// The threshold for a program with other things to do.
+/// Threshold in percent: one part of a program that also does other things.
 pub(super) const PART: f64 = 10.0;
 
-/// The threshold for things that some recordings always have: leaf functions, libraries without frame pointers, threads
-/// that begin in assembler.
+/// Threshold in percent: what some recordings always have, such as leaf functions, libraries without frame pointers,
+/// and threads that begin in assembly code.
 pub(super) const ORDINARY: f64 = 15.0;
 
-/// The threshold for things that nobody can mend, or that runtimes have however long they run: not worth a finding
-/// unless it is much.
+/// Threshold in percent: what nobody can fix, or what a runtime always has. It must be a lot to be worth a finding.
 pub(super) const MUCH: f64 = 25.0;
 
-/// The way to keep the frame pointer.
+/// The advice to build with frame pointers.
 pub(super) const BUILD: &str = "build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes)";
 
-/// A process in words.
+/// Names a process and its runtime, for use in a sentence.
 pub(in super::super) fn who(process: &Who) -> String {
     let runtime = process.runtime.map_or_else(String::new, |runtime| format!(", {}", runtime.name));
     let comm = text(&process.comm);
@@ -65,7 +64,7 @@ pub(in super::super) fn who(process: &Who) -> String {
     }
 }
 
-/// The outcome for a dump or map.
+/// Describes a dump or map and what became of it. `covered` adds the number of frames that it names.
 pub(in super::super) fn source(account: &Account, covered: Option<SourceFile>) -> String {
     let state = match &account.state {
         SourceState::Missing { looked_at } => {
@@ -119,7 +118,7 @@ pub(in super::super) fn file(path: &Path) -> String {
 }
 
 pub(super) fn list(names: &[String]) -> String {
-    /// More are only counted.
+    /// Further names are only counted.
     const SHOWN: usize = 4;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|name| text(name)).collect();
     match (names.len(), &shown[..]) {
@@ -130,13 +129,13 @@ pub(super) fn list(names: &[String]) -> String {
     }
 }
 
-/// Files, and the verb behind one or several of them.
+/// Lists the files, followed by the verb in singular or plural.
 pub(super) fn listed(files: &[NamedFile], one: &str, several: &str) -> String {
     let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
     format!("{} {}", list(&paths), if files.len() == 1 { one } else { several })
 }
 
-/// The process that a file's number names, for messages.
+/// The process ID for a message; negative IDs stand for no process.
 pub(in super::super) fn number(pid: Pid) -> String {
     if pid.0 < 0 { "none".to_owned() } else { pid.to_string() }
 }

@@ -1,4 +1,4 @@
-//! The problems of the files that ran, and of the kernel's symbols.
+//! Finds problems with the files that ran, and with the kernel's symbols.
 
 use super::super::causes::Cause;
 use super::super::context::DoctorContext;
@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The possible states of files.
+/// Files with the same problem, which are reported as one finding. `Image` is an ELF image of injected JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileGroup {
     Image(Pid),
@@ -39,21 +39,21 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             Cause::Missing(id) | Cause::OtherVersion(id) if context.dso(id).kind == DsoKind::Vdso => {
                 found.push(context.finding(Problem::Vdso { is_here: context.origin.is_here }, spoilt));
             }
-            // It has no name by which it could be found: memory that a program shares with those that it forks.
+            // Memory that a program shares with its forked children. There is no file to look for.
             Cause::Missing(id) if is_memory(&context.dso(id).path) && mapped_by(&[id], context).is_some() => {
                 let process = context.who(mapped_by(&[id], context).unwrap_or_default());
                 let problem = jit::unnamed(&process, context, &Neighbours::beside(context));
                 found.push(context.finding(Problem::OfProcess(process, problem), spoilt));
             }
             Cause::Missing(id) => groups.entry(missing(id, context)).or_default().push((id, spoilt)),
-            // Of another machine's recording it is not news that this one's files are others.
+            // If the recording is from another machine, it is no surprise that this one has other versions.
             Cause::OtherVersion(id) if !context.origin.is_here => {
                 groups.entry(missing(id, context)).or_default().push((id, spoilt));
             }
             Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, spoilt)),
             Cause::NotElf(id, what) => groups.entry(FileGroup::NotElf(what)).or_default().push((id, spoilt)),
             Cause::Stripped(id) => {
-                // Nobody builds a runtime to profile a program.
+                // Runtimes count as packaged wherever they are: nobody builds a runtime to profile a program.
                 let path = &context.dso(id).path;
                 let is_runtime = RuntimeSet::of_files(std::iter::once(&path[..])).first().is_some();
                 let image = context.examined.resolution.images.get(id);
@@ -68,7 +68,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             }
             Cause::Gap(id) => groups.entry(FileGroup::Symbolless).or_default().push((id, spoilt)),
             Cause::Kernel => {
-                // To whom its addresses are hidden, the kernel seems to be at 0.
+                // To those who may not see where the kernel is, it appears at address 0.
                 let reference = context.examined.resolution.spaces.kernel_reference();
                 let hidden = reference.is_none_or(|reference| reference.addr.0 == 0);
                 let is_given = context.examined.resolution.has_given_kernel();
@@ -92,7 +92,7 @@ fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorCo
     files.iter().for_each(|(_, spoilt)| whole.merge(*spoilt));
     whole.samples = whole.samples.min(context.tally.samples);
     let ids: Vec<DsoId> = files.iter().map(|(id, _)| *id).collect();
-    // One file may have been mapped by several inodes: containers have copies of the same build.
+    // Containers may have copies of the same build, which are mapped as different inodes.
     let mut listed = std::collections::BTreeSet::new();
     let once = ids.iter().map(|id| context.dso(*id)).filter(|dso| listed.insert((&dso.path, dso.build_id)));
     let files: Vec<NamedFile> = once.map(named_file).collect();
@@ -125,14 +125,14 @@ fn named_file(dso: &Dso) -> NamedFile {
     NamedFile { path, build_id: dso.build_id.map(|id| hex(id.as_bytes())) }
 }
 
-/// True if a file is memory by another name: shared between processes (`shm_open`), or a file that never had a name
+/// True if the path stands for memory without a file: shared memory (`shm_open`), or a file that never had a name
 /// (`O_TMPFILE`).
 fn is_memory(path: &[u8]) -> bool {
     let Some(path) = path.strip_suffix(b" (deleted)") else { return false };
     path.starts_with(b"/dev/shm/") || base_name(path).starts_with(b"#")
 }
 
-/// True if a missing file is an image of JIT code that was injected, and whose.
+/// The group of a missing file: an image that `inject` wrote for JIT code of a process, or an ordinary file.
 fn missing(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     let path = &context.dso(id).path;
     let name = base_name(path);
@@ -143,7 +143,7 @@ fn missing(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     number().map_or(FileGroup::Gone, FileGroup::Image)
 }
 
-/// True if a file is of the system, or of a package manager's store: not the user's own.
+/// True if a file comes from the system or a package manager, so that the user didn't build it.
 pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
     const OWN: &[&str] = &["/usr/local/", "/usr/src/"];
     const PACKAGED: &[&str] =
@@ -152,7 +152,7 @@ pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
     begins(PACKAGED) && !begins(OWN)
 }
 
-/// True if some file of the recording is here as it ran.
+/// True if this machine has at least one file of the recording in the version that ran.
 fn is_here(context: DoctorContext<'_>) -> bool {
     let resolution = context.examined.resolution;
     let asked = context.examined.samples.chains.places().iter().filter_map(|place| match place.location {
@@ -166,12 +166,12 @@ fn is_here(context: DoctorContext<'_>) -> bool {
     files.into_iter().filter(is_file).any(|id| resolution.images.get(id).is_some())
 }
 
-/// The number that a process has in its container, if it ran these files there.
+/// The ID of a process inside its container, if a containerized process mapped the first of these files.
 fn container(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
     mapped_by(files, context).and_then(|pid| context.inner_pid(pid))
 }
 
-/// A process that ran the first of these files.
+/// Any process that mapped the first of these files.
 fn mapped_by(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
     let first = &context.dso(*files.first()?).path;
     let processes = &context.examined.resolution.survey.processes.by_pid;

@@ -1,4 +1,4 @@
-//! The problems of names of JIT code.
+//! Finds out why JIT code has no names.
 
 use super::super::causes::Cause;
 use super::super::context::{DoctorContext, RecordedStacks, command_line};
@@ -30,7 +30,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// Why code of a process in memory without a file has no name.
+/// Why a process's code in memory without a file has no name.
 pub(super) fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Neighbours) -> OfProcess {
     let pid = process.pid;
     let inner = context.inner_pid(pid);
@@ -52,10 +52,10 @@ pub(super) fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Ne
             SourceState::Loaded { .. } => None,
         });
     }
-    // The one that reports most, if there are several.
+    // If several were loaded, the one that names the most frames.
     let covers = |(number, _): &(usize, &Account)| context.tally.covered.get(*number).map_or(0, |(frames, _)| *frames);
     let given = process.runtime.and_then(|runtime| context.given(pid, runtime));
-    // An engine may begin a log that it puts nothing into, whatever it was configured to write.
+    // Engines may start a log and put nothing into it, whatever they were asked to write.
     let is_asked_for = |account: &Account| {
         given.map_or(!matches!(account.kind, Kind::Log(_)), |switch| switch.leaves_like(&account.path))
     };
@@ -71,7 +71,7 @@ pub(super) fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Ne
         (_, Some(unusable)) => unusable,
         (None, None) => neighbours.of(process, context).unwrap_or_else(|| {
             let elsewhere = if given.is_none() { context.given_elsewhere(process.runtime) } else { None };
-            // perf finds a dump by its mapping, so that what was not mapped was not written.
+            // perf finds jitdumps by their mapping: one that was never mapped was not written.
             let is_dump = |switch: &Switch| switch.leaves.iter().all(|file| file.ends_with(".dump"));
             let unmapped = given.is_some_and(is_dump) && !context.has_mapped_dump(pid);
             OfProcess::Silent { inner, given, elsewhere, unmapped }
@@ -79,27 +79,27 @@ pub(super) fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Ne
     }
 }
 
-/// One of several files that may be this process's.
+/// Reports one of several files (`fits`) that may belong to this process.
 fn offer(account: &Account, fits: usize) -> Option<OfProcess> {
     let path = account.path.clone();
     let of = sources::inner_pid(&path)?;
     Some(OfProcess::OtherProcess { path, kind: account.kind, of, fits })
 }
 
-/// True if a file is what another runtime of the process leaves, and not the one whose code has no names: Python's map
-/// names nothing that numba compiled.
+/// True if the file comes from another runtime of the process than the one whose code has no names. For example,
+/// Python's perf map names nothing that Numba compiled.
 fn is_of_another_runtime(process: &Who, account: &Account, context: DoctorContext<'_>) -> bool {
     let leaves = |runtime: &Runtime| runtime.switches.iter().any(|switch| switch.leaves_like(&account.path));
     let is_its = process.runtime.is_none_or(leaves);
     !is_its && context.runtimes_of(process.pid).any(leaves)
 }
 
-/// True if nothing is in a file that could be read.
+/// True if the file was read but contains no code.
 fn is_empty(account: &Account) -> bool {
     matches!(account.state, SourceState::Loaded { codes: 0, skipped: 0, .. })
 }
 
-/// Why a dump or map that was loaded does not report all code.
+/// Why a dump or map that was loaded doesn't name all of the code.
 fn uncovered(pid: Pid, (number, account): (usize, &Account), context: DoctorContext<'_>) -> OfProcess {
     let source = context.source_file((number, account));
     let runtime = context.who(pid).runtime;
@@ -113,7 +113,7 @@ fn uncovered(pid: Pid, (number, account): (usize, &Account), context: DoctorCont
     if is_empty(account) {
         return OfProcess::Empty { source };
     }
-    // A map may name some frames while others are of bytecode, which lies in memory that is not run.
+    // Some entries may describe bytecode, which is in memory that the processor doesn't execute.
     if source.covered * 20 < source.frames && is_of_other_memory(number, pid, context) {
         return OfProcess::OtherRun { source };
     }
@@ -128,7 +128,7 @@ fn uncovered(pid: Pid, (number, account): (usize, &Account), context: DoctorCont
     }
     match (context.tally.processes.get(&pid), times) {
         (Some(tally), Some((_, last))) if account.kind == Kind::JitDump => {
-            // A good part of the unnamed samples came when the dump had ended.
+            // More than half of the unnamed samples came after the end of the dump.
             let after = tally.unnamed_at.iter().filter(|time| **time > last).count();
             let early = after * 2 > tally.unnamed_at.len();
             let before = tally.last.0.saturating_sub(last.0);
@@ -138,8 +138,8 @@ fn uncovered(pid: Pid, (number, account): (usize, &Account), context: DoctorCont
     }
 }
 
-/// The runtime whose names a map has, if those without a name are another one's that writes to the same file; and the
-/// ways to make either of them write another file.
+/// Finds out whether two runtimes wrote the same perf map, so that one overwrote the other's names. Returns the runtime
+/// whose names are left, and the ways to make either runtime write another file.
 fn overwriter(
     pid: Pid,
     account: &Account,
@@ -159,7 +159,8 @@ fn overwriter(
     for runtime in [by, unnamed] {
         let memory = context.memory(pid);
         let facts = context.facts(pid, runtime, &memory);
-        // An embedded one's version may be newer than what the files show.
+        // The files don't always show the version of an embedded runtime, so its switches are not checked against a
+        // version.
         let mut others = runtime.switches.iter().filter(|switch| switch.can_be_set() && !is_it(switch));
         let usable = others.find(|switch| facts.command.is_none_or(|command| !runtime.refuses(switch, command)));
         ways.extend(usable.map(|switch| switch.how(runtime.called, true)));
@@ -167,10 +168,11 @@ fn overwriter(
     Some((by, ways.join(", or ")))
 }
 
-/// The file that most runtimes write.
+/// The perf map that most runtimes write.
 const MAP: &str = "/tmp/perf-PID.map";
 
-/// True if most code without a name is of a program that the process replaced by another one, which had its number.
+/// True if most unnamed code belongs to an earlier program of the process, before it executed another one. Both
+/// programs had the same process ID, so the later one's perf map replaced the earlier one's.
 fn is_replaced(pid: Pid, context: DoctorContext<'_>) -> bool {
     let Some(process) = context.examined.resolution.survey.processes.by_pid.get(&pid) else { return false };
     let (Some(exec), Some(tally)) = (process.execs.last(), context.tally.processes.get(&pid)) else { return false };
@@ -180,9 +182,9 @@ fn is_replaced(pid: Pid, context: DoctorContext<'_>) -> bool {
     had_jit && before * 2 > tally.unnamed_at.len()
 }
 
-/// True if a source reports addresses where the process had nothing.
+/// True if the source names addresses where the process had no memory, so that it must come from another run.
 fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bool {
-    /// The number of code ranges that are looked at.
+    /// Check about this many code ranges, spread evenly over the source.
     const PROBES: usize = 256;
     let (map, spaces) = (&context.examined.resolution.sources.map, context.examined.resolution.spaces);
     let time = context.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
@@ -192,7 +194,7 @@ fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bo
     for segment in own().step_by(step) {
         let place = spaces.lookup(pid, segment.start, time, CpuMode::User);
         let backed = |place: Place| !matches!(context.dso(place.dso).kind, DsoKind::Anonymous);
-        // Maps of V8 report code in node's own file, too, which may be at one address in all runs.
+        // V8's perf maps also name code in node's own file, which may be at the same address in every run.
         if !place.is_some_and(backed) {
             all += 1;
             inside += usize::from(place.is_some());
@@ -201,7 +203,7 @@ fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bo
     all > 0 && inside * 2 < all
 }
 
-/// What all that is seen of a program is the interpreter of, for each of its runtimes.
+/// Reports a process in which only the interpreter of a runtime is visible, not the functions that it interprets.
 fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Option<Finding> {
     context.runtimes_of(pid).find_map(|runtime| interpreted_by(runtime, pid, tally, context))
 }
@@ -217,28 +219,28 @@ fn interpreted_by(
     let number = RUNTIMES.iter().position(|other| other.shares_interpreter(runtime))?;
     let interpreted = tally.interpreted.get(&number).copied().unwrap_or_default();
     let Spoilt { samples, frames, .. } = match interpreted.all {
-        // Its interpreter is known by its name; where it was stripped, by whose code all is in.
+        // Recognize the interpreter by name. If it is stripped, check whether most samples are in the runtime's files.
         Spoilt { samples: 0, .. } if !frame_a_call => stripped(pid, runtime, tally, context)?,
         interpreted => interpreted,
     };
     if samples == 0 {
         return None;
     }
-    // JIT code of the program's; a library's for regular expressions is none.
+    // The program has JIT code of its own. A little of it doesn't count: libraries compile regular expressions.
     let seen = tally.named > 0 || tally.with_unnamed * 20 > samples;
     let samples = match (frame_a_call, seen) {
         (true, _) => interpreted.innermost,
         (false, false) => samples,
         (false, true) => return None,
     };
-    // The interpreter's own functions that it called have names.
+    // The interpreter also calls functions of its own, which have names.
     let percent = percent(samples as f64 * 0.9, context.tally.samples);
     let version = context.version(pid, runtime);
     let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(version_only(version)).is_none();
     let too_old = version.filter(|_| lacks_switch).map(|version| version.to_string());
     let switched_on = switched_on(runtime, pid, context);
     let elsewhere = if switched_on.is_none() { context.given_elsewhere(Some(runtime)) } else { None };
-    // Of code without frame pointers, chains lead through none of the program's functions.
+    // Without frame pointers, call chains skip all functions of the program.
     let wants_copies = runtime.callers == Callers::InDump;
     let by_chains = wants_copies && switched_on.is_some() && context.stacks == RecordedStacks::Chains;
     let problem = Problem::OfProcess(process, OfProcess::Interpreted { too_old, switched_on, elsewhere, by_chains });
@@ -249,18 +251,18 @@ fn version_only(version: Option<Version>) -> RunFacts<'static> {
     RunFacts { version, ..RunFacts::default() }
 }
 
-/// The flag by which a process was told to give interpreted functions names of their own already, or code to others.
+/// The flag that made the runtime report its functions already, if the process received it.
 fn switched_on(runtime: &'static Runtime, pid: Pid, context: DoctorContext<'_>) -> Option<String> {
     let interpreter = runtime.interpreter.as_ref()?;
     match interpreter.flag {
         Some(flag) => context.received(pid, runtime, flag).then(|| flag.to_string()),
-        // A source that names compiled code only names no interpreted function.
+        // Its perf map or dump names compiled functions only.
         None if interpreter.frame_a_call => None,
         None => context.given(pid, runtime).map(Switch::name),
     }
 }
 
-/// The samples in files of a runtime that have no symbols, if that is most of a process.
+/// The samples in stripped files of a runtime, if those are most of the process's samples.
 fn stripped(pid: Pid, runtime: &Runtime, tally: &ProcessTally, context: DoctorContext<'_>) -> Option<Spoilt> {
     let is_its = |path: &[u8]| RuntimeSet::of_files(std::iter::once(path)).iter().any(|of| of.name == runtime.name);
     let mut all = Spoilt::default();
@@ -276,7 +278,7 @@ fn stripped(pid: Pid, runtime: &Runtime, tally: &ProcessTally, context: DoctorCo
 }
 
 impl SourceFile {
-    /// The share of the frames in memory for JIT code that it names, in percent.
+    /// The share of the process's JIT frames that this file names, in percent.
     pub fn percent(&self) -> f64 {
         percent(self.covered as f64, self.frames)
     }

@@ -1,4 +1,4 @@
-//! Dumps and maps beside a recording that are of no process of it.
+//! Looks for dumps and maps beside a recording that, by their names, belong to none of its processes.
 
 use super::super::context::DoctorContext;
 use super::super::problem::{OfProcess, Who};
@@ -15,7 +15,7 @@ use crate::sources::Kind;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-/// The files next to a recording that were not used.
+/// The unused dumps and maps in the recording's directory.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     files: Vec<Neighbour>,
@@ -26,18 +26,19 @@ struct Neighbour {
     path: PathBuf,
     kind: Kind,
     of: Pid,
-    /// Start and size of the code that it reports, once somebody asked.
+    /// Start and size of each code range in the file, read when first needed.
     ranges: OnceCell<Vec<(u64, u64)>>,
 }
 
-/// More of them are not looked at: it is a directory for dumps, and the one that is meant is not to be guessed.
+/// At most this many files are considered. A directory with more is a collection, in which we can't guess the right
+/// one.
 const MOST: usize = 16;
 
-/// The number of bytes of each that are looked at: enough to guess: it may be anybody's, and of any length.
+/// At most this many bytes of a file are read: enough for a guess, and the file may be of any size.
 const START: u64 = 32 << 20;
 
 impl Neighbours {
-    /// Those of this recording.
+    /// Lists the dumps and maps in the recording's directory that were not loaded.
     pub(super) fn beside(context: DoctorContext<'_>) -> Self {
         let mut files: Vec<Neighbour> = context.beside.map(listed).unwrap_or_default();
         let used = |path: &Path| context.examined.accounts().iter().any(|account| account.path == path);
@@ -46,12 +47,12 @@ impl Neighbours {
         Self { files }
     }
 
-    /// The one that may be meant for a process without names.
+    /// The file that may belong to a process without names: one that has code where the process ran unnamed code.
     pub(super) fn of(&self, process: &Who, context: DoctorContext<'_>) -> Option<OfProcess> {
         let addresses = unnamed_addresses(process.pid, context);
         let fits = |file: &&Neighbour| file.tells_of(&addresses);
         let fitting: Vec<&Neighbour> = self.files.iter().filter(fits).collect();
-        // One that does not fit is a stray of some other run.
+        // Files that don't fit are left over from other runs.
         let file = fitting.first()?;
         let (path, kind, of) = (file.path.clone(), file.kind, file.of);
         Some(OfProcess::OtherProcess { path, kind, of, fits: fitting.len() })
@@ -59,7 +60,7 @@ impl Neighbours {
 }
 
 fn listed(dir: &Path) -> Vec<Neighbour> {
-    // Beside `perf.data`, its directory has no name.
+    // The parent of the relative path `perf.data` is the empty path.
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     let entries = io::typed_names(dir).into_iter().flatten();
     let mut files: Vec<_> = entries.filter_map(|name| Neighbour::of(dir.join(name))).collect();
@@ -67,10 +68,10 @@ fn listed(dir: &Path) -> Vec<Neighbour> {
     files
 }
 
-/// The addresses of unnamed code that a process ran.
+/// The sorted addresses of unnamed code that a process ran.
 fn unnamed_addresses(pid: Pid, context: DoctorContext<'_>) -> Vec<u64> {
     let address = |place: &FrameLocation| match place.location {
-        // Of memory without a file, the place is the address itself.
+        // For memory without a file, the offset is the address itself.
         Location::File(dso, addr) if place.pid == pid && context.dso(dso).kind == DsoKind::Anonymous => Some(addr),
         _ => None,
     };
@@ -93,7 +94,7 @@ impl Neighbour {
         Some(Self { path, kind, of, ranges: OnceCell::new() })
     }
 
-    /// True if most of these addresses, in order, are in code that it reports.
+    /// True if at least half of these addresses are in code ranges of the file. `addresses` must be sorted.
     fn tells_of(&self, addresses: &[u64]) -> bool {
         let mut hit = vec![false; addresses.len()];
         for &(start, size) in self.ranges.get_or_init(|| self.read_ranges()) {

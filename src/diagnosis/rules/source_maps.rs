@@ -1,4 +1,4 @@
-//! The problems of names of bundled JavaScript.
+//! Finds problems with the source maps of bundled JavaScript.
 
 use super::super::context::DoctorContext;
 use super::super::problem::{Finding, Problem};
@@ -34,7 +34,7 @@ fn problem(account: &MapAccount) -> Option<Problem> {
     }
 }
 
-/// The samples of each script: whose innermost function of any script is one of it.
+/// The number of samples of each script. A sample counts for the script of its innermost JavaScript function.
 fn samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
     let (samples, named) = (context.examined.samples, context.examined.named);
     let script = |place| {

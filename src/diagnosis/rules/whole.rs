@@ -1,4 +1,4 @@
-//! The problems of a recording as a whole.
+//! Finds problems of a recording as a whole.
 
 use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::problem::{Finding, OfProcess, Problem};
@@ -6,10 +6,10 @@ use super::super::tally::percent;
 use crate::model::Pid;
 use crate::sources::{Account, ClockUse, Kind, SourceState};
 
-/// Of fewer samples, shares are chance: a tenth of them is known to within a third of it.
+/// With fewer samples, shares are mostly chance: at 100 samples, a share of 10% is known to within a third of itself.
 const ENOUGH: u64 = 100;
 
-/// A dump's times that are known to within this are as good as exact: most code lives longer.
+/// In nanoseconds. Times of a dump with a smaller error are good enough, because most code lives longer.
 const EXACT: u64 = 100_000;
 
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
@@ -32,7 +32,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
         found.push(of_all(Problem::Lost { lost, copied }, percent(lost as f64, lost + samples)));
     }
     if context.stacks == RecordedStacks::None && samples > 0 {
-        // The innermost frames are right.
+        // Without call chains, the innermost frames are still right.
         found.push(of_all(Problem::NoCallChains, 50.0));
     }
     found.extend(clocks(context));
@@ -40,20 +40,20 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found
 }
 
-/// True if an event is a timer of the kernel's, which runs everywhere.
+/// True for the kernel's timer events, which work on every machine.
 fn is_clock(event: &str) -> bool {
     event.starts_with("cpu-clock") || event.starts_with("task-clock")
 }
 
-/// The number of samples per second that perf was told to take.
+/// The number of samples per second that perf was asked for. `None` if it was asked for something else.
 fn frequency(context: DoctorContext<'_>) -> Option<u64> {
     let events = &context.examined.resolution.survey.recording.events;
     events.iter().filter_map(|event| event.attr.requested_frequency()).max()
 }
 
-/// True if the recording has the clock of jitdumps.
+/// True if the recording has the same clock as jitdumps.
 fn is_monotonic(context: DoctorContext<'_>) -> bool {
-    /// `CLOCK_MONOTONIC` of time.h.
+    /// From `time.h`.
     const CLOCK_MONOTONIC: i32 = 1;
     context.examined.resolution.survey.processes.clock.clockid == Some(CLOCK_MONOTONIC)
 }
@@ -62,7 +62,7 @@ fn accounts(context: DoctorContext<'_>) -> impl Iterator<Item = (usize, &Account
     context.examined.accounts().iter().enumerate()
 }
 
-/// Logs whose times are estimated, and that name addresses which had several functions about that time.
+/// Finds logs with estimated times that name addresses where other code was around the same time.
 fn doubtful(context: DoctorContext<'_>) -> Vec<Finding> {
     let finding = |(number, account): (usize, &Account)| {
         let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state else { return None };
@@ -77,7 +77,7 @@ fn doubtful(context: DoctorContext<'_>) -> Vec<Finding> {
     accounts(context).filter_map(finding).collect()
 }
 
-/// Dumps whose times are of another clock, and logs whose times cannot be used.
+/// Finds dumps with times of another clock, and sources whose times can't be used.
 fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_monotonic = is_monotonic(context);
@@ -94,9 +94,10 @@ fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
         let samples = context.tally.covered.get(number).map_or(0, |(_, samples)| *samples);
         let source = context.source_file((number, account));
         let percent = match error {
-            // It may distort names of addresses that had other code about that time.
+            // Names can only be wrong where the address held other code around that time.
             Some(_) => percent(source.doubtful as f64, context.tally.frames),
-            // The code at each time is not known at all. Most names are right even so: most code stays where it is.
+            // Without usable times, we don't know which code was there when. Most code never moves, so most names are
+            // right.
             None => percent(samples as f64 / 2.0, context.tally.samples),
         };
         let problem = Problem::OfProcess(context.who(account.pid), OfProcess::Clock { source, error, is_monotonic });

@@ -1,7 +1,7 @@
-//! The nested tree of old profiles, as a list of nodes that name their parents.
+//! Converts the nested tree of old profiles to a list of nodes that refer to their parents.
 //!
-//! A tree may be deeper than a reader can follow by calling itself, so its text is taken apart first: each node's own
-//! members, without its children.
+//! Recursive parsing could overflow the stack, since there is no limit to the tree's depth. Therefore the text is first
+//! split into nodes, each with its own members but not its children.
 
 use super::node::{CallFrame, LineTicks, ProfileNode};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 struct HeadNode {
     function_name: String,
     url: String,
-    /// From 1; 0 if absent.
+    /// Starts at 1; 0 if absent.
     line_number: i64,
     column_number: i64,
     hit_count: u64,
@@ -21,7 +21,7 @@ struct HeadNode {
     position_ticks: Vec<LineTicks>,
 }
 
-/// The text of a node's own members.
+/// The JSON text of a node without its children, and the index of its parent.
 struct NodeText {
     parent: Option<usize>,
     json: Vec<u8>,
@@ -35,7 +35,7 @@ enum Level {
     Other,
 }
 
-/// The nodes of a tree, given its text, which must be JSON.
+/// Parses the nodes of a tree. The text must be valid JSON.
 pub(super) fn nodes(tree: &[u8]) -> serde_json::Result<Vec<ProfileNode<'static>>> {
     let mut nodes: Vec<ProfileNode<'static>> = Vec::new();
     for NodeText { parent, json } in texts(tree) {
@@ -60,7 +60,7 @@ pub(super) fn nodes(tree: &[u8]) -> serde_json::Result<Vec<ProfileNode<'static>>
 
 fn texts(tree: &[u8]) -> Vec<NodeText> {
     let (mut nodes, mut levels): (Vec<NodeText>, Vec<Level>) = (Vec::new(), Vec::new());
-    // The nodes that are open, the innermost last.
+    // Indices of the nodes that are open, innermost last.
     let mut open: Vec<usize> = Vec::new();
     let mut at = 0;
     while at < tree.len() {
@@ -100,7 +100,7 @@ fn texts(tree: &[u8]) -> Vec<NodeText> {
     nodes
 }
 
-/// The place behind a string that begins here.
+/// The position after a string that starts at `start`.
 fn end_of_string(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < text.len() {
@@ -113,7 +113,7 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// The place behind the bracket of a list that a key at this place has as its value.
+/// If the key that ends at `key_end` has a list as its value, the position after the opening bracket.
 fn start_of_list(text: &[u8], key_end: usize) -> Option<usize> {
     let behind = |at: usize, wanted: u8| {
         let rest = text.get(at..)?;

@@ -13,13 +13,13 @@ pub(super) struct ProfileNode<'a> {
     pub(super) hit_count: u64,
     #[serde(default)]
     pub(super) children: Vec<u64>,
-    /// Profiles that are sent while they are taken name the parent instead.
+    /// Profiles that are streamed while they are recorded state the parent instead of the children.
     pub(super) parent: Option<u64>,
     #[serde(default)]
     pub(super) position_ticks: Vec<LineTicks>,
 }
 
-/// The number of samples that were taken in a line.
+/// The number of samples at a line.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct LineTicks {
     pub(super) line: u32,
@@ -33,7 +33,7 @@ pub(super) struct CallFrame<'a> {
     pub(super) function_name: Cow<'a, str>,
     #[serde(borrow, default)]
     pub(super) url: Cow<'a, str>,
-    /// From 0; -1 if absent.
+    /// Starts at 0; -1 if absent.
     #[serde(default)]
     pub(super) line_number: i64,
     #[serde(default)]

@@ -1,11 +1,11 @@
-//! `meta.categories`: the sorts of code, each with its modules as subcategories.
+//! `meta.categories`: kinds of code, with their modules as subcategories.
 
 use crate::analysis::category::Category;
 use crate::model::tier::Tier;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// One of `meta.categories`.
+/// An entry of `meta.categories`.
 #[derive(Debug, Clone, Serialize)]
 struct CategoryEntry {
     name: &'static str,
@@ -13,7 +13,7 @@ struct CategoryEntry {
     subcategories: Vec<String>,
 }
 
-/// A category and one of its subcategories, as frames have them.
+/// The category and subcategory of a frame, as indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CategoryPair {
     pub(super) category: usize,
@@ -28,24 +28,24 @@ pub(super) struct Categories {
     subcategories: FxHashMap<(usize, usize), usize>,
 }
 
-/// Behind those of [`Category::ALL`]: garbage collectors, by their functions' names.
+/// The category for garbage collection, after those of [`Category::ALL`]. It is recognized by function names.
 const GC: usize = Category::ALL.len();
-/// The category of parts that are not code.
+/// The category for everything that isn't code.
 pub(super) const OTHER: usize = GC + 1;
 
 impl Default for Categories {
     fn default() -> Self {
         let named = Category::ALL.iter().map(|category| (category.name(), color(*category)));
-        // The viewer wants one that is gray and called so.
+        // The viewer requires a gray category called "Other".
         let all = named.chain([("GC", "red"), ("Other", "grey")]);
-        // Subcategory 0 is what belongs to none.
+        // Subcategory 0 is for frames without a module.
         let entry = |(name, color)| CategoryEntry { name, color, subcategories: vec!["Other".to_owned()] };
         Self { list: all.map(entry).collect(), subcategories: FxHashMap::default() }
     }
 }
 
 impl Categories {
-    /// That of a frame, with the number and name of the library that it is in.
+    /// The category of a frame; `library` is the index and the name of its library.
     pub(super) fn of(&mut self, category: Category, in_gc: bool, library: Option<(usize, &str)>) -> CategoryPair {
         let own = Category::ALL.iter().position(|each| *each == category).unwrap_or(OTHER);
         let category = if in_gc { GC } else { own };
@@ -60,7 +60,7 @@ impl Categories {
     }
 }
 
-/// The viewer has these few colors.
+/// The viewer supports only a few colors.
 fn color(category: Category) -> &'static str {
     match category {
         Category::Kernel => "orange",
@@ -79,8 +79,8 @@ fn color(category: Category) -> &'static str {
     }
 }
 
-/// True if a function collects garbage, and all that it calls with it: the entries of V8's, HotSpot's, CPython's,
-/// PHP's, Erlang's, Go's and .NET's collectors, and V8's own word for it in its profiles.
+/// Whether a function, and everything that it calls, is part of garbage collection. The names are entry points of the
+/// collectors of V8, HotSpot, CPython, PHP, Erlang, Go and .NET, and the name that V8's own profiles use.
 pub(super) fn collects_garbage(name: &[u8]) -> bool {
     const PREFIXES: &[&[u8]] = &[
         b"(garbage collector)",

@@ -1,41 +1,41 @@
-//! Columns of numbers and texts, spelled as JSON as they are filled: a table of a million rows is written in a few
-//! large pieces, and takes no more memory than its text.
+//! Columns of numbers and strings, encoded as JSON as they are filled. A table with a million rows is then written in a
+//! few large pieces and takes no more memory than its text.
 
 use crate::bytes::decimal::push_decimal;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A column: what is between the brackets.
+/// A column: the text between the brackets of a JSON array.
 #[derive(Debug, Default)]
 pub(super) struct Column(Vec<u8>);
 
 impl Column {
-    /// One with room for this many cells of some length.
+    /// An empty column with room for this many cells of the given length.
     pub(super) fn of(cells: usize, len: usize) -> Self {
         Self(Vec::with_capacity(cells * (len + 1)))
     }
 
-    /// This many repetitions of the same word.
+    /// A column with the same word in every cell.
     pub(super) fn repeated(word: &str, cells: u32) -> Self {
         let mut column = Self::of(cells as usize, word.len());
         (0..cells).for_each(|_| column.word(word));
         column
     }
 
-    /// `null`, `true`, `false`.
+    /// Adds `null`, `true` or another word that needs no quotes.
     pub(super) fn word(&mut self, word: &str) {
         self.next();
         self.0.extend_from_slice(word.as_bytes());
     }
 
-    /// A whole number.
+    /// Adds an integer.
     #[inline]
     pub(super) fn number(&mut self, number: impl Into<u64>) {
         self.next();
         push_decimal(number.into(), &mut self.0);
     }
 
-    /// A whole number, or `null`.
+    /// Adds an integer, or `null` for `None`.
     #[inline]
     pub(super) fn optional(&mut self, number: Option<u32>) {
         match number {
@@ -44,7 +44,7 @@ impl Column {
         }
     }
 
-    /// A whole number, or -1 for none.
+    /// Adds an integer, or -1 for `None`.
     pub(super) fn or_none(&mut self, number: Option<u64>) {
         match number {
             Some(number) => self.number(number),
@@ -52,10 +52,11 @@ impl Column {
         }
     }
 
-    /// Nanoseconds as milliseconds, spelled as the number is that [`millis`](super::writing::millis) makes of them.
+    /// Adds nanoseconds as milliseconds. The text is the same as for the result of [`millis`](super::writing::millis).
     #[inline]
     pub(super) fn millis(&mut self, nanos: u64) {
-        // Up to 15 digits are the shortest spelling of the number nearest to them. Very small ones have an exponent.
+        // A decimal number of up to 15 digits is also the shortest text for its nearest double. Tiny numbers need an
+        // exponent.
         if !(1_000..1_000_000_000_000_000).contains(&nanos) {
             return self.json(&super::writing::millis(nanos));
         }
@@ -73,7 +74,7 @@ impl Column {
         self.0.extend_from_slice(&fraction[..len]);
     }
 
-    /// A count, spelled as a number that may have a fraction.
+    /// Adds a count, spelled like a floating-point number.
     pub(super) fn count(&mut self, count: u64) {
         if count >= 1_000_000_000_000_000 {
             return self.json(&(count as f64));
@@ -82,10 +83,10 @@ impl Column {
         self.0.extend_from_slice(b".0");
     }
 
-    /// Anything else.
+    /// Adds any other value.
     pub(super) fn json(&mut self, value: &(impl Serialize + ?Sized)) {
         self.next();
-        // Writing to memory does not fail, nor do texts, numbers, and what is made of them.
+        // Writing to memory can't fail, and neither can serializing the values that are used here.
         let _ = serde_json::to_writer(&mut self.0, value);
     }
 
@@ -97,14 +98,14 @@ impl Column {
     }
 }
 
-/// An object that is being written.
+/// A JSON object that is being written.
 pub(super) struct Object<'o> {
     out: &'o mut dyn Write,
     before: &'static [u8],
 }
 
 impl<'o> Object<'o> {
-    /// Writes one with the fields that `fields` writes.
+    /// Writes an object; `fields` writes its fields.
     pub(super) fn write(
         out: &'o mut dyn Write,
         fields: impl FnOnce(&mut Object<'_>) -> io::Result<()>,
@@ -114,18 +115,18 @@ impl<'o> Object<'o> {
         object.out.write_all(b"}")
     }
 
-    /// A field of anything.
+    /// Writes a field with any value.
     pub(super) fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
         let out = self.name(name)?;
         Ok(serde_json::to_writer(out, value)?)
     }
 
-    /// A field that is left out if it is not known.
+    /// Writes a field, or nothing for `None`.
     pub(super) fn known(&mut self, name: &str, value: Option<impl Serialize>) -> io::Result<()> {
         value.map_or(Ok(()), |value| self.field(name, &value))
     }
 
-    /// A field of a column.
+    /// Writes a column as a field.
     pub(super) fn column(&mut self, name: &str, column: &Column) -> io::Result<()> {
         let out = self.name(name)?;
         out.write_all(b"[")?;
@@ -133,7 +134,7 @@ impl<'o> Object<'o> {
         out.write_all(b"]")
     }
 
-    /// A field that is an object.
+    /// Writes a field whose value is an object.
     pub(super) fn object(
         &mut self,
         name: &str,
@@ -142,7 +143,7 @@ impl<'o> Object<'o> {
         Object::write(self.name(name)?, fields)
     }
 
-    /// The name of a field, whose value is to be written next.
+    /// Writes the name of a field. The caller must write the value next.
     pub(super) fn name(&mut self, name: &str) -> io::Result<&mut dyn Write> {
         self.out.write_all(std::mem::replace(&mut self.before, b","))?;
         write!(self.out, "\"{name}\":")?;

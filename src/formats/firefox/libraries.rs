@@ -1,11 +1,11 @@
-//! `libs`: the modules that functions are in, numbered by first appearance.
+//! `libs`: the modules that contain functions, numbered in the order of their first use.
 
 use crate::model::process::BuildId;
 use crate::model::stacks::{NameId, Profile};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// One of `libs`.
+/// An entry of `libs`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Library {
@@ -49,8 +49,8 @@ fn library(profile: &Profile, module: &[u8]) -> Library {
     Library { arch, name, path, debug_name, debug_path, breakpad_id: breakpad_id(build_id), code_id }
 }
 
-/// Breakpad's spelling of a build ID: its first 16 bytes as a GUID, whose first three numbers are little-endian, and an
-/// age of 0.
+/// Breakpad's form of a build ID: the first 16 bytes as a GUID, whose first three fields are little endian, followed by
+/// an age of 0. All zeros without a build ID.
 fn breakpad_id(build_id: Option<BuildId>) -> String {
     let mut guid = [0; 16];
     let bytes = build_id.as_ref().map_or(&[][..], BuildId::as_bytes);

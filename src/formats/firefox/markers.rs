@@ -1,4 +1,4 @@
-//! Markers: what the recording gives beside its samples, at its time and in its thread.
+//! Markers: events other than samples, such as forks and exits, each in its thread and at its time.
 
 use super::categories::OTHER;
 use super::tables::Strings;
@@ -7,7 +7,7 @@ use crate::model::process::{Moment, MomentKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The viewer's name for the kind of these markers.
+/// The name of our marker type.
 const TYPE: &str = "record";
 
 #[derive(Default, Serialize)]
@@ -18,7 +18,7 @@ pub(super) struct MarkerTable {
     data: Vec<MarkerData>,
     end_time: Vec<Option<f64>>,
     name: Vec<u32>,
-    /// 0: an instant.
+    /// Always 0, an instant.
     phase: Vec<u8>,
     start_time: Vec<f64>,
 }
@@ -46,7 +46,7 @@ impl MarkerTable {
     }
 }
 
-/// The name of a marker, and what is beside it.
+/// The name and the description of a marker.
 fn words(kind: &MomentKind) -> (&'static str, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match kind {
@@ -58,7 +58,7 @@ fn words(kind: &MomentKind) -> (&'static str, String) {
     }
 }
 
-/// `meta.markerSchema`
+/// The value of `meta.markerSchema`.
 pub(super) fn schema() -> Value {
     json!([{
         "name": TYPE,

@@ -1,4 +1,4 @@
-//! `meta`: what the profile is of, and how it was made.
+//! `meta`: what was recorded, and how.
 
 use super::categories::Categories;
 use super::columns::Object;
@@ -11,7 +11,7 @@ use crate::model::stacks::{Sampling, Series, Unit};
 use serde_json::{Value, json};
 use std::io;
 
-/// Writes its fields.
+/// Writes the fields of `meta`.
 pub(super) fn write(
     meta: &mut Object<'_>,
     writing: &Writing<'_>,
@@ -26,14 +26,14 @@ pub(super) fn write(
     meta.field("version", &24)?;
     meta.field("preprocessedProfileVersion", &55)?;
     meta.field("product", program.as_deref().unwrap_or("jitgraft"))?;
-    // Milliseconds.
+    // In milliseconds.
     meta.field("interval", &interval(writing.series, threads))?;
-    // The time shown as 0, in milliseconds since 1970.
+    // The wall-clock time that is shown as 0, in milliseconds since 1970.
     meta.field("startTime", &(epoch as f64 / 1e6))?;
     meta.field("processType", &0)?;
     meta.field("stackwalk", &1)?;
     meta.field("debug", &false)?;
-    // Names are as good as they get.
+    // There is nothing left for the viewer to symbolize.
     meta.field("symbolicated", &true)?;
     meta.field("usesOnlyOneStackType", &false)?;
     meta.field("sourceCodeIsNotOnSearchfox", &true)?;
@@ -58,7 +58,7 @@ fn cpu_delta_unit(counted: Counted) -> &'static str {
     }
 }
 
-/// The information on the profile that the viewer shows.
+/// Facts about the recording for the viewer's info panel.
 fn extra(writing: &Writing<'_>) -> Value {
     let about = &writing.profile.about;
     let entry = |label: &str, value: Value| json!({"label": label, "format": "string", "value": value});
@@ -75,7 +75,7 @@ fn extra(writing: &Writing<'_>) -> Value {
     json!([{"label": "Recording", "entries": entries}])
 }
 
-/// Milliseconds from sample to sample: as was requested, else the middle of the distances in a thread.
+/// Milliseconds between samples: as requested when recording, or else the median distance of samples in a thread.
 fn interval(series: &Series, threads: &[ThreadRows<'_>]) -> f64 {
     match (series.sampling, &series.unit) {
         (Some(Sampling::Frequency(hertz)), _) => return 1000.0 / hertz as f64,

@@ -1,12 +1,11 @@
-//! Firefox Profiler's processed-profile JSON.
+//! The processed-profile JSON of the Firefox Profiler.
 //!
-//! Threads are under their processes, samples in the order of their times. A function is a name in a library, its
-//! frames give lines and addresses; categories are those of [`Category`](crate::analysis::category::Category), with a
-//! subcategory for each module. The format has no place for more than one event: the samples of the others are left
-//! out.
+//! Threads are grouped by process, and samples sorted by time. A function is a name in a library; its frames have lines
+//! and addresses. The categories are those of [`Category`](crate::analysis::category::Category), with one subcategory
+//! per module. The format holds only one event, so the samples of other events are left out.
 //!
-//! Our own, not fxprof-processed-profile: that crate's weights are whole numbers, while a sample weighs fractions of
-//! milliseconds, and its frames that have a name have no line.
+//! We don't use the crate fxprof-processed-profile, because its weights are integers while we need fractions of
+//! milliseconds, and because its frames with a name have no line.
 //!
 //! See <https://github.com/firefox-devtools/profiler/blob/main/docs-developer/processed-profile-format.md>, version 55.
 
@@ -38,12 +37,12 @@ use tables::{Shared, ThreadNumbers};
 use thread::Thread;
 use writing::Writing;
 
-/// Writes one event.
+/// Writes one event of a profile.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     write_keeping(KEPT, profile, options, out)
 }
 
-/// The same; if there are more than this many threads, they are made twice.
+/// Like [`write()`]. To save memory, a profile with more than `most` threads has each thread built twice.
 fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else {
         return Err(Error::new("no samples to write"));
@@ -58,7 +57,7 @@ fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &m
         let mut shared = Shared { writing: &writing, libraries, categories };
         Thread::new(&rows[at], &moments[at], &mut shared, &mut known)
     };
-    // Items that are numbered over all of them precede them.
+    // Libraries and categories are collected from all threads but written before them, so build every thread first.
     let mut kept = Vec::new();
     for at in 0..rows.len() {
         let made = make(at, &mut libraries, &mut categories);
@@ -74,7 +73,7 @@ fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &m
             out.write_all(if at == 0 { b"[" } else { b"," })?;
             match kept.get(at) {
                 Some(made) => made.write(out)?,
-                // In what all threads share nothing is new any more.
+                // All libraries and categories are known by now, so building a thread again adds none.
                 None => make(at, &mut libraries, &mut categories).write(out)?,
             }
         }
@@ -83,10 +82,11 @@ fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &m
     Ok(writeln!(out)?)
 }
 
-/// More threads than this are not in memory all at once.
+/// The largest number of threads that are kept in memory together.
 const KEPT: usize = 1 << 12;
 
-/// The other events each thread; what happened in a thread without samples, in the first one of its process, or of all.
+/// The events other than samples, such as forks and exits, for each thread. An event of a thread without samples goes
+/// to the first thread of its process, or else to the first thread of all.
 fn moments<'p>(profile: &'p Profile, threads: &[ThreadRows<'_>]) -> Vec<Vec<&'p Moment>> {
     let mut of_threads: Vec<Vec<&Moment>> = vec![Vec::new(); threads.len()];
     let (mut first_of_thread, mut first_of_process) = (FxHashMap::default(), FxHashMap::default());

@@ -1,9 +1,9 @@
-//! Reading Firefox Profiler's processed profile: what its page saves, what samply and we write.
+//! Reads the Firefox Profiler's processed profiles, as saved by its page, samply and jitgraft.
 //!
-//! Tables are columns, and numbers in them are rows of other tables: a sample has a stack, a stack its caller's stack
-//! and a frame, a frame its function, a function its name and its resource, a resource its library. Old files have the
-//! tables in each thread, newer ones in `shared`; libraries moved from threads to the file. Times are milliseconds,
-//! one by one or each since the one before.
+//! Tables are sets of columns, and refer to rows of other tables by index: a sample to a stack, a stack to its caller's
+//! stack and a frame, a frame to a function, a function to a name and a resource, a resource to a library. In old files
+//! each thread has its own tables; in newer ones they are in `shared`. Likewise, libraries moved from threads to the
+//! file. Times are in milliseconds, either absolute or as differences from the previous sample.
 
 use crate::analysis::category::Category;
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
@@ -13,14 +13,14 @@ use crate::model::stacks::{Counting, FrameId, FrameKind, Profile, Row, StackId, 
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
-/// True if an input begins as such a file does.
+/// Whether an input starts like such a file.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
     members.trim_ascii_start().starts_with(b"\"") && has(b"\"preprocessedProfileVersion\"")
 }
 
-/// Numbers of a table's column, `null` if absent.
+/// A column of numbers. `None` stands for `null`.
 pub(super) type Column = Vec<Option<f64>>;
 
 #[derive(Deserialize)]
@@ -66,17 +66,17 @@ struct ReadThread {
     #[serde(default)]
     libs: Vec<Lib>,
     samples: ReadSamples,
-    /// What JavaScript allocated.
+    /// JavaScript allocations.
     #[serde(default)]
     js_allocations: Option<ReadSamples>,
-    /// What native code allocated and freed.
+    /// Native allocations and deallocations.
     #[serde(default)]
     native_allocations: Option<ReadSamples>,
     #[serde(flatten)]
     tables: ReadTables,
 }
 
-/// A process's or thread's number: a number or a text, which may go on behind it where it was used again.
+/// The ID of a process or thread, as a number or text. The text can have a suffix (`77.1`) if the ID was reused.
 #[derive(Debug, Deserialize, Default)]
 #[serde(untagged)]
 pub(super) enum Number {
@@ -168,13 +168,13 @@ struct ReadSources {
     filename: Column,
 }
 
-/// A number of a column, if it is one that can be a row.
+/// The row index in a cell; `None` if the cell is `null`, missing or not a valid index.
 pub(super) fn row(column: &[Option<f64>], at: usize) -> Option<usize> {
     let number = column.get(at).copied().flatten()?;
     (number >= 0.0 && number < f64::from(u32::MAX)).then_some(number as usize)
 }
 
-/// Reads the samples of all threads.
+/// Reads the samples and allocations of all threads.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let file: ReadFile = serde_json::from_slice(bytes)
         .map_err(|error| Error::new("is not a complete Firefox profile").because(error))?;
@@ -218,7 +218,7 @@ impl ReadThread {
     }
 }
 
-/// The tables that a thread's stacks are found in.
+/// The tables that resolve a thread's stacks.
 struct Resolving<'f> {
     categories: &'f [NamedCategory],
     libs: &'f [Lib],
@@ -229,7 +229,7 @@ struct Resolving<'f> {
     resources: Option<&'f ReadResources>,
     symbols: Option<&'f NativeSymbols>,
     sources: Option<&'f ReadSources>,
-    /// True if columns are wanted.
+    /// See [`ReadOptions::columns`].
     columns: bool,
 }
 
@@ -250,7 +250,8 @@ impl<'f> Resolving<'f> {
         }
     }
 
-    /// The stack of each row of the table of stacks; `None` where the row refers to nothing before it.
+    /// The stack for each row of the stack table; `None` if the row's caller doesn't precede it, or it has no valid
+    /// frame.
     fn stacks(&self, named: &mut NamedFrames, profile: &mut Profile) -> Vec<Option<StackId>> {
         let frames = self.frames(named, profile);
         let Some(table) = self.stacks else { return Vec::new() };
@@ -259,7 +260,7 @@ impl<'f> Resolving<'f> {
             let frame = row(&table.frame, at).and_then(|frame| frames.get(frame)).copied();
             let stack = match (frame, table.prefix.get(at).copied().flatten()) {
                 (Some(frame), None) => Some(profile.stack(None, frame)),
-                // A caller precedes its callees.
+                // Callers precede their callees.
                 (Some(frame), Some(_)) => {
                     let caller = row(&table.prefix, at).and_then(|caller| stacks.get(caller).copied().flatten());
                     caller.map(|caller| profile.stack(Some(caller), frame))
@@ -308,7 +309,7 @@ impl<'f> Resolving<'f> {
         at.and_then(|at| self.strings.get(at)).map_or(&[], |text| text.as_bytes())
     }
 
-    /// The kind of code that the file itself states.
+    /// The kind of code, if the file states it.
     fn kind(&self, table: &ReadFrames, at: usize, func: Option<usize>) -> Option<FrameKind> {
         if row(&table.inline_depth, at).is_some_and(|depth| depth > 0) {
             return Some(FrameKind::Inlined);
@@ -320,10 +321,10 @@ impl<'f> Resolving<'f> {
     }
 }
 
-/// The kind of code of a category in our names; the categories of other tools describe a thread's activity.
+/// The kind of code for a category, if we wrote it. Other tools' categories describe what a thread is doing.
 fn own_kind(name: &str) -> Option<FrameKind> {
     let category = Category::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
-    // Others have categories of these two names, too.
+    // Other tools use these two names, too.
     (!matches!(category, Category::Native | Category::Unknown)).then(|| category.kind())
 }
 
@@ -334,7 +335,7 @@ impl Lib {
 }
 
 impl ReadSamples {
-    /// Adds its rows to the event of that name, or else to the one that its unit stands for.
+    /// Adds the samples to the event called `name`; without a name, to the event for the weights' unit.
     fn push(
         &self,
         name: Option<&str>,
@@ -367,7 +368,7 @@ impl ReadSamples {
                 },
             };
             let exact = self.weight(at) * scale + rest;
-            // The remainder of rounding one is added to the next.
+            // Carry the rounding error over to the next sample.
             let weight = exact.round();
             rest = exact - weight;
             let (is_negative, weight) = (weight < 0.0, weight.abs() as u64);
@@ -385,7 +386,7 @@ impl ReadSamples {
         self.time.is_some() || self.time_deltas.is_some()
     }
 
-    /// The time of a sample in milliseconds, given that of the one before.
+    /// A sample's time in milliseconds; `before` is the previous sample's time.
     fn time(&self, at: usize, before: f64) -> f64 {
         let of = |column: &Option<Column>| column.as_ref()?.get(at).copied().flatten();
         of(&self.time).or_else(|| of(&self.time_deltas).map(|delta| before + delta)).unwrap_or(before)
@@ -424,7 +425,7 @@ mod tests {
         (lines, warnings.iter().map(ToString::to_string).collect())
     }
 
-    /// As files up to 2022 have them: everything in the thread, numbers as numbers.
+    /// Files up to 2022: all tables are in the thread, and IDs are numbers.
     #[test]
     fn a_thread_may_have_its_own_tables() {
         let text = r#"{"meta":{"preprocessedProfileVersion":30,"interval":1},"threads":[{"name":"GeckoMain","pid":7,"tid":9,
@@ -443,7 +444,7 @@ mod tests {
         assert_eq!(lines(text), (expected.to_vec(), Vec::new()));
     }
 
-    /// As newer ones have them: tables of all threads, times since the sample before, numbers as texts.
+    /// Newer files: tables are shared, times are differences, and IDs are texts.
     #[test]
     fn threads_may_share_their_tables() {
         let text = r#"{"meta":{"preprocessedProfileVersion":58,"categories":[{"name":"Other"},{"name":"Kernel"}]},

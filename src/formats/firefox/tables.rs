@@ -1,4 +1,4 @@
-//! The tables of a thread: strings, functions, resources, frames, stacks, all in columns.
+//! The tables of a thread: strings, functions, resources, frames and stacks, as columns.
 
 use super::categories::{Categories, CategoryPair};
 use super::columns::{Column, Object};
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::io;
 
-/// Distinct texts.
+/// Distinct strings.
 #[derive(Default)]
 pub(super) struct Strings {
     numbers: FxHashMap<String, u32>,
@@ -51,9 +51,9 @@ pub(super) struct ResourceTable {
 #[derive(Default)]
 pub(super) struct FrameTable {
     length: u32,
-    /// In the library; -1 for none.
+    /// Address in the library; -1 for none.
     address: Column,
-    /// The number of expanded calls that surround this one at its address.
+    /// How many inlined calls deep the frame is at its address; 0 for the function that contains the code.
     inline_depth: Column,
     category: Column,
     subcategory: Column,
@@ -68,20 +68,21 @@ pub(super) struct StackTable {
     frame: Column,
 }
 
-/// The numbers of a profile's parts in a thread.
+/// Maps the profile's stacks and frames to their indices in the current thread's tables.
 #[derive(Default)]
 pub(super) struct ThreadNumbers {
     stacks: Numbers,
-    /// Frames that are neither expanded calls nor below a garbage collector.
+    /// Only frames that are neither inlined nor called by a garbage collector. The others are in
+    /// `Tables::frame_numbers`.
     frames: Numbers,
-    /// The surroundings of the callees of each stack, by its number in the thread.
+    /// What the callees of each stack inherit from it, by the stack's index in the thread.
     inside: Vec<InStack>,
-    /// The stacks from the one that is wanted up to the nearest caller that is known.
+    /// Scratch space: the stacks from the wanted one to its nearest caller that is known.
     down: Vec<(StackId, FrameId)>,
 }
 
 impl ThreadNumbers {
-    /// Nothing yet.
+    /// Prepares for another thread.
     fn clear(&mut self) {
         self.stacks.clear();
         self.frames.clear();
@@ -89,7 +90,7 @@ impl ThreadNumbers {
     }
 }
 
-/// All tables of a thread, as they are written.
+/// All tables of a thread, ready to be written.
 #[derive(Default)]
 pub(super) struct ThreadTables {
     pub(super) strings: Strings,
@@ -103,22 +104,22 @@ pub(super) struct ThreadTables {
 pub(super) struct Tables<'k> {
     pub(super) own: ThreadTables,
     function_numbers: FxHashMap<(NameId, Option<NameId>, FunctionStart), u32>,
-    /// The files that functions were given, by their numbers.
+    /// The source file of each function, by its index.
     function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
-    /// The frames that [`ThreadNumbers`] has not.
+    /// Indices of the frames that [`ThreadNumbers`] doesn't hold.
     frame_numbers: FxHashMap<(FrameId, InStack), u32>,
     known: &'k mut ThreadNumbers,
 }
 
-/// The kind of a frame by its surroundings.
+/// What a frame inherits from its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct InStack {
     inline_depth: u32,
     in_gc: bool,
 }
 
-/// The tables that all threads share.
+/// Tables that are common to all threads.
 pub(super) struct Shared<'a> {
     pub(super) writing: &'a Writing<'a>,
     pub(super) libraries: &'a mut Libraries,
@@ -126,7 +127,7 @@ pub(super) struct Shared<'a> {
 }
 
 impl<'k> Tables<'k> {
-    /// Empty ones. The numbers of the thread before are dropped.
+    /// Starts a thread with empty tables, and clears `known`.
     pub(super) fn new(known: &'k mut ThreadNumbers) -> Self {
         known.clear();
         Self {
@@ -140,7 +141,7 @@ impl<'k> Tables<'k> {
     }
 
     pub(super) fn stack(&mut self, stack: StackId, shared: &mut Shared<'_>) -> u32 {
-        // Up to the nearest caller that is known, then down again.
+        // Walk up to the nearest caller that is known, then add the rest on the way down.
         let (mut at, mut last) = (Some(stack), None);
         while let Some(id) = at {
             last = self.known.stacks.get(id.0);
@@ -179,11 +180,11 @@ impl<'k> Tables<'k> {
         let frame = profile.frame_of(id);
         let library = frame.module.map(|module| shared.libraries.number(profile, module));
         let func = self.function(frame, library, shared);
-        // The format has a file for functions only: a line of another one would be a place that isn't.
+        // Only functions have a file, so leave out a line in another file.
         let line = Some(frame.line).filter(|line| *line > 0 && frame.file == self.function_files[func as usize]);
         let named = library.map(|library| (library, shared.libraries.name(library)));
         let CategoryPair { category, subcategory } = shared.categories.of(Category::of(frame), inside.in_gc, named);
-        // The addresses of JIT code are in no file.
+        // Addresses of JIT code aren't in any file.
         let in_file = frame.module.is_some() && frame.kind != FrameKind::Jit;
         let table = &mut self.own.frames;
         table.address.or_none(frame.addr.filter(|addr| in_file && i64::try_from(*addr).is_ok()));
@@ -200,7 +201,7 @@ impl<'k> Tables<'k> {
         table.length - 1
     }
 
-    /// A function whose file isn't known gets that of the line that is seen first.
+    /// The index of a frame's function. If the function's file is unknown, it gets the file of the first frame seen.
     fn function(&mut self, frame: &Frame, library: Option<usize>, shared: &Shared<'_>) -> u32 {
         let key = (frame.name, frame.module, frame.start);
         if let Some(&known) = self.function_numbers.get(&key) {
@@ -252,7 +253,7 @@ impl FuncTable {
 
 impl ResourceTable {
     pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
-        /// `resourceTypes.library` of the viewer.
+        /// `resourceTypes.library` in the viewer's source.
         const LIBRARY: &str = "1";
         object.field("length", &self.length)?;
         object.column("lib", &self.lib)?;
@@ -285,7 +286,7 @@ impl StackTable {
     }
 }
 
-/// The surroundings of the callees of a frame.
+/// What the callees of a frame inherit, given what the frame itself inherited.
 fn in_stack(writing: &Writing<'_>, id: FrameId, around: InStack) -> InStack {
     let frame = writing.profile.frame_of(id);
     let inline_depth = if frame.kind == FrameKind::Inlined { around.inline_depth + 1 } else { 0 };
@@ -293,11 +294,11 @@ fn in_stack(writing: &Writing<'_>, id: FrameId, around: InStack) -> InStack {
     InStack { inline_depth, in_gc: !jit && (around.in_gc || writing.collects_garbage(frame.name)) }
 }
 
-/// Numbers by numbers. Looked up by place: a thread has most of what the profile has, or little, and drops no more than
-/// it had.
+/// A map from numbers to numbers, stored as a vector. A thread uses either most of the profile's numbers or few of
+/// them, and clearing costs no more than what was added.
 #[derive(Debug, Default)]
 struct Numbers {
-    /// One more than the number; 0 for none.
+    /// The value plus 1; 0 for none.
     of: Vec<u32>,
     known: Vec<u32>,
 }
@@ -308,7 +309,7 @@ impl Numbers {
         self.of.get(at as usize)?.checked_sub(1)
     }
 
-    /// The next number becomes that of `at`, which has none.
+    /// Maps `at` to `number`. It must not be mapped yet.
     fn add(&mut self, at: u32, number: u32) {
         if self.of.len() <= at as usize {
             self.of.resize(at as usize + 1, 0);
@@ -317,7 +318,7 @@ impl Numbers {
         self.known.push(at);
     }
 
-    /// Begins anew.
+    /// Removes all entries.
     fn clear(&mut self) {
         self.known.drain(..).for_each(|at| self.of[at as usize] = 0);
     }

@@ -1,34 +1,34 @@
-//! The parts of an event that are written, and the meaning of its times and weights.
+//! The event that is written, and how its times and weights are represented.
 
 use super::categories::collects_garbage;
 use crate::model::stacks::{NameId, Profile, Row, Series, Track, Unit, Weight};
 use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 
-/// The unit of the event's samples, as the format names it.
+/// What the weights of the event measure, as far as the format distinguishes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
-    /// Time on a processor: weights in milliseconds, and so is what the thread ran.
+    /// CPU time. Weights are in milliseconds and also tell how long the thread ran.
     Time,
-    /// Cycles of a processor, which show what the thread ran, too.
+    /// CPU cycles, which also tell how much the thread ran.
     Cycles,
-    /// Anything else.
+    /// Anything else, such as numbers of samples or cache misses.
     Other,
 }
 
-/// The parts of an event that are written, and their form.
+/// The event that is written, with facts that all its threads need.
 pub(super) struct Writing<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,
     pub(super) weight: Weight,
     pub(super) counted: Counted,
-    /// The time that is shown as 0: that of the first sample. Recordings give times since boot.
+    /// The time shown as 0, which is the first sample's. (Times in recordings are usually since boot.)
     pub(super) start: u64,
     /// The time of the last sample.
     last: u64,
-    /// The last name of each process's main thread.
+    /// The name of each process's main thread.
     mains: FxHashMap<Option<Pid>, &'a [u8]>,
-    /// For each name, true if it is a garbage collector's.
+    /// By name, whether it is a function of a garbage collector.
     collectors: Vec<bool>,
 }
 
@@ -42,22 +42,22 @@ impl<'a> Writing<'a> {
         Self { profile, series, weight, counted: counted(series, weight), start, last, mains, collectors }
     }
 
-    /// True if a function collects garbage, and all that it calls with it.
+    /// Whether a function, and everything that it calls, is part of garbage collection.
     pub(super) fn collects_garbage(&self, name: NameId) -> bool {
         self.collectors[name.index()]
     }
 
-    /// The name of a process's main thread, if it has samples.
+    /// The name of a process's main thread, if that has samples.
     pub(super) fn main(&self, pid: Option<Pid>) -> Option<&'a [u8]> {
         self.mains.get(&pid).copied()
     }
 
-    /// Nanoseconds since the first sample. A sample without a time is where the last one is.
+    /// Nanoseconds since the first sample. A sample without a time is placed at the last sample.
     pub(super) fn time(&self, row: &Row) -> u64 {
         row.time.map_or(self.last, |time| time.0) - self.start
     }
 
-    /// Milliseconds since the first sample; before it they are negative.
+    /// Milliseconds since the first sample; negative before it.
     pub(super) fn since_start(&self, time: Nanos) -> f64 {
         if time.0 < self.start { -millis(self.start - time.0) } else { millis(time.0 - self.start) }
     }

@@ -1,21 +1,21 @@
-//! One event, as it is in the file, and what changed of it between the versions of the format.
+//! Decodes events. Their layout changed between versions.
 
 use crate::error::{Error, Result};
 
-/// Bytes of an event with ids of 4 bytes.
+/// Size of an event with 4-byte IDs.
 pub(super) const NARROW: usize = 24;
 
-/// Bytes of an event with ids of 8 bytes.
+/// Size of an event with 8-byte IDs.
 pub(super) const WIDE: usize = 32;
 
-/// The widths that changed between versions.
+/// What differs between the versions of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VersionLayout {
-    /// Bytes of an event: [`NARROW`] or [`WIDE`].
+    /// Size of an event in bytes: [`NARROW`] or [`WIDE`].
     pub(super) event: usize,
-    /// Bytes of a string id: 4 or 8.
+    /// Size of a string ID in bytes: 4 or 8.
     pub(super) id: usize,
-    /// True if the second highest end value marks an integer; before version 8 it was a time.
+    /// Whether the second highest end value marks an integer event. Before version 8 it was an ordinary time.
     pub(super) integers: bool,
 }
 
@@ -33,37 +33,37 @@ impl VersionLayout {
     }
 }
 
-/// An end of 2^48 - 1 marks an instant.
+/// This end value marks an instant.
 const INSTANT: u64 = 0xFFFF_FFFF_FFFF;
-/// An end of 2^48 - 2 marks a number.
+/// This end value marks an integer.
 const INTEGER: u64 = INSTANT - 1;
 
-/// A `RawEvent`.
+/// A decoded `RawEvent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RawEvent {
-    /// `event_kind`: the string id of the category.
+    /// `event_kind`: string ID of the category.
     pub(super) kind: u64,
-    /// `event_id`: the string id of the label and its arguments.
+    /// `event_id`: string ID of the label and its arguments.
     pub(super) id: u64,
-    /// `thread_id`: rustc's thread, Miri's *virtual* thread.
+    /// `thread_id`: a thread in rustc, a *virtual* thread in Miri.
     pub(super) thread: u32,
-    /// The event, and its time.
+    /// What happened, and when.
     pub(super) payload: Payload,
 }
 
-/// The 96 bits of payload. Times are in the counter's unit (mostly nanoseconds) since the recording began.
+/// The payload, 96 bits in the file. Times are in the counter's unit (usually nanoseconds) since the recording began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Payload {
-    /// Something that took time.
+    /// Something that took time, such as a call.
     Interval {
-        /// Its start.
+        /// When it started.
         start: u64,
-        /// Its end; not before the start (a damaged record gets an end equal to its start).
+        /// When it ended; never before the start. (If a damaged record says so, the end is set to the start.)
         end: u64,
     },
-    /// Something that happened at a time.
+    /// Something that happened at this time.
     Instant(u64),
-    /// A number, without a time.
+    /// A number that has no time.
     Integer(u64),
 }
 
@@ -71,7 +71,7 @@ impl VersionLayout {
     /// Decodes a record of [`VersionLayout::event`] bytes.
     #[inline]
     pub(super) fn decode<const EVENT: usize>(self, record: &[u8; EVENT]) -> RawEvent {
-        // Lengths are known here: no word is looked for behind the end.
+        // The record's length is a constant here, so no bounds checks are needed.
         let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
         let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         let (kind, id) = if EVENT == WIDE { (wide(0), wide(8)) } else { (word(0).into(), word(4).into()) };

@@ -1,14 +1,15 @@
-//! The two halves of a file, summed side by side.
+//! Sums the two halves of a file in parallel.
 //!
 //! ```text
-//! file        ├──────── earlier ────────┼──────── later ─────────┤   written as calls end
+//! file        ├──────── earlier ────────┼──────── later ─────────┤   in the order in which calls end
 //! calls           b b   a c c   b           b  c   a  b   main
-//!                                       cut   those that began before it are open there: main, a
+//!                                       cut   calls that begin before it are open there: main, a
 //! ```
 //!
-//! The pass goes backwards, so the later half opens the callers of the intervals that the earlier one ends with.
-//! Whoever sums the earlier half looks through the later one for just these first, and opens them. True if they were
-//! the ones is seen when both are done; where calls overlap they may not be, and all is summed again in one pass.
+//! Events are read backwards, so the callers of the earlier half's last intervals are in the later half. The thread
+//! that sums the earlier half first scans the later half for the calls that are open at the cut. When both halves are
+//! done, it turns out whether these were the right calls. They may not be if calls overlap; then everything is summed
+//! again in one pass.
 
 use super::event::Payload;
 use super::profile::MeasuremeFile;
@@ -20,17 +21,18 @@ use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Files of fewer pages are summed before a second thread would have begun.
+/// Files with fewer pages are summed before a second thread could even start.
 const FEWEST: usize = 8;
 
-/// The number of pages that are sampled to find the work.
+/// The number of pages that are sampled to estimate the work.
 const TRIED: usize = 24;
 
-/// The cost of summing an interval compared with looking at an event.
+/// The cost of summing an interval, in units of the cost of scanning an event.
 const INTERVAL: usize = 10;
 
-/// The page at which a file is cut, so that both halves take as long: the earlier half has the later one looked through, too,
-/// and rustc's events are mostly intervals here and mostly instants there.
+/// The page at which to cut a file so that both threads take equally long. `None` if cutting doesn't pay. The middle
+/// wouldn't do: the thread for the earlier half also scans the later one, and in rustc's profiles some regions are
+/// mostly intervals and others mostly instants.
 pub(super) fn cut(profile: &MeasuremeFile<'_>) -> Option<usize> {
     let pages = profile.pages().len();
     if pages < FEWEST {
@@ -48,7 +50,7 @@ pub(super) fn cut(profile: &MeasuremeFile<'_>) -> Option<usize> {
     (0..TRIED).rev().find(is_enough).map(page_of).filter(|cut| *cut > 0)
 }
 
-/// The cost of looking through a page, and of summing it.
+/// The costs of scanning a page and of summing it.
 fn costs(profile: &MeasuremeFile<'_>, page: usize) -> (usize, usize) {
     let (mut events, mut intervals) = (0, 0);
     profile.forwards_in(page..page + 1, |event| {
@@ -58,14 +60,15 @@ fn costs(profile: &MeasuremeFile<'_>, page: usize) -> (usize, usize) {
     (events, events + INTERVAL * intervals)
 }
 
-/// A half's sums.
+/// The sums of one half.
 struct Half {
     of: LabelledSums,
-    /// The open calls that the earlier half was begun with.
+    /// For the earlier half, the calls that were open at its end. `None` for the later half, or if they couldn't be
+    /// found.
     begun: Option<OpenCalls>,
 }
 
-/// The sums of both halves; `None` if that must be found in one pass.
+/// Sums both halves. `None` if that requires a single pass.
 pub(super) fn sums(
     profile: &MeasuremeFile<'_>,
     cut: usize,
@@ -84,7 +87,7 @@ pub(super) fn sums(
         for &(thread, id, span) in &begun {
             summing.call(thread, id, span);
         }
-        // One that is before another was over and counted.
+        // If the numbers differ, one of the calls didn't contain the next: the guess was wrong.
         let begun = summing.sums.open_calls().filter(|open| open.count() == begun.len());
         summing.backwards(profile, 0..cut, done);
         Half { of: summing.finish(), begun }
@@ -95,10 +98,11 @@ pub(super) fn sums(
     })
 }
 
-/// The calls that the first calls of each thread in these pages lie in, and these, callers first.
+/// For each thread, its first interval in these pages and the intervals that contain it, outermost first. These are the
+/// candidates for calls that are open where the pages begin.
 fn open_at_begin(profile: &MeasuremeFile<'_>, pages: Range<usize>) -> Vec<(u32, u64, Span)> {
     let mut chains: FxHashMap<u32, Vec<(u64, Span)>> = FxHashMap::default();
-    // Mostly a thread writes many events in a row, none of them an interval.
+    // Usually a thread writes many events in a row, and most don't contain its first interval.
     let mut last: Option<(u32, Span)> = None;
     profile.forwards_in(pages, |event| {
         let Payload::Interval { start, end } = event.payload else { return };

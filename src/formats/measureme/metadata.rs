@@ -1,19 +1,19 @@
-//! The JSON text about the recording.
+//! The recording's metadata, a JSON text in the string table.
 
 use super::strings::{METADATA, Strings};
 use crate::model::stacks::Unit;
 use serde_json::Value;
 
-/// The recorded program, and the counter.
+/// Facts about the recorded program and the counter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Metadata {
-    /// `cmd`: the command line, words joined by spaces; empty if unknown.
+    /// `cmd`: the command line, with words joined by spaces; empty if unknown.
     pub(super) cmd: String,
     /// `process_id`; `None` if unknown.
     pub(super) process_id: Option<u32>,
-    /// `start_time` in nanoseconds since 1970; `None` if unknown. Times of events count from here.
+    /// `start_time` in nanoseconds since 1970; `None` if unknown. Event times are relative to it.
     pub(super) start_time: Option<u64>,
-    /// `counter.name`, where it is not time: `instructions:u` and the like.
+    /// `counter.name`, such as `instructions:u`. `None` if the counter is wall-clock time.
     pub(super) counter: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Metadata {
         }
     }
 
-    /// The program: the first word of the command line, without its directory.
+    /// The name of the program: the first word of the command line, without its directory.
     pub(super) fn program(&self) -> &str {
         let first = self.cmd.split(' ').next().unwrap_or_default();
         match first.rsplit('/').next() {
@@ -43,7 +43,7 @@ impl Metadata {
         }
     }
 
-    /// The crate, where the command line names it.
+    /// The crate name, if the command line states it.
     pub(super) fn crate_name(&self) -> Option<&str> {
         self.cmd
             .split_once(" --crate-name ")
@@ -51,7 +51,7 @@ impl Metadata {
             .filter(|name| !name.is_empty())
     }
 
-    /// The unit of times, and its name.
+    /// The name and the unit of event times.
     pub(super) fn unit(&self) -> (&str, Unit) {
         match &self.counter {
             None => ("wall-time", Unit::Nanos),
@@ -60,7 +60,8 @@ impl Metadata {
     }
 }
 
-/// `cmd` is written with Rust's `escape_default`, whose `\'` and `\u{e9}` JSON does not have.
+/// Converts escapes that JSON doesn't have. `cmd` is written with Rust's `escape_default`, which yields `\'` and
+/// `\u{e9}`.
 fn rust_escapes_to_json(text: &str) -> String {
     let mut json = String::with_capacity(text.len());
     let mut rest = text;
@@ -74,7 +75,7 @@ fn rust_escapes_to_json(text: &str) -> String {
             json.push(c);
             rest = after;
         } else {
-            // Any other escape is the same in both; its second character may be a backslash and is passed with it.
+            // All other escapes are the same in both. Copy both characters, since the second one may be a backslash.
             let len = escape.char_indices().nth(2).map_or(escape.len(), |(at, _)| at);
             json.push_str(&escape[..len]);
             rest = &escape[len..];

@@ -1,16 +1,17 @@
-//! measureme profiles (`.mm_profdata`): what rustc's `-Zself-profile` and Miri's `-Zmiri-measureme` write.
+//! measureme profiles (`.mm_profdata`), written by rustc's `-Zself-profile` and Miri's `-Zmiri-measureme`.
 //!
-//! `MMPD` and a version, then pages: tag (u8), size (u32), payload of at most 256 KiB. The payloads of one tag,
-//! joined, are one stream: events, string data, or string index, each with a header of 8 bytes. Records and strings
-//! straddle pages. Little endian throughout.
+//! A file is `MMPD` and a version, followed by pages: tag (u8), size (u32), and a payload of at most 256 KiB. The
+//! payloads with the same tag form one stream: events, string data or string index. Each stream starts with a header of
+//! 8 bytes. Records and strings can straddle pages. Everything is little endian.
 //!
-//! An event is written when it *ends*: file order is end order within a thread, and an interval that never ended
-//! has no record. The file is therefore best read backwards: callers come before what they called.
+//! An event is written when it *ends*, so within a thread, events are in the order of their ends, and an interval that
+//! never ended is missing. It is therefore best to read the file backwards: callers then come before their callees.
 //!
-//! The string index is written when the profiler is dropped: a killed process leaves events whose names are lost.
-//! They are shown as `fn#` and their id.
+//! The string index is written at the very end. If the process is killed, events remain but their names are lost. Such
+//! events are called `fn#` and their ID.
 //!
-//! Versions 7 to 9 are read. Layout: <https://github.com/rust-lang/measureme>, `measureme/src/{raw_event,stringtable,serialization}.rs`.
+//! Versions 7 to 9 are supported. Layout: <https://github.com/rust-lang/measureme>,
+//! `measureme/src/{raw_event,stringtable,serialization}.rs`.
 
 mod event;
 mod halves;
@@ -24,7 +25,7 @@ mod summing;
 
 use crate::contract::spans::{Spans, Wants};
 
-/// The questions about a profile.
+/// The functions that read a measureme profile.
 pub const SPANS: Spans = Spans {
     wants: Wants::Whole,
     stacks: read::stacks,
@@ -33,7 +34,7 @@ pub const SPANS: Spans = Spans {
     summary: Some(summary::summarize),
 };
 
-/// True if an input starts as one of ours, the old ones in three files included.
+/// Whether an input starts like a measureme file, including the three separate files of old versions.
 pub fn sniff(head: &[u8]) -> bool {
     [b"MMPD", b"MMES", b"MMSD", b"MMSI"].iter().any(|magic| head.starts_with(*magic))
 }

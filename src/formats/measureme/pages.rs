@@ -1,43 +1,44 @@
-//! The pages of the file, and the three streams that they make up.
+//! Joins the pages of a file into its three streams.
 
 use crate::error::{Error, Skipped};
 use std::ops::Range;
 
-/// Magic and version at the start of each stream.
+/// Size of the magic and version at the start of each stream.
 pub(super) const STREAM_HEADER: u64 = 8;
 
 const FILE_HEADER: usize = 8;
 const PAGE_HEADER: usize = 5;
 
-/// The streams of a file.
+/// The three streams of a file.
 #[derive(Debug)]
 pub(super) struct Pages<'data> {
-    /// Tag 0.
+    /// The pages with tag 0.
     pub(super) events: PageStream<'data>,
-    /// Tag 1.
+    /// The pages with tag 1: string data.
     pub(super) data: PageStream<'data>,
-    /// Tag 2.
+    /// The pages with tag 2: the string index.
     pub(super) index: PageStream<'data>,
 }
 
-/// The pages of one tag, joined. Positions count from the stream's header on.
+/// The pages with one tag, joined. Positions in the stream include its header.
 #[derive(Debug, Clone)]
 pub(super) struct PageStream<'data> {
     bytes: &'data [u8],
     pub(super) pages: Vec<Page>,
 }
 
-/// One page of a stream.
+/// A page of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
-    /// Position in the stream of its first byte.
+    /// Position of its first byte in the stream.
     pub(super) start: u64,
     offset: usize,
     len: usize,
 }
 
 impl<'data> Pages<'data> {
-    /// Walks the page headers. A cut last page gives what is left of it; behind a damaged header nothing can be found.
+    /// Finds all pages. If the last one is cut off, what is left of it is used. Nothing after a damaged page header can
+    /// be found.
     pub(super) fn scan(bytes: &'data [u8], skipped: &mut Skipped) -> Self {
         let stream = || PageStream { bytes, pages: Vec::new() };
         let mut pages = Self { events: stream(), data: stream(), index: stream() };
@@ -78,29 +79,29 @@ impl<'data> PageStream<'data> {
         }
     }
 
-    /// Bytes in all pages.
+    /// Total length in bytes, including the header.
     pub(super) fn len(&self) -> u64 {
         self.pages.last().map_or(0, |page| page.start + page.len as u64)
     }
 
-    /// The bytes of a page.
+    /// The payload of a page, without the page header.
     pub(super) fn payload(&self, page: usize) -> &'data [u8] {
         &self.bytes[self.file_range(page)]
     }
 
-    /// The place of a page's bytes in the file.
+    /// Where a page's payload is in the file.
     pub(super) fn file_range(&self, page: usize) -> Range<usize> {
         let Page { offset, len, .. } = self.pages[page];
         offset..offset + len
     }
 
-    /// The place in the file of a position of the stream.
+    /// Converts a position in the stream to an offset in the file.
     pub(super) fn file_offset(&self, position: u64) -> u64 {
         let page = self.page_at(position).map(|page| self.pages[page]);
         page.map_or(self.bytes.len() as u64, |page| page.offset as u64 + (position - page.start))
     }
 
-    /// The bytes at a position, position, up to the end of its page; empty behind the end.
+    /// The bytes from a position to the end of its page; empty beyond the end of the stream.
     pub(super) fn at(&self, position: u64) -> &'data [u8] {
         match self.page_at(position) {
             Some(page) => &self.payload(page)[(position - self.pages[page].start) as usize..],
@@ -108,7 +109,7 @@ impl<'data> PageStream<'data> {
         }
     }
 
-    /// Fills `to` from a position on, over page borders. False if the stream is too short.
+    /// Fills `to` from a position on, across pages. Returns false if the stream is too short.
     pub(super) fn copy(&self, mut position: u64, mut to: &mut [u8]) -> bool {
         while !to.is_empty() {
             let from = self.at(position);
@@ -124,8 +125,8 @@ impl<'data> PageStream<'data> {
         true
     }
 
-    /// The records of this many bytes that start in a page: those that lie whole in it, and the one that runs on into
-    /// the next.
+    /// The records that start in a page: those that lie completely in it, and the last one if it continues on the next
+    /// page.
     pub(super) fn records<const SIZE: usize>(&self, page: usize) -> (&'data [[u8; SIZE]], Option<[u8; SIZE]>) {
         let bytes = self.payload(page);
         let start = self.pages[page].start;
@@ -142,7 +143,7 @@ impl<'data> PageStream<'data> {
 
     #[inline]
     fn page_at(&self, position: u64) -> Option<usize> {
-        // All pages but the last are of one length, as they are written.
+        // All pages but the last usually have the same length.
         let guess = (position / self.pages.first()?.len as u64) as usize;
         let is_there = |page: &Page| (page.start..page.start + page.len as u64).contains(&position);
         if self.pages.get(guess).is_some_and(is_there) {
@@ -151,7 +152,7 @@ impl<'data> PageStream<'data> {
         if position >= self.len() {
             return None;
         }
-        // The first page starts at 0: there is always one at or before the position.
+        // The first page starts at 0, so some page starts at or before the position.
         self.pages.partition_point(|page| page.start <= position).checked_sub(1)
     }
 }

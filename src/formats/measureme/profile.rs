@@ -1,4 +1,4 @@
-//! A profile: its parts, and its events one by one.
+//! An opened measureme file, with access to its events.
 
 use super::event::{NARROW, VersionLayout, WIDE};
 use super::event::{Payload, RawEvent};
@@ -9,7 +9,7 @@ use crate::contract::spans::Done;
 use crate::error::{Error, Result, Skipped};
 use std::ops::Range;
 
-/// An opened profile.
+/// An opened file.
 #[derive(Debug)]
 pub(super) struct MeasuremeFile<'data> {
     layout: VersionLayout,
@@ -20,7 +20,7 @@ pub(super) struct MeasuremeFile<'data> {
 }
 
 impl<'data> MeasuremeFile<'data> {
-    /// Reads header, page table, string index and metadata; the events are read when asked for.
+    /// Reads the header, the page headers, the string index and the metadata. Events are read on demand.
     pub(super) fn open(bytes: &'data [u8]) -> Result<Self> {
         let layout = VersionLayout::of(version(bytes)?)?;
         let mut skipped = Skipped::new("damaged measureme part");
@@ -35,17 +35,17 @@ impl<'data> MeasuremeFile<'data> {
         Ok(Self { layout, events, strings, metadata, skipped })
     }
 
-    /// True if there are events but no names: the recorded process did not end in good order.
+    /// Whether there are events but no names, because the recorded process was killed.
     pub(super) fn names_are_lost(&self) -> bool {
         self.event_count() > 0 && self.strings.is_empty()
     }
 
-    /// The number of whole events.
+    /// The number of complete events.
     pub(super) fn event_count(&self) -> u64 {
         self.events.len().saturating_sub(pages::STREAM_HEADER) / self.layout.event as u64
     }
 
-    /// The latest time of an interval on the last page that has any; 0 without one.
+    /// The latest end of an interval on the last page that has intervals; 0 if there are none.
     pub(super) fn last_time(&self) -> u64 {
         let end_of = |page: usize| {
             let mut last = 0;
@@ -59,12 +59,12 @@ impl<'data> MeasuremeFile<'data> {
         self.pages().rev().map(end_of).find(|end| *end > 0).unwrap_or(0)
     }
 
-    /// The pages of events.
+    /// The range of pages with events.
     pub(super) fn pages(&self) -> Range<usize> {
         0..self.events.pages.len()
     }
 
-    /// The events that begin in these pages, in file order.
+    /// Calls `each` with the events that start in these pages, in file order.
     pub(super) fn forwards_in(&self, pages: Range<usize>, each: impl FnMut(RawEvent)) {
         match self.layout.event {
             NARROW => self.forwards::<NARROW>(pages, each),
@@ -79,8 +79,8 @@ impl<'data> MeasuremeFile<'data> {
         }
     }
 
-    /// The same in reverse: callers before what they called. `done` receives the ranges of the file that will not be
-    /// looked at again.
+    /// Like [`Self::forwards_in`], but in reverse order, so that callers come before their callees. `done` is given the
+    /// ranges of the file that are no longer needed.
     pub(super) fn backwards(&self, pages: Range<usize>, done: &Done, each: impl FnMut(RawEvent)) {
         match self.layout.event {
             NARROW => self.backwards_of::<NARROW>(pages, done, each),
@@ -92,8 +92,8 @@ impl<'data> MeasuremeFile<'data> {
         for page in pages.rev() {
             let (records, straddling) = self.events.records::<EVENT>(page);
             records.iter().chain(&straddling).rev().for_each(|record| each(self.layout.decode(record)));
-            // Each time the other threads are interrupted. The kernel maps neighbors along with a page that is touched:
-            // what was done with comes back in part.
+            // Not after every page: each release interrupts the other threads. It includes pages that were released
+            // before, because the kernel maps neighbors of a touched page, and so brings some of them back.
             if page % TOGETHER == 0 {
                 let Range { start, end } = self.events.file_range(page);
                 done.with(start..end + 2 * TOGETHER * (end - start));
@@ -102,7 +102,7 @@ impl<'data> MeasuremeFile<'data> {
     }
 }
 
-/// The number of pages that are reported as finished at once.
+/// How many pages are released at once.
 const TOGETHER: usize = 16;
 
 fn version(bytes: &[u8]) -> Result<u32> {

@@ -1,7 +1,7 @@
-//! The string table: ids to text.
+//! The string table, which maps IDs to texts.
 //!
-//! An id up to 100,000,001 is virtual and looked up in the index; a higher one is an address in the string data. The
-//! text there is made of UTF-8 runs, references to other strings (`0xFE` and an id), and a closing `0xFF`.
+//! An ID up to 100,000,001 is virtual and looked up in the string index; a higher one is an address in the string data.
+//! A text there consists of UTF-8 pieces and references to other strings (`0xFE` and an ID), and ends with `0xFF`.
 
 use super::event::VersionLayout;
 use super::pages::{PageStream, STREAM_HEADER};
@@ -11,20 +11,20 @@ use rustc_hash::FxHashMap;
 
 const REFERENCE: u8 = 0xFE;
 const END: u8 = 0xFF;
-/// Between the label of an event and each of its arguments.
+/// Separates an event's label from its arguments, and the arguments from each other.
 const SEPARATOR: u8 = 0x1E;
 
-/// The id of the JSON text about the recording.
+/// The ID of the recording's metadata, a JSON text.
 pub(super) const METADATA: u64 = 100_000_001;
 const FIRST_ADDRESS: u64 = METADATA + 2;
 
-/// References in references: a text nests a handful deep, a damaged table endlessly.
+/// Limit for nested references. Valid texts have only a few levels, but in a damaged table references can form cycles.
 const MAX_DEPTH: u32 = 32;
-/// More text, or more references, are the work of a damaged table whose strings refer to each other in bulk.
+/// Limits for the length of a text and its number of references. Only damaged tables exceed them.
 const MAX_LEN: usize = 1 << 20;
 const MAX_REFERENCES: u32 = 1 << 12;
 
-/// The names of a profile.
+/// The string table of a profile.
 #[derive(Debug)]
 pub(super) struct Strings<'data> {
     data: PageStream<'data>,
@@ -32,12 +32,12 @@ pub(super) struct Strings<'data> {
     id_size: usize,
 }
 
-/// Virtual id → address + 1.
+/// Maps virtual IDs to addresses. Addresses are stored plus 1.
 #[derive(Debug)]
 struct StringIndex {
-    /// rustc numbers its strings from 0 on: a table without keys takes half the memory. 0 is a hole.
+    /// By ID; 0 for IDs that aren't in the index. rustc numbers strings from 0, so this takes half the memory of a map.
     dense: Vec<u64>,
-    /// The metadata's, and all if they are scattered.
+    /// Entries with high IDs: the metadata, or all entries if IDs are scattered.
     sparse: FxHashMap<u64, u64>,
 }
 
@@ -52,26 +52,26 @@ impl<'data> Strings<'data> {
         Self { data, index, id_size: layout.id }
     }
 
-    /// The text for an id that leads nowhere: its number, unless the table is whole. Then the program never named it,
-    /// and all such ids are one.
+    /// The text for an ID that can't be resolved: `fn#` and the ID. But if the file has an index that just lacks this
+    /// virtual ID, the program never named it, and the text is `<unknown>` for all such IDs.
     pub(super) fn unknown(&self, id: u64) -> Vec<u8> {
         if id <= METADATA && !self.index.is_empty() { b"<unknown>".to_vec() } else { format!("fn#{id}").into_bytes() }
     }
 
-    /// True if not a single name can be looked up.
+    /// Whether there are no strings at all.
     pub(super) fn is_empty(&self) -> bool {
         self.data.len() <= STREAM_HEADER
     }
 
-    /// The text of a string, references expanded. `None` if the id leads nowhere (the table was cut off or never
-    /// written).
+    /// The text of a string, with references expanded. `None` if the ID can't be resolved, because the table was cut
+    /// off or never written.
     pub(super) fn text(&self, id: u64) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         let mut references = MAX_REFERENCES;
         self.expand(id, MAX_DEPTH, &mut references, &mut text).then_some(text)
     }
 
-    /// The label of an event and its arguments.
+    /// The label and the arguments of an event. `None` if the ID can't be resolved.
     pub(super) fn event(&self, id: u64) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
         let text = self.text(id)?;
         let mut parts = text.split(|&byte| byte == SEPARATOR);
@@ -79,8 +79,9 @@ impl<'data> Strings<'data> {
         Some((label, parts.map(<[u8]>::to_vec).collect()))
     }
 
-    /// A shorter id for the same label, if the event's text starts with a reference that is its whole label. Millions
-    /// of events of one query have texts of their own, and all refer to the query's name.
+    /// The ID of the query's name, if an event's text starts with a reference to it and nothing else is in the label;
+    /// otherwise `id` itself. rustc writes a new text for each of millions of events, but all events of a query share
+    /// the name.
     #[inline]
     pub(super) fn label_id(&self, id: u64) -> u64 {
         let Some(address) = self.address(id) else { return id };
@@ -90,7 +91,8 @@ impl<'data> Strings<'data> {
         }
     }
 
-    /// The reference that is all of a label: its bytes are this many with the marks before and behind.
+    /// The referenced ID, if the label consists of one reference. `MARKED` is the length of an ID plus the bytes that
+    /// mark its start and end.
     #[inline]
     fn reference_at<const MARKED: usize>(&self, address: u64) -> Option<u64> {
         let start: [u8; MARKED] = match self.data.at(address).first_chunk() {
@@ -131,7 +133,7 @@ impl<'data> Strings<'data> {
                     let deeper = depth > 0 && *references > 0;
                     *references = references.saturating_sub(1);
                     if !deeper || !self.expand(reference, depth - 1, references, text) {
-                        // A reference that leads nowhere, or in circles, is in the middle of the known text.
+                        // If the reference can't be resolved or is cyclic, keep the text around it.
                         text.truncate(known);
                         text.extend_from_slice(&self.unknown(reference));
                     }
@@ -157,7 +159,7 @@ impl StringIndex {
             let message = format!("an entry of the string index has {tail} of its {size} bytes");
             skipped.add(Error::new(message).at(stream.file_offset(stream.len() - tail)));
         }
-        // An id beyond the number of entries would make the file choose our memory.
+        // Limit the table's size, so that a damaged ID can't make us allocate a lot of memory.
         let bound = (4 * entries.len() as u64 + 1024).min(METADATA);
         let highest = entries.iter().map(|&(id, _)| id).filter(|id| *id < bound).max();
         let mut dense = vec![0; highest.map_or(0, |id| id as usize + 1)];
@@ -181,7 +183,7 @@ impl StringIndex {
     }
 }
 
-/// The index, each entry an id and an address of the same width.
+/// The entries of the string index: each is an ID and an address, of the same size.
 fn entries<const SIZE: usize>(stream: &PageStream<'_>) -> Vec<(u64, u64)> {
     let len = stream.len().saturating_sub(STREAM_HEADER);
     let mut entries = Vec::with_capacity((len / SIZE as u64) as usize);
@@ -197,13 +199,13 @@ fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// The number of ids that the small table in front remembers. Interpreters repeat a few thousand functions.
+/// Size of the cache in front of the map. Interpreters repeat a few thousand functions.
 const RECENT: usize = 1 << 13;
 
-/// The number of no label: any id may be in a file, the one of an empty place, too.
+/// Marks an unused place in the cache. The ID alone can't, since a file may contain any ID.
 const NONE: u32 = u32::MAX;
 
-/// Numbers the labels that are requested, in the order in which they are first seen.
+/// Numbers event labels in the order of their first use.
 #[derive(Debug)]
 pub(super) struct Labels<'s, 'data> {
     strings: &'s Strings<'data>,
@@ -213,16 +215,18 @@ pub(super) struct Labels<'s, 'data> {
 }
 
 impl<'s, 'data> Labels<'s, 'data> {
-    /// No label yet.
+    /// Starts without any labels.
     pub(super) fn new(strings: &'s Strings<'data>) -> Self {
         let recent = vec![(u64::MAX, NONE); RECENT];
         Self { strings, recent, by_id: FxHashMap::default(), texts: Texts::default() }
     }
 
-    /// The number of an event's label, arguments left out. The label of an id that leads nowhere is `fn#` and the id.
+    /// The number of an event's label, without its arguments. If the ID can't be resolved, the label is `fn#` and the
+    /// ID.
     #[inline]
     pub(super) fn of(&mut self, id: u64) -> u32 {
-        // Addresses of strings lie a text apart: the low bits alone would collide less well than a product's high ones.
+        // IDs are addresses, which lie a text's length apart. The low bits would collide more often than a product's
+        // high bits.
         let place = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
         let (recent, label) = self.recent[place];
         if recent == id && label != NONE {
@@ -248,7 +252,7 @@ impl<'s, 'data> Labels<'s, 'data> {
         label
     }
 
-    /// The text of a number.
+    /// The text of a label.
     pub(super) fn text(&self, label: u32) -> &[u8] {
         self.texts.get(label)
     }

@@ -1,6 +1,6 @@
-//! The output of measureme's own `summarize`: time, invocations and cache hits of each label.
+//! Computes what measureme's own `summarize` prints: time, invocations and cache hits by label.
 //!
-//! The kinds of events are rustc's (measureme, `src/rustc.rs`); those of other programs count as activities.
+//! The kinds of events are those of rustc (measureme, `src/rustc.rs`). Other kinds count as ordinary activities.
 
 use super::event::Payload;
 use super::profile::MeasuremeFile;
@@ -39,7 +39,7 @@ impl SummaryKind {
     }
 }
 
-/// Sums a profile up, in one pass backwards.
+/// Summarizes a profile in one backward pass.
 pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary> {
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
@@ -78,7 +78,7 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
 #[derive(Debug, Default)]
 struct Sums {
     items: Vec<LabelTotals>,
-    /// Labels whose cache hits are summed up at the end of the file: single hits are not counted again.
+    /// By label, whether its cache hits are totaled in a number at the end of the file. Single hits are then ignored.
     counted: Vec<bool>,
     artifacts: BTreeMap<u32, u64>,
     threads: Vec<ThreadSummary>,
@@ -126,7 +126,7 @@ impl Sums {
         }
         let item = self.item(label);
         item.self_time += duration;
-        // Hashing happens within the query, whose time it is already.
+        // Hashing is part of a query whose time already includes it.
         item.time += if kind == SummaryKind::Hash { 0 } else { duration };
         match kind {
             SummaryKind::Blocked => item.blocked += duration,

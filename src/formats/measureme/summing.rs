@@ -1,4 +1,4 @@
-//! Calls of threads, summed by path, with what the numbers in the sums mean.
+//! Sums the calls of threads by call path.
 
 use super::event::Payload;
 use super::profile::MeasuremeFile;
@@ -11,7 +11,7 @@ use crate::model::{Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Sums, and what the numbers in them mean.
+/// The sums, and the labels and threads that the numbers in them stand for.
 #[derive(Debug)]
 pub(super) struct LabelledSums {
     pub(super) sums: CallSums,
@@ -20,7 +20,7 @@ pub(super) struct LabelledSums {
 }
 
 impl LabelledSums {
-    /// The part for the events that begin in these pages.
+    /// Sums the events that start in these pages.
     pub(super) fn of(profile: &MeasuremeFile<'_>, pages: Range<usize>, calls: CallOptions, done: &Done) -> Self {
         let mut summing = Summing::new(profile, calls);
         summing.backwards(profile, pages, done);
@@ -28,7 +28,7 @@ impl LabelledSums {
     }
 }
 
-/// Sums under way.
+/// Sums that are being computed.
 pub(super) struct Summing<'s, 'data> {
     pub(super) sums: CallSums,
     labels: Labels<'s, 'data>,
@@ -41,7 +41,7 @@ impl<'s, 'data> Summing<'s, 'data> {
         Self { sums, labels, threads: ThreadNumbers::default() }
     }
 
-    /// Sums the events that begin in these pages, backwards.
+    /// Adds the events that start in these pages, in reverse order.
     pub(super) fn backwards(&mut self, profile: &MeasuremeFile<'data>, pages: Range<usize>, done: &Done) {
         profile.backwards(pages, done, |event| {
             if let Payload::Interval { start, end } = event.payload {
@@ -50,7 +50,7 @@ impl<'s, 'data> Summing<'s, 'data> {
         });
     }
 
-    /// Adds a call of a thread.
+    /// Adds a call in a thread; `id` is the string ID of its label.
     #[inline]
     pub(super) fn call(&mut self, thread: u32, id: u64, span: Span) {
         let Self { sums, labels, threads } = self;
@@ -63,7 +63,7 @@ impl<'s, 'data> Summing<'s, 'data> {
     }
 }
 
-/// The threads in the order in which they are first seen.
+/// Numbers threads in the order of their first use.
 #[derive(Debug, Default)]
 pub(super) struct ThreadNumbers {
     numbers: FxHashMap<u32, usize>,
@@ -87,7 +87,7 @@ impl ThreadNumbers {
         }
     }
 
-    /// The numbers that other threads' places have here; those that are new come behind, in their order.
+    /// Adds the threads of `others`, new ones at the end. Returns the number here of each of them, in their order.
     pub(super) fn join(&mut self, others: &Self) -> Vec<usize> {
         let mut new = self.ids.len()..;
         others.ids.iter().map(|id| self.number(*id, || new.next().unwrap_or_default())).collect()

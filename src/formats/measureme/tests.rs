@@ -11,7 +11,7 @@ use crate::model::stacks::{Row, Unit};
 use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use std::collections::BTreeMap;
 
-/// A file of any version, its streams cut into pages of `page` bytes, one tag after the other in turn.
+/// Builds a file of any version. Streams are cut into pages of `page` bytes, and pages of different tags alternate.
 struct Builder {
     version: u32,
     page: usize,
@@ -35,7 +35,7 @@ impl Builder {
         self.streams[0].extend(bytes);
     }
 
-    /// The id of a text of literal runs and references.
+    /// Adds a string made of literal texts and references, and returns its ID.
     fn string(&mut self, parts: &[Result<&str, u64>]) -> u64 {
         let address = self.streams[1].len() as u64;
         for part in parts {
@@ -73,7 +73,7 @@ impl Builder {
     }
 }
 
-/// A query with an argument, twice nested in `main`, beside an instant and a number.
+/// A query with an argument, nested twice in `main`, next to an instant and a number.
 fn small(version: u32, page: usize) -> Vec<u8> {
     let mut file = Builder::new(version, page);
     let metadata = file.string(&[Ok(r#"{"cmd":"/bin/rustc it\'s","process_id":7}"#)]);
@@ -91,7 +91,7 @@ fn small(version: u32, page: usize) -> Vec<u8> {
     file.bytes()
 }
 
-/// In the order of the file.
+/// All events in file order.
 fn events(bytes: &[u8]) -> Vec<RawEvent> {
     let mut events = Vec::new();
     let profile = MeasuremeFile::open(bytes).unwrap();
@@ -131,7 +131,7 @@ fn every_version_and_records_across_pages() {
             assert_eq!(profile.strings.event(events[0].id), Some((b"type_of".to_vec(), argument)));
         }
     }
-    // Version 7 had no numbers: what marks one later was the latest possible end.
+    // Version 7 had no integer events, so their marker is an ordinary end time, the latest possible one.
     let bytes = small(7, 40);
     let last = events(&bytes).last().map(|event| event.payload);
     assert_eq!(last, Some(Payload::Interval { start: 42, end: 0xFFFF_FFFF_FFFE }));
@@ -203,7 +203,7 @@ fn cut_and_flipped_files_never_panic_and_keep_the_events() {
     }
 }
 
-/// A program on a few threads: it calls a function, or returns, or states something at odds with that.
+/// A step of a program on several threads: a call, a return, or an event that contradicts the others.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Call(u32, usize),
@@ -211,7 +211,7 @@ enum Step {
     Odd(u32, u64),
 }
 
-/// The file of it, in small pages, and the number of its odd calls.
+/// The file that such a program writes, in small pages, and the number of contradicting events.
 fn ran(steps: &[Step], tick: u64) -> (Vec<u8>, usize) {
     let mut file = Builder::new(9, 61);
     let names = ["a", "b", "c"].map(|name| file.string(&[Ok(name)]));
@@ -255,7 +255,7 @@ fn told(profile: &MeasuremeFile<'_>, LabelledSums { sums, labels, threads }: Lab
 
 #[test]
 fn a_file_is_cut_where_the_work_is_halved() {
-    // As rustc's: calls first, then hits of the cache.
+    // Like rustc's profiles: first calls, then cache hits.
     let cut_of = |calls: u64| {
         let mut file = Builder::new(9, 320);
         (0..1000).for_each(|at| file.event(1, 1, 1, at, if at < calls { at + 1 } else { 0xFFFF_FFFF_FFFF }));
@@ -263,7 +263,7 @@ fn a_file_is_cut_where_the_work_is_halved() {
     };
     let [all, half] = [1000, 500].map(|calls| cut_of(calls).unwrap());
     assert!((40..50).contains(&all) && (20..35).contains(&half), "{all} {half}");
-    // If looking is the whole work, nobody needs to do it twice.
+    // If there are only events to scan, cutting doesn't pay.
     assert_eq!(cut_of(0), None);
     assert_eq!(halves::cut(&MeasuremeFile::open(&small(9, 1 << 10)).unwrap()), None);
 }

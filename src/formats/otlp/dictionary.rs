@@ -1,12 +1,12 @@
-//! The tables that all profiles of a message share: what their samples refer to, by place. The first of each is empty and
-//! stands for nothing.
+//! The dictionary of a message: tables shared by all its profiles, which samples refer to by index. The first element
+//! of each table is empty and means "none".
 
 use crate::analysis::mapped_pieces::place_in_file;
 use crate::bytes::digits;
 use crate::bytes::protobuf::{Fields, inner, numbers};
 use crate::error::Result;
 
-/// The tables of a message.
+/// The tables of one message. Fields such as `file` and `name` of their elements are indices into `strings`.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary<'d> {
     pub(super) mappings: Vec<Mapping<'d>>,
@@ -14,33 +14,33 @@ pub(super) struct Dictionary<'d> {
     pub(super) functions: Vec<Function>,
     pub(super) links: Vec<Link<'d>>,
     pub(super) strings: Vec<&'d [u8]>,
-    /// The message of each attribute.
+    /// Encoded `KeyValueAndUnit` messages.
     pub(super) attributes: Vec<&'d [u8]>,
-    /// The message of each stack.
+    /// Encoded `Stack` messages.
     pub(super) stacks: Vec<&'d [u8]>,
 }
 
-/// A file, or what stands for one, in memory.
+/// A file, or something like a file, mapped into memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Mapping<'d> {
     pub(super) start: u64,
     pub(super) limit: u64,
     pub(super) offset: u64,
     pub(super) file: u64,
-    /// The message, for its attributes.
+    /// The encoded message, for its attributes.
     message: &'d [u8],
 }
 
-/// A place in code.
+/// A code address, with its mapping.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Location<'d> {
     pub(super) mapping: u64,
     pub(super) address: u64,
-    /// The message, for its lines and attributes.
+    /// The encoded message, for its lines and attributes.
     pub(super) message: &'d [u8],
 }
 
-/// A function at a line, as a location names it.
+/// A function and a line in it. A location has several if calls were inlined.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Line {
     pub(super) function: u64,
@@ -55,7 +55,7 @@ pub(super) struct Function {
     pub(super) start_line: u64,
 }
 
-/// The span of a trace.
+/// The trace span that a sample belongs to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Link<'d> {
     pub(super) trace: &'d [u8],
@@ -69,21 +69,21 @@ pub(super) struct Attribute<'d> {
     pub(super) value: Value<'d>,
 }
 
-/// The value of an attribute.
+/// An attribute's value, as far as we need it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) enum Value<'d> {
-    /// None, or one that nothing here requests.
+    /// No value, or a type that is not needed.
     #[default]
     Other,
     Text(&'d [u8]),
     Flag(bool),
     Number(i64),
-    /// The message of a list.
+    /// The encoded `ArrayValue`.
     List(&'d [u8]),
 }
 
 impl<'d> Dictionary<'d> {
-    /// Takes the tables of one message, behind those that it has: a message may be in pieces.
+    /// Adds the tables of an encoded dictionary. A message may contain several, which continue each other.
     pub(super) fn add(&mut self, message: &'d [u8]) -> Result<()> {
         for field in Fields::of(message) {
             let (tag, value) = field?;
@@ -102,26 +102,26 @@ impl<'d> Dictionary<'d> {
         Ok(())
     }
 
-    /// The string of that number; the empty one at 0, and where there is none.
+    /// The string at an index; empty for 0 and for indices out of range.
     pub(super) fn string(&self, at: u64) -> &'d [u8] {
         at_place(&self.strings, at).copied().unwrap_or_default()
     }
 
-    /// The same, as text.
+    /// Like [`Self::string`], as text; invalid UTF-8 is replaced.
     pub(super) fn text(&self, at: u64) -> String {
         String::from_utf8_lossy(self.string(at)).into_owned()
     }
 
-    /// An attribute of a table, of a resource or of a scope: its key is a number, or a text.
+    /// Decodes an attribute from the dictionary, a resource or a scope. Its key may be a string or an index.
     pub(super) fn attribute(&self, message: &'d [u8]) -> Attribute<'d> {
         let mut attribute = Attribute::default();
         for (tag, value) in inner(message) {
             match tag {
-                // `KeyValueAndUnit.key_strindex`, `KeyValue.key`, `KeyValue.key_strindex`
+                // Field 1 is `KeyValueAndUnit.key_strindex` (a number) or `KeyValue.key` (a string).
                 1 if value.number() > 0 => attribute.key = self.string(value.number()),
                 1 => attribute.key = value.bytes(),
                 2 => attribute.value = self.value(value.bytes()),
-                // `KeyValueAndUnit.unit_strindex` has the same number.
+                // Field 3 is `KeyValue.key_strindex`, or `KeyValueAndUnit.unit_strindex` if there already is a key.
                 3 if attribute.key.is_empty() => attribute.key = self.string(value.number()),
                 _ => {}
             }
@@ -129,7 +129,7 @@ impl<'d> Dictionary<'d> {
         attribute
     }
 
-    /// An `AnyValue`.
+    /// Decodes an `AnyValue`.
     pub(super) fn value(&self, message: &'d [u8]) -> Value<'d> {
         let mut read = Value::Other;
         for (tag, value) in inner(message) {
@@ -145,29 +145,29 @@ impl<'d> Dictionary<'d> {
         read
     }
 
-    /// The attributes of these places.
+    /// The attributes at these indices of the attribute table.
     pub(super) fn attributes(&self, places: impl Iterator<Item = u64>) -> impl Iterator<Item = Attribute<'d>> {
         places.filter_map(|at| Some(self.attribute(at_place(&self.attributes, at)?)))
     }
 
-    /// The text of the first attribute of that name of a mapping or location.
+    /// The value of the first attribute with this key, if it is text. `attributes` are indices.
     pub(super) fn text_of(&self, attributes: impl Iterator<Item = u64>, key: &str) -> Option<&'d [u8]> {
         self.attributes(attributes).find(|attribute| attribute.key == key.as_bytes()).and_then(|found| found.text())
     }
 }
 
-/// The entry at that place; at 0 nothing.
+/// The table entry at an index; `None` for index 0, which means "none".
 pub(super) fn at_place<T>(table: &[T], at: u64) -> Option<&T> {
     usize::try_from(at).ok().filter(|at| *at > 0).and_then(|at| table.get(at))
 }
 
 impl<'d> Attribute<'d> {
-    /// Its value, if that is a text.
+    /// The value, if it is text.
     pub(super) fn text(&self) -> Option<&'d [u8]> {
         if let Value::Text(text) = self.value { Some(text) } else { None }
     }
 
-    /// Its value, if that is a number, or a text that is one.
+    /// The value, if it is an integer or text that spells one.
     pub(super) fn number(&self) -> Option<i64> {
         match self.value {
             Value::Number(number) => Some(number),
@@ -205,24 +205,24 @@ fn link(message: &[u8]) -> Link<'_> {
 }
 
 impl<'d> Mapping<'d> {
-    /// The places of its attributes.
+    /// Indices of the mapping's attributes.
     pub(super) fn attributes(&self) -> impl Iterator<Item = u64> + use<'d> {
         numbers_of(self.message, 5)
     }
 
-    /// The place in the file of an address in memory; of one that is elsewhere, itself.
+    /// Converts an address in memory to the address in the file. Addresses outside the mapping stay as they are.
     pub(super) fn in_file(&self, address: u64) -> u64 {
         place_in_file(address, self.start..self.limit, self.offset)
     }
 }
 
 impl<'d> Location<'d> {
-    /// The places of its attributes.
+    /// Indices of the location's attributes.
     pub(super) fn attributes(&self) -> impl Iterator<Item = u64> + use<'d> {
         numbers_of(self.message, 4)
     }
 
-    /// The innermost inlined call first, the function that has the code last.
+    /// The functions at this location: the innermost inlined call first, the function that contains the code last.
     pub(super) fn lines(&self) -> impl Iterator<Item = Line> + use<'d> {
         let lines = inner(self.message).filter(|(tag, _)| *tag == 3);
         lines.map(|(_, value)| {
@@ -232,7 +232,7 @@ impl<'d> Location<'d> {
     }
 }
 
-/// The numbers of the repeated field of that number.
+/// All numbers in the repeated field `tag` of a message.
 pub(super) fn numbers_of(message: &[u8], tag: u32) -> impl Iterator<Item = u64> {
     inner(message).filter(move |(of, _)| *of == tag).flat_map(|(_, value)| value.numbers())
 }

@@ -1,4 +1,5 @@
-//! A message under way, and its dictionary: what is equal is one element, and the first of each table is empty.
+//! A message under construction, and its dictionary. Equal elements are stored once, and the first element of each
+//! table is empty.
 
 use super::messages::{
     AttributeMessage, CLOCK_KEY, COUNTS, KeyValueMessage, LOST_KEY, LinkMessage, NAMES_KEY, OWN_CLOCK, PERF_NAMES,
@@ -10,17 +11,16 @@ use crate::model::stacks::{Profile, Series};
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-/// The identity of a sample: its stack, its attributes and its link, by their numbers.
+/// Samples with the same identity are merged. All fields are dictionary indices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
     pub(super) stack: i32,
     pub(super) attributes: Vec<i32>,
-    /// The span of a trace; 0 for none.
+    /// Index of the trace span; 0 for none.
     pub(super) link: i32,
 }
 
-/// An observation of a stack: stack at once: the weight, the number of samples, and the time, in nanoseconds since
-/// 1970.
+/// One measurement of a stack: its weight, the number of samples, and its time in nanoseconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observation {
     pub(super) weight: i64,
@@ -28,37 +28,38 @@ pub(super) struct Observation {
     pub(super) time: Option<u64>,
 }
 
-/// A message under way.
+/// A message under construction.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) tables: Tables,
     resources: Vec<ResourceDraft>,
-    /// The number of bytes that it has at most, but for its tables.
+    /// Upper bound for the encoded size without the tables, in bytes.
     len: usize,
     pub(super) is_empty: bool,
 }
 
-/// A process, or any other resource.
+/// A resource (usually a process) with its profiles.
 #[derive(Debug)]
 struct ResourceDraft {
-    /// The resource, encoded.
+    /// The encoded `Resource` message.
     resource: Vec<u8>,
     scope: Vec<u8>,
     profiles: Vec<ProfileDraft>,
 }
 
-/// The samples of an event, either with times or without.
+/// The samples of one event in one resource. Those with timestamps and those without are separate profiles.
 #[derive(Debug)]
 struct ProfileDraft {
     name: String,
     unit: String,
     period: i64,
-    /// True if numbers of samples are reported where they are others than one each.
+    /// Whether the event also has sample counts, which may differ from 1 per value.
     counted: bool,
     timed: bool,
     samples: Vec<SampleDraft>,
+    /// Index in `samples` by identity.
     numbers: FxHashMap<Identity, usize>,
-    /// By sample and time: sums over stretches of time.
+    /// Index in a sample's values by sample and time, for values that are summed over time buckets.
     sums: FxHashMap<(usize, u64), usize>,
 }
 
@@ -70,10 +71,10 @@ struct SampleDraft {
     times: Vec<u64>,
 }
 
-/// A key, a length and a number have no more bytes each.
+/// The longest varint, in bytes: an upper bound for a tag, a length or a number.
 const MOST: usize = 10;
 
-/// The place of an observation.
+/// Which profile of the message an observation goes into.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     pub(super) resource: usize,
@@ -85,12 +86,12 @@ impl Draft {
         Self { tables: Tables::new(), resources: Vec::new(), len: 0, is_empty: true }
     }
 
-    /// The number of bytes that it has at most.
+    /// Upper bound for the encoded size of the whole message, in bytes.
     pub(super) fn len(&self) -> usize {
         self.len + self.tables.len() + 2 * MOST
     }
 
-    /// A new resource.
+    /// Adds a resource and returns its index.
     pub(super) fn resource(&mut self, resource: &impl Message, scope: &ScopeMessage) -> usize {
         let (resource, scope) = (resource.encode_to_vec(), scope.encode_to_vec());
         self.len += resource.len() + scope.len() + 8 * MOST;
@@ -98,11 +99,11 @@ impl Draft {
         self.resources.len() - 1
     }
 
-    /// A new profile of a resource.
+    /// Adds a profile to a resource.
     pub(super) fn profile(&mut self, resource: usize, series: &Series, timed: bool) -> Slot {
         let (name, unit) = (series.name.clone(), series.unit.word().to_owned());
         let period = clamp(series.period());
-        // Their names are added at the end, and so is, perhaps, a second profile: of numbers.
+        // The names go into the string table at the end; a second profile, with the sample counts, may follow.
         self.len += 24 * MOST + 2 * (name.len() + COUNTS.len()) + unit.len();
         let (counted, samples) = (series.is_counted(), Vec::new());
         let (numbers, sums) = (FxHashMap::default(), FxHashMap::default());
@@ -111,7 +112,7 @@ impl Draft {
         Slot { resource, profile: profiles.len() - 1 }
     }
 
-    /// Takes an observation; `summed`, if those of one time are one.
+    /// Adds an observation. If `summed`, observations of the same sample and time are added up.
     pub(super) fn observe(&mut self, slot: Slot, identity: &Identity, one: Observation, summed: bool) {
         self.is_empty = false;
         let profile = &mut self.resources[slot.resource].profiles[slot.profile];
@@ -119,7 +120,7 @@ impl Draft {
         let at = match profile.numbers.get(identity) {
             Some(&at) => at,
             None => {
-                // In each of two profiles.
+                // Counted twice, for the profile of weights and the profile of sample counts.
                 self.len += 2 * (7 + identity.attributes.len()) * MOST;
                 profile.samples.push(SampleDraft { of: identity.clone(), ..SampleDraft::default() });
                 profile.numbers.insert(identity.clone(), next);
@@ -129,7 +130,7 @@ impl Draft {
         let sample = &mut profile.samples[at];
         let new = sample.values.len();
         let place = match one.time {
-            // Without a time, all are one.
+            // Observations without a time are added up.
             None => 0,
             Some(time) if summed => *profile.sums.entry((at, time)).or_insert(new),
             Some(_) => new,
@@ -148,7 +149,7 @@ impl Draft {
         }
     }
 
-    /// The whole message.
+    /// Encodes the whole message.
     pub(super) fn encode(mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len());
         for resource in std::mem::take(&mut self.resources) {
@@ -168,7 +169,8 @@ impl Draft {
 }
 
 impl ProfileDraft {
-    /// As fields of its scope: weights, and, where that states more, numbers of samples.
+    /// Appends the profile of weights to a scope. A profile of sample counts follows if the counts say anything that
+    /// the weights don't.
     fn encode(&self, tables: &mut Tables, out: &mut Vec<u8>) {
         let Self { name, unit, period, counted, .. } = self;
         let of = ValueType { type_strindex: tables.text(name.as_bytes()), unit_strindex: tables.text(unit.as_bytes()) };
@@ -194,12 +196,12 @@ impl ProfileDraft {
         let message = ProfileMessage {
             sample_type: Some(of),
             time_unix_nano: first,
-            // Its end is not in it.
+            // The end is exclusive.
             duration_nano: last.map_or(0, |last| (last - first).saturating_add(1)),
             period_type: period.map(|(of, _)| of),
             period: period.map_or(0, |(_, period)| period),
         };
-        // The type of its values comes first: by it, a profile is known.
+        // The value type comes first: readers, ours too, recognize a profile by it.
         let mut bytes = message.encode_to_vec();
         for sample in &self.samples {
             let message = SampleMessage {
@@ -215,8 +217,8 @@ impl ProfileDraft {
     }
 }
 
-/// The tool that measured, as far as that is known. `lost` is the number of samples that the recorder lost; one scope of a
-/// recording has it.
+/// The instrumentation scope of a profile, with our own attributes about the recording. `lost` is the number of samples
+/// that the recorder lost; pass it for one scope of a recording only, so that it is not counted twice.
 pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> ScopeMessage {
     let key = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
     let word = |name: &[u8], word: &[u8]| attribute(&key(name), text(key(word)));
@@ -234,7 +236,7 @@ pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> ScopeMessa
     }
 }
 
-/// A table, encoded as the field of the dictionary that it is.
+/// A dictionary table, already encoded as the dictionary's fields.
 #[derive(Debug, Default)]
 struct EncodedTable {
     numbers: FxHashMap<Box<[u8]>, i32>,
@@ -253,14 +255,14 @@ impl EncodedTable {
     }
 }
 
-/// The tables of a message, in the order of their fields.
+/// The dictionary's tables, in the order of their field numbers.
 #[derive(Debug)]
 pub(super) struct Tables {
     tables: [EncodedTable; 7],
     buffer: Vec<u8>,
 }
 
-/// The table; its field has the number that is one higher.
+/// A dictionary table. The field number is the discriminant plus 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Which {
     Mappings,
@@ -280,37 +282,37 @@ impl Tables {
                 table.put(tag, &[]);
             }
         }
-        // Some decoders want the numbers of a trace and a span in full.
+        // Some decoders require trace and span IDs of full length, even in the empty link.
         let no_link = LinkMessage { trace_id: vec![0; 16], span_id: vec![0; 8] };
         tables.message(Which::Links, &no_link);
         tables
     }
 
-    /// The number of a message.
+    /// Adds an element to a table, unless it is there already, and returns its index.
     pub(super) fn message(&mut self, which: Which, message: &impl Message) -> i32 {
         self.buffer.clear();
         message.encode_raw(&mut self.buffer);
         self.tables[which as usize].put(which as u32 + 1, &self.buffer)
     }
 
-    /// The number of a text; what is none becomes one.
+    /// Adds a string and returns its index. Invalid UTF-8 is replaced.
     pub(super) fn text(&mut self, text: &[u8]) -> i32 {
         let text = String::from_utf8_lossy(text);
         self.tables[Which::Strings as usize].put(Which::Strings as u32 + 1, text.as_bytes())
     }
 
-    /// The number of an attribute.
+    /// Adds an attribute and returns its index.
     pub(super) fn attribute(&mut self, key: &str, value: ValueMessage) -> i32 {
         let key_strindex = self.text(key.as_bytes());
         self.message(Which::Attributes, &AttributeMessage { key_strindex, value: Some(value) })
     }
 
-    /// The number of bytes that they have.
+    /// Size of all tables, in bytes.
     pub(super) fn len(&self) -> usize {
         self.tables.iter().map(|table| table.bytes.len()).sum()
     }
 
-    /// Their bytes, in order.
+    /// The encoded tables, in order.
     pub(super) fn parts(&self) -> [&[u8]; 7] {
         self.tables.each_ref().map(|table| &table.bytes[..])
     }

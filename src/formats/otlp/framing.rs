@@ -1,10 +1,10 @@
-//! The form of an input: one message, or many behind each other as the Collector's `file` exporter leaves them.
+//! Splits an input into messages: it holds either one message or many, as the Collector's `file` exporter writes them.
 //!
 //! | form | messages |
 //! |---|---|
-//! | protocol buffers | one |
-//! | lengths | each behind its length, four bytes with the highest first; the exporter may have packed each with zstd |
-//! | JSON | one, or one a line |
+//! | protocol buffer | one |
+//! | length-prefixed | many, each after its length (four bytes, big endian); the exporter may compress each with zstd |
+//! | JSON | one, or one per line |
 //!
 //! The exporter: <https://github.com/open-telemetry/opentelemetry-collector-contrib>, `exporter/fileexporter`.
 
@@ -15,19 +15,19 @@ use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use std::io::{BufRead, BufReader, Cursor, Read, Write};
 
-/// A message has no more bytes: protocol buffers end there.
+/// Upper limit for a message, in bytes: no protocol buffer may be longer.
 const LONGEST: u64 = (1 << 31) - 1;
 
-/// A packed message has no more bytes unpacked: collectors accept no more than 20 MB by default.
+/// Upper limit for a decompressed message, in bytes. Collectors accept at most 20 MB by default.
 const LONGEST_UNPACKED: u64 = 256 << 20;
 
-/// As much is looked at to know what an input is made of.
+/// How many bytes at the start of an input are examined to recognize its form.
 const HEAD: u64 = 1 << 16;
 
-/// The first bytes of a zstd frame.
+/// The magic number of a zstd frame.
 pub(super) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// True if an input is of this format.
+/// Whether an input looks like an OpenTelemetry profile, in any of the three forms.
 pub fn sniff(head: &[u8]) -> bool {
     is_json(head) || is_message(head) || has_lengths(head)
 }
@@ -40,7 +40,7 @@ pub(super) fn is_json(head: &[u8]) -> bool {
     }
 }
 
-/// The first key of an object, and what follows the colon.
+/// The first key of a JSON object, and the text after its colon.
 fn first_key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let object = text.trim_ascii_start().strip_prefix(b"{")?;
     let key = object.trim_ascii_start().strip_prefix(b"\"")?;
@@ -49,21 +49,21 @@ fn first_key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&key[..end], value))
 }
 
-/// True if these are the first bytes of a message: what is there is as the schema has it, and something is.
+/// Whether these bytes start a `ProfilesData` message: they match the schema, and at least one field identifies it.
 pub(super) fn is_message(head: &[u8]) -> bool {
-    // Nothing else of a message's own is known: otherwise lines of text would be messages.
+    // The first field must be a known one; otherwise lines of text would pass as a message.
     let is_known = |tag: u32| PROFILES_DATA.iter().any(|field| field.tag == tag);
     let first = Fields::of(head).cut().map(|(tag, _)| tag).or_else(|| Some(Fields::of(head).next()?.ok()?.0));
     first.is_some_and(is_known) && fits(head, PROFILES_DATA, DEEPEST) == Some(true)
 }
 
-/// Messages in messages are looked into to this depth: values hold values. Protocol buffers' own readers stop there,
-/// too.
+/// How deeply nested messages are checked: an `AnyValue` can contain other values. Protocol buffer libraries have the
+/// same limit.
 const DEEPEST: usize = 100;
 
-/// True if a message, which may be cut, is as the schema has it: `None` if not, else whether it has anything that
-/// identifies it. Elements of tables are not looked into, and neither are samples: their fields moved from version to
-/// version. What lies deeper than `depth` messages is not, either.
+/// Checks a message, which may be cut off, against the schema. `None` means that it contradicts the schema; otherwise
+/// returns whether it holds anything that identifies it. Table elements and samples are not checked, because their
+/// fields changed from version to version. Neither is anything nested more than `depth` messages deep.
 fn fits(message: &[u8], schema: Schema, depth: usize) -> Option<bool> {
     let (mut fields, mut tells) = (Fields::of(message), false);
     loop {
@@ -71,10 +71,10 @@ fn fits(message: &[u8], schema: Schema, depth: usize) -> Option<bool> {
         let (tag, value) = match (cut, fields.next()) {
             (Some((tag, rest)), _) => (tag, FieldValue::Bytes(rest)),
             (None, Some(Ok(field))) => field,
-            // The number of a field may be cut, too.
+            // The bytes may also end within a field's tag.
             (None, Some(Err(_)) | None) => return Some(tells),
         };
-        // A field that a later version adds is skipped, as every reader of protocol buffers does.
+        // Skip fields added by later versions, as every protocol buffer reader does.
         if let Some(field) = schema.iter().find(|field| field.tag == tag) {
             tells |= fits_one(field, schema, value, depth)?;
         }
@@ -84,33 +84,34 @@ fn fits(message: &[u8], schema: Schema, depth: usize) -> Option<bool> {
     }
 }
 
-/// The same of one field.
+/// Like [`fits`], for one field.
 fn fits_one(field: &Field, schema: Schema, value: FieldValue<'_>, depth: usize) -> Option<bool> {
     match (field.kind, value) {
         (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => None,
         (Kind::Message(inner), FieldValue::Bytes(bytes)) if is_profile(inner) => is_profile_head(bytes),
-        // The first element of the first table is empty.
+        // An empty first element of the mapping table identifies a dictionary. Other elements prove nothing.
         (Kind::Message(_), FieldValue::Bytes(bytes)) if is_dictionary(schema) => {
             Some(field.tag == 1 && bytes.is_empty())
         }
         (Kind::Message(_), FieldValue::Bytes(_)) if depth == 0 => Some(false),
         (Kind::Message(inner), FieldValue::Bytes(bytes)) => fits(bytes, inner, depth - 1),
-        // A key has no control characters; without that, endless lines of one letter would be a message.
+        // A key has no control characters. Without this rule, long runs of one letter would pass as a message.
         (Kind::Text, FieldValue::Bytes(key)) if field.name == "key" => {
             (is_text(key) && key.iter().all(|byte| *byte >= b' ')).then_some(!key.is_empty())
         }
-        // Programs and services are called as they like.
+        // Text values identify nothing: programs and services may have any name.
         (Kind::Text, FieldValue::Bytes(text)) => is_text(text).then_some(false),
         _ => Some(false),
     }
 }
 
-/// Text up to where it may be cut.
+/// Whether this is UTF-8, except that the last character may be cut off.
 fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// A profile begins with the types of its values: numbers of strings. Nothing else identifies it.
+/// Checks the start of a profile, with the same results as [`fits`]. A profile begins with its value type, a pair of
+/// string indices; nothing else identifies it.
 fn is_profile_head(profile: &[u8]) -> Option<bool> {
     match Fields::of(profile).next() {
         None => Some(false),
@@ -123,7 +124,7 @@ fn is_profile_head(profile: &[u8]) -> Option<bool> {
     }
 }
 
-/// True if a length precedes a message.
+/// Whether the input starts with a length followed by a message.
 pub(super) fn has_lengths(head: &[u8]) -> bool {
     let Some((len, rest)) = head.split_first_chunk() else { return false };
     let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
@@ -131,10 +132,10 @@ pub(super) fn has_lengths(head: &[u8]) -> bool {
     len > 1 && (message.starts_with(ZSTD) || is_json(message) || is_message(message))
 }
 
-/// Takes a message, as protocol buffers, and how it was written.
+/// Called with each message, as a protocol buffer, and the notation that it had in the input.
 pub(super) type Take<'t> = dyn FnMut(&[u8], Notation) -> Result<()> + 't;
 
-/// Passes on each message of an input. Those that cannot be read are skipped, unless none is left.
+/// Calls `take` with each message of an input. Unreadable messages are skipped; if none is readable, that is an error.
 pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: &mut Take<'_>) -> Result<()> {
     let mut head = Vec::new();
     (&mut *input).take(HEAD).read_to_end(&mut head)?;
@@ -153,7 +154,7 @@ pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: 
     messages.finish(warnings)
 }
 
-/// Reads all that there is, but no more than a message may have.
+/// Reads the rest of the input; more than `longest` bytes are an error.
 fn read_up_to(input: &mut dyn Read, longest: u64, to: &mut Vec<u8>) -> Result<()> {
     input.take(longest + 1).read_to_end(to)?;
     match to.len() as u64 > longest {
@@ -162,12 +163,12 @@ fn read_up_to(input: &mut dyn Read, longest: u64, to: &mut Vec<u8>) -> Result<()
     }
 }
 
-/// Messages on their way.
+/// Passes messages on to `take` and counts those that can't be read.
 struct Messages<'m, 't> {
     take: &'m mut Take<'t>,
     taken: u64,
     skipped: Skipped,
-    /// Why the first of them could not be read.
+    /// The error of the first message, if that one could not be read.
     first: Option<Error>,
 }
 
@@ -195,7 +196,8 @@ impl<'t> Messages<'_, 't> {
         Ok(())
     }
 
-    /// A message a line; or messages that go over several lines, as people write them.
+    /// Reads one message per line. If the first object doesn't end on its line, as in pretty-printed JSON, reads the
+    /// rest as a sequence of objects that span lines.
     fn of_json(&mut self, input: &mut impl BufRead) -> Result<()> {
         loop {
             let mut line = Vec::new();
@@ -260,19 +262,19 @@ impl<'t> Messages<'_, 't> {
     }
 }
 
-/// The error for text that is not such a message.
+/// The error for JSON that is not an OpenTelemetry profile.
 pub(super) fn no_json(error: serde_json::Error) -> Error {
     Error::new("is not an OpenTelemetry profile in JSON").because(error)
 }
 
-/// The content of a message that is packed with zstd.
+/// Decompresses a zstd-compressed message into `to`.
 pub(super) fn unpack(message: &[u8], to: &mut Vec<u8>) -> Result<()> {
     let decoder = zstd::stream::read::Decoder::with_buffer(message);
     let mut decoder = decoder.map_err(|error| Error::new("cannot decompress a message (zstd)").because(error))?;
     read_up_to(&mut decoder, LONGEST_UNPACKED, to)
 }
 
-/// Writes a message behind its length.
+/// Writes a message after its length.
 pub(super) fn behind_length(message: &[u8], out: &mut dyn Write) -> Result<()> {
     let len = u32::try_from(message.len());
     let len = len.map_err(|_| Error::new("has a sample of more than 4 GB, which no message can hold"))?;
@@ -293,14 +295,14 @@ mod tests {
         };
         let mut value = field(1, b"inside");
         for _ in 0..3000 {
-            // A list, and a map in it.
+            // Wrap the value in a map, and the map in a list.
             value = field(5, &field(1, &field(6, &field(1, &[field(1, b"key"), field(2, &value)].concat()))));
         }
         let attribute = [field(1, b"service.name"), field(2, &value)].concat();
         assert!(is_message(&field(1, &field(1, &field(1, &attribute)))));
     }
 
-    /// Output that written for a program whose name has a zero was not known again.
+    /// We once failed to recognize our own output for a program whose name contained a zero byte.
     #[test]
     fn a_zero_in_a_value_is_text_and_one_in_a_key_is_not() {
         let message = |key: &[u8], value: &[u8]| {

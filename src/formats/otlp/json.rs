@@ -1,8 +1,8 @@
-//! JSON → protocol buffers and back, by the schema.
+//! Converts JSON to protocol buffers and back, driven by the schema.
 //!
-//! The mapping is that of protocol buffers (<https://protobuf.dev/programming-guides/json/>) with OTLP's exceptions:
-//! traces and spans are hexadecimal digits instead of base64, and unknown fields are ignored. Readers take a number for a
-//! string and a string for a number, and both spellings of a field's name.
+//! This is the standard JSON mapping of protocol buffers (<https://protobuf.dev/programming-guides/json/>) with OTLP's
+//! exceptions: trace and span IDs are hexadecimal instead of base64, and unknown fields are ignored. The reader is
+//! lenient: it accepts numbers as strings and strings as numbers, and field names in camel case or with underscores.
 
 use super::schema::{Field, Kind, PROFILES_DATA, Schema};
 use crate::bytes::digits::hex_bytes;
@@ -16,7 +16,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use std::fmt;
 use std::io::Write;
 
-/// A `ProfilesData` of JSON as protocol buffers, its numbers not packed.
+/// A `ProfilesData` message converted from JSON to a protocol buffer. Its repeated numbers are not packed.
 #[derive(Debug)]
 pub(super) struct Transcoded(pub(super) Vec<u8>);
 
@@ -28,7 +28,7 @@ impl<'de> de::Deserialize<'de> for Transcoded {
     }
 }
 
-/// Reads an object as the fields of a message.
+/// Converts a JSON object to the fields of a message.
 struct MessageVisitor<'o> {
     schema: Schema,
     out: &'o mut Vec<u8>,
@@ -52,7 +52,7 @@ impl<'de> Visitor<'de> for MessageVisitor<'_> {
     }
 }
 
-/// The field of a name; `None` if it is not known.
+/// Finds a field by its name; `None` if the schema has no such field.
 struct KeySeed(Schema);
 
 impl<'de> DeserializeSeed<'de> for KeySeed {
@@ -71,7 +71,7 @@ impl Visitor<'_> for KeySeed {
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        // `string_table` is `stringTable`.
+        // A name with underscores: compare it without them, ignoring case.
         let plain = name.contains('_').then(|| name.replace('_', ""));
         let is = |field: &&Field| match &plain {
             Some(letters) => field.name.eq_ignore_ascii_case(letters),
@@ -81,7 +81,7 @@ impl Visitor<'_> for KeySeed {
     }
 }
 
-/// Reads the value, or the values, of a field.
+/// Converts the value of a field, or each value of its list.
 struct FieldSeed<'o> {
     field: &'static Field,
     out: &'o mut Vec<u8>,
@@ -96,7 +96,7 @@ impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
 }
 
 impl FieldSeed<'_> {
-    /// A number: its bits, as a signed number has them too.
+    /// Encodes a number. Negative numbers come as their two's complement.
     fn number<E: de::Error>(self, number: u64) -> Result<(), E> {
         let tag = self.field.tag;
         match self.field.kind {
@@ -144,7 +144,7 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<(), E> {
         match self.field.kind {
             Kind::Double => encoding::double::encode(self.field.tag, &number, self.out),
-            // 1e9 is a whole number, too. Beyond 2^53 they are not exact.
+            // JSON may spell a whole number as 1e9. Beyond 2^53, a double is no longer exact.
             _ if number.fract() == 0.0 && number.abs() < 9e15 => return self.number(number as i64 as u64),
             _ => return Err(self.unfit("a number with a fraction")),
         }
@@ -191,7 +191,7 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
     }
 }
 
-/// The bytes of a trace's or span's number, usually of 32 or 16 digits.
+/// Decodes a trace or span ID, which has 32 or 16 hexadecimal digits, or none; `None` for other lengths.
 fn from_digits(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if ![0, 16, 32].contains(&digits.len()) {
@@ -200,13 +200,14 @@ fn from_digits(text: &str) -> Option<Vec<u8>> {
     hex_bytes(digits)
 }
 
-/// Writes a `ProfilesData` as one object. Its lists must be whole, as encoders write them.
+/// Writes a `ProfilesData` message as one JSON object. The elements of each repeated field must be adjacent, as
+/// encoders write them.
 pub(super) fn write(message: &[u8], out: &mut dyn Write) -> Result<()> {
     serde_json::to_writer(out, &ShownMessage { message, schema: PROFILES_DATA })
         .map_err(|error| if error.is_io() { std::io::Error::from(error).into() } else { Error::new(error.to_string()) })
 }
 
-/// A message as an object.
+/// A message that serializes as a JSON object.
 struct ShownMessage<'m> {
     message: &'m [u8],
     schema: Schema,
@@ -232,7 +233,7 @@ impl Serialize for ShownMessage<'_> {
     }
 }
 
-/// All values of a repeated field.
+/// The values of a repeated field, which serialize as a JSON array.
 struct ShownList<'m> {
     field: &'static Field,
     values: &'m [FieldValue<'m>],
@@ -256,7 +257,7 @@ impl Serialize for ShownList<'_> {
     }
 }
 
-/// One value.
+/// One value of a field.
 struct ShownValue<'m> {
     field: &'static Field,
     value: FieldValue<'m>,

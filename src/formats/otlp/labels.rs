@@ -1,34 +1,34 @@
-//! Labels of rows, and the attributes and links that they are in messages.
+//! Converts labels of rows to attributes and links of messages, and back.
 
 use super::dictionary::{Attribute, Link, Value};
 use super::messages::{LinkMessage, ValueMessage, number, text};
 use crate::bytes::digits::hex_bytes;
 use crate::model::recorded::Labels;
 
-/// Labels that have other names in the semantic conventions.
+/// Labels whose attribute has another name in the semantic conventions: (label, attribute).
 const NAMES: &[(&str, &str)] =
     &[("cgroup", "process.linux.cgroup"), ("container", "container.id"), ("pod", "k8s.pod.uid")];
 
-/// Attributes that start so describe a process, a service or the place where it runs, and not a single sample.
+/// Prefixes of attributes that describe a process, a service or where it runs, rather than a single sample.
 const OF_RESOURCES: &[&str] =
     &["service.", "process.", "container.", "k8s.", "deployment.", "cloud.", "host.", "os.", "faas."];
 
-/// Attributes that start so do not become labels: they describe processes, threads, machines and the tool that measured.
+/// Prefixes of attributes that don't become labels, because they describe processes, threads, machines or the profiler.
 const KNOWN: &[&str] = &["process.", "thread.", "cpu.", "host.", "os.", "telemetry."];
 
-/// Attributes that are numbers in the semantic conventions.
+/// Attributes whose value is a number in the semantic conventions.
 const NUMBERS: &[&str] = &["process.pid", "thread.id", "cpu.logical_number"];
 
-/// The labels of a span: the number of its trace and its own, in hexadecimal digits.
+/// The labels for a link to a trace span: the IDs of the trace and of the span, in hexadecimal digits.
 const TRACE: &str = "trace_id";
 const SPAN: &str = "span_id";
 
-/// The name of a label as an attribute.
+/// The attribute name for a label.
 pub(super) fn attribute_name(label: &str) -> &str {
     NAMES.iter().find(|(own, _)| *own == label).map_or(label, |(_, attribute)| attribute)
 }
 
-/// The value of a label as an attribute.
+/// The attribute value for a label's text: a number if the conventions require one for this attribute.
 pub(super) fn value(attribute: &str, label: &str) -> ValueMessage {
     match label.parse() {
         Ok(id) if NUMBERS.contains(&attribute) => number(id),
@@ -36,17 +36,17 @@ pub(super) fn value(attribute: &str, label: &str) -> ValueMessage {
     }
 }
 
-/// True if a label describes a process, a service or the place where it runs.
+/// Whether a label describes a process, a service or where it runs, so that it becomes an attribute of the resource.
 pub(super) fn is_of_resource(label: &str) -> bool {
     OF_RESOURCES.iter().any(|start| attribute_name(label).starts_with(start))
 }
 
-/// True if a label is a part of a link.
+/// Whether a label holds a trace or span ID.
 pub(super) fn is_of_link(label: &str) -> bool {
     [TRACE, SPAN].contains(&label)
 }
 
-/// Adds an attribute to labels, unless it has another place.
+/// Adds an attribute as a label, unless it describes something that has its own field, such as the process ID.
 pub(super) fn add(attribute: &Attribute<'_>, labels: &mut Labels) {
     let key = String::from_utf8_lossy(attribute.key);
     let name = NAMES.iter().find(|(_, of)| *of == key).map(|(own, _)| *own);
@@ -64,7 +64,7 @@ pub(super) fn add(attribute: &Attribute<'_>, labels: &mut Labels) {
     }
 }
 
-/// Adds the span of a link to labels.
+/// Adds the trace and span IDs of a link as labels. IDs that are all zero are left out.
 pub(super) fn add_link(link: &Link<'_>, labels: &mut Labels) {
     for (key, id) in [(TRACE, link.trace), (SPAN, link.span)] {
         if id.iter().any(|byte| *byte != 0) {
@@ -77,7 +77,7 @@ fn put(key: &str, value: &str, labels: &mut Labels) {
     std::sync::Arc::make_mut(labels.get_or_insert_default()).insert(key.into(), value.into());
 }
 
-/// The link of a row with these labels, if they have one.
+/// The link for a row with these labels; `None` unless both IDs are there and have the right length.
 pub(super) fn link(labels: &Labels) -> Option<LinkMessage> {
     let labels = labels.as_ref()?;
     let id = |key: &str, len: usize| hex_bytes(labels.get(key)?.as_bytes()).filter(|id| id.len() == len);

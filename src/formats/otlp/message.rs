@@ -1,11 +1,11 @@
-//! A message as the file has it: what all of its profiles share, its resources, and the samples in them.
+//! A decoded message: the dictionary that its profiles share, its resources, and the samples in them.
 
 use super::dictionary::Dictionary;
 use super::version::{Notation, refuse_old};
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::error::{Error, Result};
 
-/// A `ProfilesData`.
+/// A `ProfilesData` message. Resources stay encoded.
 #[derive(Debug)]
 pub(super) struct Message<'d> {
     pub(super) dictionary: Dictionary<'d>,
@@ -13,7 +13,7 @@ pub(super) struct Message<'d> {
 }
 
 impl<'d> Message<'d> {
-    /// Reads all of it: what is damaged, or of an older protocol, is an error.
+    /// Decodes a message. An error if it is damaged or of an older protocol.
     pub(super) fn read(bytes: &'d [u8], notation: Notation) -> Result<Self> {
         let (mut dictionary, mut resources) = (Dictionary::default(), Vec::new());
         for field in Fields::of(bytes) {
@@ -34,18 +34,18 @@ impl<'d> Message<'d> {
     }
 }
 
-/// The messages of the field of that number.
+/// The submessages in the field `tag`.
 pub(super) fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
     inner(message).filter(move |(of, _)| *of == tag).map(|(_, value)| value.bytes())
 }
 
-/// A sample as the file has it.
+/// A decoded `Sample`.
 #[derive(Debug, Default)]
 pub(super) struct Sample<'d> {
     pub(super) stack: u64,
     pub(super) values: Vec<i64>,
     pub(super) link: u64,
-    /// The fields that hold the numbers of its attributes.
+    /// The fields that hold attribute indices, undecoded.
     pub(super) attributes: Vec<FieldValue<'d>>,
     times: Vec<FieldValue<'d>>,
 }
@@ -67,14 +67,14 @@ impl<'d> Sample<'d> {
         Ok(sample)
     }
 
-    /// True if another is of the same stack, thread and span, and has as many values and the same times.
+    /// Whether two samples have the same stack, attributes, link and times, and the same number of values.
     pub(super) fn goes_with(&self, other: &Self) -> bool {
         (self.stack, self.link) == (other.stack, other.link)
             && (&self.attributes, &self.times) == (&other.attributes, &other.times)
             && self.values.len() == other.values.len()
     }
 
-    /// When it was observed, in nanoseconds since 1970.
+    /// Timestamps in nanoseconds since 1970.
     pub(super) fn times(&self) -> Vec<u64> {
         self.times.iter().flat_map(|field| field.fixed()).collect()
     }

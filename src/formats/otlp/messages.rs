@@ -1,9 +1,10 @@
-//! The messages that are written; only fields that are written are here. Lists of messages that are already encoded are
-//! put behind the others by hand. At the end, the keys of facts that the protocol has no words for.
+//! The messages that we write, with only the fields that we write. Elements of long lists (samples, tables) are encoded
+//! separately and appended. At the end of the file: our own attribute keys, for facts that the protocol has no field
+//! for.
 
 use prost::{Message, Oneof};
 
-/// `Mapping`
+/// OTLP's `Mapping`: a file mapped into memory.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct MappingMessage {
     #[prost(uint64, tag = "1")]
@@ -18,7 +19,7 @@ pub(super) struct MappingMessage {
     pub(super) attribute_indices: Vec<i32>,
 }
 
-/// `Location`
+/// OTLP's `Location`: a code address and the functions there.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct LocationMessage {
     #[prost(int32, tag = "1")]
@@ -31,7 +32,7 @@ pub(super) struct LocationMessage {
     pub(super) attribute_indices: Vec<i32>,
 }
 
-/// `Line`
+/// OTLP's `Line`: a function and a line in it.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct LineMessage {
     #[prost(int32, tag = "1")]
@@ -40,7 +41,7 @@ pub(super) struct LineMessage {
     pub(super) line: i64,
 }
 
-/// `Function`
+/// OTLP's `Function`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct FunctionMessage {
     #[prost(int32, tag = "1")]
@@ -53,7 +54,7 @@ pub(super) struct FunctionMessage {
     pub(super) start_line: i64,
 }
 
-/// `Link`
+/// OTLP's `Link`, which refers to a trace span.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct LinkMessage {
     #[prost(bytes = "vec", tag = "1")]
@@ -62,7 +63,7 @@ pub(super) struct LinkMessage {
     pub(super) span_id: Vec<u8>,
 }
 
-/// `KeyValueAndUnit`
+/// OTLP's `KeyValueAndUnit`: an attribute in the dictionary.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AttributeMessage {
     #[prost(int32, tag = "1")]
@@ -71,14 +72,14 @@ pub(super) struct AttributeMessage {
     pub(super) value: Option<ValueMessage>,
 }
 
-/// `AnyValue`
+/// OTLP's `AnyValue`: the value of an attribute.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ValueMessage {
     #[prost(oneof = "AnyValue", tags = "1, 3, 5")]
     pub(super) value: Option<AnyValue>,
 }
 
-/// The content of an `AnyValue`.
+/// The kinds of attribute values that we write.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum AnyValue {
     #[prost(string, tag = "1")]
@@ -89,21 +90,21 @@ pub(super) enum AnyValue {
     List(ListMessage),
 }
 
-/// `ArrayValue`
+/// OTLP's `ArrayValue`: a list of values.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ListMessage {
     #[prost(message, repeated, tag = "1")]
     pub(super) values: Vec<ValueMessage>,
 }
 
-/// `Stack`: the leaf first.
+/// OTLP's `Stack`, innermost frame first.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct StackMessage {
     #[prost(int32, repeated, tag = "1")]
     pub(super) location_indices: Vec<i32>,
 }
 
-/// `KeyValue`
+/// OTLP's `KeyValue`: an attribute of a resource or scope.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct KeyValueMessage {
     #[prost(string, tag = "1")]
@@ -112,14 +113,14 @@ pub(super) struct KeyValueMessage {
     pub(super) value: Option<ValueMessage>,
 }
 
-/// `Resource`
+/// OTLP's `Resource`: the process that was measured, described by attributes.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ResourceMessage {
     #[prost(message, repeated, tag = "1")]
     pub(super) attributes: Vec<KeyValueMessage>,
 }
 
-/// `InstrumentationScope`
+/// OTLP's `InstrumentationScope`: the tool that produced the profiles.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ScopeMessage {
     #[prost(string, tag = "1")]
@@ -130,7 +131,7 @@ pub(super) struct ScopeMessage {
     pub(super) attributes: Vec<KeyValueMessage>,
 }
 
-/// `Profile` without its samples.
+/// OTLP's `Profile` without its samples.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ProfileMessage {
     #[prost(message, optional, tag = "1")]
@@ -145,7 +146,7 @@ pub(super) struct ProfileMessage {
     pub(super) period: i64,
 }
 
-/// `ValueType`
+/// OTLP's `ValueType`: the name and the unit of values.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ValueType {
     #[prost(int32, tag = "1")]
@@ -154,7 +155,7 @@ pub(super) struct ValueType {
     pub(super) unit_strindex: i32,
 }
 
-/// `Sample`
+/// OTLP's `Sample`: a stack with its attributes, values and times.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SampleMessage {
     #[prost(int32, tag = "1")]
@@ -169,36 +170,36 @@ pub(super) struct SampleMessage {
     pub(super) timestamps_unix_nano: Vec<u64>,
 }
 
-/// A text as a value.
+/// Wraps text as an attribute value.
 pub(super) fn text(text: impl Into<String>) -> ValueMessage {
     ValueMessage { value: Some(AnyValue::Text(text.into())) }
 }
 
-/// A number as a value.
+/// Wraps a number as an attribute value.
 pub(super) fn number(number: i64) -> ValueMessage {
     ValueMessage { value: Some(AnyValue::Number(number)) }
 }
 
-/// An attribute of a resource or scope.
+/// Builds an attribute of a resource or scope.
 pub(super) fn attribute(key: &str, value: ValueMessage) -> KeyValueMessage {
     KeyValueMessage { key: key.to_owned(), value: Some(value) }
 }
 
-/// The attribute of our scope that shows how names are spelled: see
+/// Key of our scope's attribute that says how function names are spelled: see
 /// [`perf_names`](crate::model::stacks::Profile::perf_names).
 pub(super) const NAMES_KEY: &[u8] = b"jitgraft.names";
 
-/// The value of [`NAMES_KEY`] then.
+/// Value of [`NAMES_KEY`] for names spelled as perf spells them.
 pub(super) const PERF_NAMES: &[u8] = b"perf";
 
-/// The attribute of our scope that states about which clock times are, if that is not the wall clock.
+/// Key of our scope's attribute that names the clock of the timestamps, if it is not the wall clock.
 pub(super) const CLOCK_KEY: &[u8] = b"jitgraft.clock";
 
-/// The value of [`CLOCK_KEY`] then: the recording's own, which nobody tied to the wall clock.
+/// Value of [`CLOCK_KEY`] for the recording's own clock, when its offset from the wall clock is unknown.
 pub(super) const OWN_CLOCK: &[u8] = b"recording";
 
-/// The attribute of our scope that shows how many samples were lost.
+/// Key of our scope's attribute with the number of samples that the recorder lost.
 pub(super) const LOST_KEY: &[u8] = b"jitgraft.lost";
 
-/// The end of the name of an event whose values are the numbers of samples of another.
+/// Suffix for the value type that holds the sample counts of another value type.
 pub(super) const COUNTS: &str = ":samples";

@@ -1,26 +1,26 @@
-//! OpenTelemetry's profiles (OTLP, `opentelemetry.proto.profiles.v1development`), as collectors, the eBPF profiler,
-//! async-profiler and Pyroscope pass them on: protocol buffers, or the same in JSON.
+//! OpenTelemetry profiles (OTLP, `opentelemetry.proto.profiles.v1development`), as Collectors, the eBPF profiler,
+//! async-profiler and Pyroscope send and store them. A message is a protocol buffer or its JSON form.
 //!
 //! ```text
 //! ProfilesData
-//!   resource_profiles  a process or container: host.name, process.pid, service.name, …
-//!     scope_profiles   who measured
-//!       profiles       one type of values with its unit and period
-//!         samples      a stack, attributes (thread), a link (span), and values or times or both
-//!   dictionary         stacks → locations → mappings, functions; attributes, strings: shared by all of the message
+//!   resource_profiles  one process or container: host.name, process.pid, service.name, …
+//!     scope_profiles   the tool that measured
+//!       profiles       one value type, with its unit and period
+//!         samples      a stack, attributes (thread), a link (trace span), and values, timestamps or both
+//!   dictionary         stacks → locations → mappings, functions; attributes, strings: shared by the whole message
 //! ```
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | `framing` | what an input is made of: one message, or many behind each other, and how it is known |
+//! | `framing` | recognizes an input and splits it into messages |
 //! | `schema` | the messages: numbers and JSON names of their fields |
-//! | `json` | JSON → protocol buffers and back, by the schema |
-//! | `version` | older protocols, which are refused |
+//! | `json` | JSON → protocol buffers and back, driven by the schema |
+//! | `version` | refuses messages of older protocol versions |
 //! | `message`, `dictionary`, `owner`, `labels`, `modules`, `read` | a message → stacks |
-//! | `rewrite` | messages → the same with names |
+//! | `rewrite` | adds names to unsymbolized locations |
 //! | `messages`, `places`, `resource`, `draft`, `write` | rows → messages |
 //!
-//! Schema: <https://github.com/open-telemetry/opentelemetry-proto>; rules of OTLP's JSON:
+//! Schema: <https://github.com/open-telemetry/opentelemetry-proto>; OTLP's JSON rules:
 //! <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>.
 
 mod dictionary;
@@ -51,29 +51,29 @@ use crate::model::stacks::Profile;
 use std::io::{self, Write};
 use write::{Framing, OtlpWriter};
 
-/// Reads all messages of an input.
+/// Reads all messages of an input into one profile.
 pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut reader = read::Reader::new(options);
     framing::each_message(input, warnings, &mut |message, notation| reader.message(message, notation))?;
     Ok(reader.finish(warnings))
 }
 
-/// Starts an output of protocol buffers.
+/// Starts writing rows as protocol buffers.
 pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
     Ok(Box::new(OtlpWriter::new(Framing::Protobuf, options, out)))
 }
 
-/// Starts an output of JSON, a line a message.
+/// Starts writing rows as JSON, one message per line.
 pub(crate) fn start_json<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
     Ok(Box::new(OtlpWriter::new(Framing::Json, options, out)))
 }
 
-/// Writes a profile that is all there.
+/// Writes a complete profile as protocol buffers.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     rows::write_whole(&mut *start(options, Box::new(out))?, profile)
 }
 
-/// The same in JSON.
+/// Writes a complete profile as JSON.
 pub fn write_json(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     rows::write_whole(&mut *start_json(options, Box::new(out))?, profile)
 }

@@ -1,4 +1,4 @@
-//! The files of mappings: build IDs, and where their code was.
+//! Collects the files of mappings: their build IDs, and where they were mapped.
 
 use super::dictionary::{Dictionary, Mapping};
 use crate::bytes::digits::hex_bytes;
@@ -7,10 +7,10 @@ use crate::model::process::BuildId;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// The attribute that holds the build ID of `.note.gnu.build-id`, in hexadecimal digits.
+/// Key of the attribute with the build ID of `.note.gnu.build-id`, in hexadecimal digits.
 pub(super) const GNU_BUILD_ID: &str = "process.executable.build_id.gnu";
 
-/// The files of all messages: each has its mappings again.
+/// The files of all messages. Every message repeats its mappings; `known` recognizes the repetitions.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
     pub(super) modules: BTreeMap<Vec<u8>, Module>,
@@ -32,14 +32,15 @@ fn add(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictionary: &Dic
     let text = |key| dictionary.text_of(mapping.attributes(), key);
     module.build_id.add(text(GNU_BUILD_ID).and_then(BuildId::from_digits));
     module.htl_hash.add(text(HTL_HASH).and_then(htl_hash));
-    // Mappings are shared by all processes.
+    // The mapping table doesn't say which process a mapping belongs to.
     module.map(name, mapping.start..mapping.limit, mapping.offset);
 }
 
-/// The attribute that holds OpenTelemetry's own build ID: a hash of both ends of the file, in hexadecimal digits.
+/// Key of the attribute with OpenTelemetry's own build ID: a hash of the start and the end of the file, in hexadecimal
+/// digits.
 pub(super) const HTL_HASH: &str = "process.executable.build_id.htlhash";
 
-/// The bytes of such a hash.
+/// Decodes such a hash; `None` unless it has 32 hexadecimal digits.
 pub(super) fn htl_hash(digits: &[u8]) -> Option<[u8; 16]> {
     hex_bytes(digits)?.try_into().ok()
 }

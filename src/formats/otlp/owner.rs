@@ -1,6 +1,6 @@
-//! The process of a sample: attributes of resources, profiles and samples with process, thread and machine.
+//! Finds a sample's process, thread and machine, from the attributes of its resource, profile and the sample itself.
 //!
-//! Their names are those of the semantic conventions: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
+//! Attribute names follow the semantic conventions: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
 
 use super::dictionary::{Attribute, Dictionary, Value, at_place};
 use super::labels;
@@ -12,28 +12,29 @@ use crate::model::{Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The process and thread that a resource names for its samples.
+/// What a resource says about the process and machine of its samples.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owner {
     track: Track,
-    /// True if attributes without another place become labels, and machines are kept apart.
+    /// See [`Owner::new`].
     apart: bool,
 }
 
 impl Owner {
-    /// An owner without any fact yet. With `apart`, attributes without another place become labels, and machines are kept apart.
+    /// An owner without any facts. With `apart`, attributes that have no field of their own become labels, and samples
+    /// of different machines stay separate.
     pub(super) fn new(apart: bool) -> Self {
         let recording = apart.then(Arc::default);
         Self { track: Track { recording, ..Track::default() }, apart }
     }
 
-    /// The machine, where machines are kept apart.
+    /// The name of the machine; `None` unless machines are kept apart.
     pub(super) fn host(&self) -> Option<&str> {
         self.track.recording.as_ref()?.host.as_deref()
     }
 
-    /// Takes an attribute of the resource. A fact about the whole recording is taken from the first resource that
-    /// states it.
+    /// Adds an attribute of the resource. Facts about the whole recording go into `about`; the first resource that
+    /// states one wins.
     pub(super) fn add(&mut self, attribute: &Attribute<'_>, dictionary: &Dictionary<'_>, about: &mut About) {
         let text = attribute.text().filter(|text| !text.is_empty());
         let tell = |to: &mut Option<Vec<u8>>| *to = to.take().or(text.map(<[u8]>::to_vec));
@@ -52,11 +53,11 @@ impl Owner {
     }
 }
 
-/// The processors as `uname -m` calls them and as `host.arch` does.
+/// Processor architectures: the `uname -m` name, and the `host.arch` name.
 pub(super) const MACHINES: &[(&str, &str)] =
     &[("x86_64", "amd64"), ("aarch64", "arm64"), ("i686", "x86"), ("armv7l", "arm32"), ("ppc64le", "ppc64")];
 
-/// The name of such a processor in `uname -m`.
+/// Converts a `host.arch` name to the `uname -m` name. Unknown names stay as they are.
 fn machine(arch: &[u8]) -> &[u8] {
     MACHINES.iter().find(|(_, of)| of.as_bytes() == arch).map_or(arch, |(machine, _)| machine.as_bytes())
 }
@@ -67,7 +68,7 @@ fn words(value: Value<'_>, dictionary: &Dictionary<'_>) -> Vec<Vec<u8>> {
     values.filter_map(|value| if let Value::Text(text) = value { Some(text.to_vec()) } else { None }).collect()
 }
 
-/// The part of an attribute that identifies a thread. With `apart`, other attributes become labels.
+/// Stores an attribute that describes a process or thread in `track`. With `apart`, other attributes become labels.
 fn take(attribute: &Attribute<'_>, apart: bool, track: &mut Track) {
     let id = || attribute.number().and_then(|number| i32::try_from(number).ok());
     match attribute.key {
@@ -80,12 +81,12 @@ fn take(attribute: &Attribute<'_>, apart: bool, track: &mut Track) {
     }
 }
 
-/// The threads of a profile, by the attributes of its samples.
+/// The threads of a profile's samples, cached by the samples' attributes.
 #[derive(Debug)]
 pub(super) struct Tracks<'d> {
     usual: Track,
     apart: bool,
-    /// By attributes and link.
+    /// By attribute list and link index.
     known: FxHashMap<(FieldValue<'d>, u64), TrackId>,
 }
 
@@ -104,7 +105,7 @@ impl<'d> Tracks<'d> {
     ) -> TrackId {
         let link = if self.apart { sample.link } else { 0 };
         let new = |tracks: &Self, profile: &mut Profile| profile.track(tracks.track(sample, dictionary));
-        // As encoders have them: packed.
+        // Encoders pack the attribute indices into one field; only this case is cached.
         let [field] = sample.attributes[..] else { return new(self, profile) };
         if let Some(&known) = self.known.get(&(field, link)) {
             return known;
@@ -114,12 +115,12 @@ impl<'d> Tracks<'d> {
         track
     }
 
-    /// The process of a sample.
+    /// The process of a sample, if known.
     pub(super) fn pid(&self, sample: &Sample<'d>, dictionary: &Dictionary<'_>) -> Option<Pid> {
         self.track(sample, dictionary).pid
     }
 
-    /// The thread of a sample, by what is usual and by its own attributes.
+    /// The thread of a sample: what resource and profile state, overridden by the sample's own attributes.
     fn track(&self, sample: &Sample<'_>, dictionary: &Dictionary<'_>) -> Track {
         let mut track = self.usual.clone();
         let places = sample.attributes.iter().flat_map(|field| field.numbers());

@@ -1,4 +1,4 @@
-//! Stacks and their frames in the dictionary of a message that is written.
+//! Writes stacks, locations, functions and mappings into the dictionary of an outgoing message.
 
 use super::draft::{Tables, Which};
 use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMessage, StackMessage, text};
@@ -12,21 +12,21 @@ use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN}
 use crate::runtimes::{RuntimeSet, frame_type};
 use rustc_hash::FxHashMap;
 
-/// The places of stacks and frames of an input in a message.
+/// The indices of stacks and locations that the current message already holds, for the current input.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pieces: MappedPieces,
-    /// By the number of the piece.
+    /// Mapping indices, by the number of the piece.
     mappings: Vec<i32>,
-    /// By the frames of a place: calls that were expanded, the innermost first, and the function that has the code. The
-    /// type of JIT code depends on the process.
+    /// Location indices, by the frames at the location: the innermost inlined call first, the function that contains
+    /// the code last. Split by runtime, because a JIT frame's `profile.frame.type` depends on the process's runtimes.
     locations: FxHashMap<RuntimeSet, FxHashMap<Box<[FrameId]>, i32>>,
     stacks: FxHashMap<(StackId, RuntimeSet), i32>,
     files: FunctionFiles,
 }
 
 impl Places {
-    /// The number of a stack of a process that runs these runtimes; 0 for an empty one.
+    /// The index of a stack in a process with these runtimes; 0 for an empty stack. Adds the stack if it is new.
     pub(super) fn stack(
         &mut self,
         (stack, runtimes): (Option<StackId>, RuntimeSet),
@@ -47,7 +47,7 @@ impl Places {
         number
     }
 
-    /// True if the stack needs nothing new.
+    /// Whether the message already holds a stack.
     pub(super) fn has(&self, stack: Option<StackId>, runtimes: RuntimeSet) -> bool {
         stack.is_none_or(|stack| self.stacks.contains_key(&(stack, runtimes)))
     }
@@ -79,13 +79,13 @@ impl Places {
     }
 }
 
-/// True if the inner of two frames is a call that was expanded in the outer one.
+/// Whether `inner` is a call that was inlined in `outer`.
 fn is_expanded_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
     let (inner, outer) = (profile.frame_of(inner), profile.frame_of(outer));
     inner.kind == FrameKind::Inlined && (inner.module, inner.addr) == (outer.module, outer.addr)
 }
 
-/// The functions of a place. One that is not known has none, unless nothing else is known of it either.
+/// The lines of a location. An unknown function gets none, unless the location would then say nothing at all.
 fn lines(
     place: &[FrameId],
     (profile, names): (&Profile, &WrittenNames),
@@ -101,7 +101,7 @@ fn lines(
         let module = frame.module.map(|module| profile.name_of(module));
         let name = names.of(frame, own);
         let name_strindex = tables.text(label::called(&name, module).as_bytes());
-        // The runtime's name for it, where that differs.
+        // The system name carries the start column if there is one, else the runtime's own name if that differs.
         let of_column = system_name(&String::from_utf8_lossy(&name), frame.start.line, frame.start.column);
         let system_name_strindex = match of_column {
             Some(text) => tables.text(text.as_bytes()),
@@ -117,14 +117,14 @@ fn lines(
     frames.map(line).collect()
 }
 
-/// The kind of code, and the tier of JIT code.
+/// The attributes for the kind of code and, for JIT code, the tier.
 fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &mut Tables) -> Vec<i32> {
     let kind = match frame.kind {
         FrameKind::Kernel => Some("kernel"),
         FrameKind::User | FrameKind::NativeUnnamed => Some("native"),
         FrameKind::Jit => Some(frame_type(profile.name_of(frame.name), runtimes)),
         FrameKind::JitUnnamed => Some(frame_type(b"", runtimes)),
-        // Without the function that it was expanded in.
+        // An inlined call whose caller is missing.
         FrameKind::Inlined => Some("inlined"),
         FrameKind::Anonymous | FrameKind::Unknown => None,
     };

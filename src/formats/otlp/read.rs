@@ -1,4 +1,4 @@
-//! A message → stacks: each type of values becomes an event, each resource a process, and its samples rows.
+//! Reads messages into stacks: each value type becomes an event, each resource a process, each sample one or more rows.
 
 use super::dictionary::{Dictionary, at_place, numbers_of};
 use super::message::{Message, Sample, messages};
@@ -17,7 +17,7 @@ use crate::model::about::{TimeExtent, joined};
 use crate::model::stacks::{Counting, FrameKind, Profile, Row, Sampling, StackId, TrackId, Unit};
 use crate::model::tier::Tier;
 
-/// The name of values without a name.
+/// The name of events whose value type has no name.
 const UNNAMED: &str = "values";
 
 /// Reads messages into one profile.
@@ -27,9 +27,9 @@ pub(super) struct Reader {
     named: NamedFrames,
     modules: Modules,
     sampled: Option<TimeExtent>,
-    /// True if times are those of a clock that nobody tied to the wall clock.
+    /// Whether timestamps are on a clock whose offset from the wall clock is unknown.
     untied: bool,
-    /// As [`ReadOptions::apart`] has it.
+    /// See [`ReadOptions::apart`].
     apart: bool,
     skipped: Skipped,
 }
@@ -47,18 +47,18 @@ impl Reader {
         }
     }
 
-    /// The profile that was read.
+    /// Returns the profile that was read from all messages.
     pub(super) fn finish(mut self, warnings: &mut Warnings) -> Profile {
         warnings.extend(self.skipped.into_warning());
         let about = &mut self.profile.about;
         about.modules = self.modules.modules;
         about.sampled = self.sampled;
-        // Times are counted from 1970.
+        // Timestamps are nanoseconds since 1970, so the recording's clock starts there.
         about.epoch = self.sampled.filter(|_| !self.untied).map(|_| 0);
         self.profile
     }
 
-    /// Reads a `ProfilesData`.
+    /// Reads a `ProfilesData` message.
     pub(super) fn message(&mut self, bytes: &[u8], notation: Notation) -> Result<()> {
         let message = Message::read(bytes, notation)?;
         let frames = frames(bytes.len(), &message, self);
@@ -71,8 +71,8 @@ impl Reader {
     }
 }
 
-/// The frames of all locations of a message of this length. Functions that are inlined have the module and address of the
-/// outer function.
+/// The frames of all locations of a message; `len` is the message's size in bytes. Inlined functions get the module and
+/// address of the function that they are inlined in.
 fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, to: &mut Reader) -> LocationFrames {
     let mut frames = LocationFrames::of("dictionary", len);
     for (number, location) in (0..).zip(&dictionary.locations) {
@@ -80,7 +80,7 @@ fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, to: &mut Reader)
         let kind = text("profile.frame.type").and_then(kind_of_type);
         let tier = text("jitgraft.tier").and_then(|word| Tier::named(std::str::from_utf8(word).ok()?));
         let mapping = at_place(&dictionary.mappings, location.mapping).copied();
-        // Code that interpreted in no file has a line, or whatever its profiler put there, for an address.
+        // For interpreted code without a mapping, profilers store a line or anything else in the address field.
         let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
         let mapping = mapping.unwrap_or_default();
         let addr = has_address.then(|| mapping.in_file(location.address));
@@ -104,8 +104,8 @@ fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, to: &mut Reader)
     frames
 }
 
-/// The kind of code of a `profile.frame.type`: what is not compiled ahead of time is a runtime's. Profilers call code
-/// in memory that no file backs native, too, if no runtime reported them more: its mapping gives better.
+/// The kind of code for a `profile.frame.type`. Anything that isn't compiled ahead of time belongs to a runtime. `None`
+/// if the mapping tells more: profilers use `native` also for anonymous memory when they know of no runtime in it.
 fn kind_of_type(frame_type: &[u8]) -> Option<FrameKind> {
     match frame_type {
         b"" | b"unknown" | b"abort-marker" | b"native" => None,
@@ -115,22 +115,22 @@ fn kind_of_type(frame_type: &[u8]) -> Option<FrameKind> {
     }
 }
 
-/// A message as it is read.
+/// The state while a message is read.
 struct MessageReading<'r, 'd> {
     dictionary: Dictionary<'d>,
     frames: LocationFrames,
-    /// For each stack of the dictionary, dictionary its number in the profile, once that is known.
+    /// By stack index. The outer `None` means not looked up yet, the inner one an empty stack.
     stacks: Vec<Option<Option<StackId>>>,
     to: &'r mut Reader,
 }
 
-/// The type of a profile's values.
+/// The event that a profile's value type became.
 #[derive(Debug, Clone, Copy)]
 struct ProfileType {
     series: usize,
-    /// The number of the unit that are one of the file's.
+    /// The number of the event's units in one unit of the file, such as 1000 nanoseconds in a microsecond.
     scale: u64,
-    /// True if its values are numbers of samples.
+    /// Whether the values are numbers of samples.
     counts: bool,
 }
 
@@ -162,7 +162,8 @@ impl<'d> MessageReading<'_, 'd> {
         }
     }
 
-    /// True if the values of a profile are the numbers of samples of another's, one by one, as our own writer has them.
+    /// Whether `counts` holds the sample counts for the values of `profile`, one for one, as our own writer writes
+    /// them.
     fn are_counts(&self, counts: &[u8], profile: &[u8]) -> bool {
         let [(counted, unit), (name, _)] =
             [counts, profile].map(|of| messages(of, 1).next().map_or_else(Default::default, |of| self.words(of)));
@@ -196,7 +197,7 @@ impl<'d> MessageReading<'_, 'd> {
         }
     }
 
-    /// The name and the unit of a type of values.
+    /// The name and the unit of an encoded `ValueType`.
     fn words(&self, message: &[u8]) -> (String, String) {
         let text = |tag| numbers_of(message, tag).last().map_or_else(String::new, |at| self.dictionary.text(at));
         (text(1), text(2))
@@ -235,8 +236,8 @@ impl<'d> MessageReading<'_, 'd> {
         self.observations(event, (track, stack), (&sample.values, counts), &sample.times())
     }
 
-    /// The rows of values and times: a value for each time, 1 for each of them, or the sum of all. `counts` are the numbers
-    /// of samples in these values, where they are known.
+    /// Adds the rows of a sample. With times, there is either one value per time, or no value and each time counts as
+    /// 1. Without times, the values are sums. `counts` are the numbers of samples in the values, if known.
     fn observations(
         &mut self,
         event: ProfileType,
@@ -281,7 +282,7 @@ impl<'d> MessageReading<'_, 'd> {
         Ok(())
     }
 
-    /// A stack of the dictionary.
+    /// The profile's ID for a stack of the dictionary; `None` if the stack is empty.
     fn of_table(&mut self, at: u64) -> Result<Option<StackId>> {
         let place = usize::try_from(at).ok().filter(|place| *place < self.stacks.len());
         let Some(place) = place else {

@@ -1,4 +1,4 @@
-//! The facts about a process: the attributes of its resource, by the names of the semantic conventions.
+//! Describes a process as a resource, with the attribute names of the semantic conventions.
 
 use super::labels::{self, attribute_name, is_of_resource};
 use super::messages::{AnyValue, ListMessage, ResourceMessage, ValueMessage, attribute, number, text};
@@ -11,18 +11,18 @@ use crate::model::stacks::Track;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// A recording, as its resources describe it.
+/// What is known about a recording, for the resources of its processes.
 #[derive(Debug, Default)]
 pub(super) struct Described {
     recording: Recording,
-    /// The command that was recorded, as of a recording of one command.
+    /// Holds the recorded command only.
     command: About,
-    /// Labels of the whole recording.
+    /// Labels of the whole recording, as opposed to a thread.
     labels: Labels,
 }
 
 impl Described {
-    /// Describes a recording. The profile may contain rows of others, too.
+    /// Describes a recording. `about` may be of a profile that also has rows of other recordings.
     pub(super) fn new(recording: Recording, labels: Labels, about: &About) -> Self {
         let words = || recording.command.iter().flat_map(|line| line.split(' ')).filter(|word| !word.is_empty());
         let command = match recording.command == command_line(&about.command) {
@@ -32,12 +32,12 @@ impl Described {
         Self { recording, command: About { command, ..About::default() }, labels }
     }
 
-    /// The wall clock's time when the recording's own clock was 0, in nanoseconds since 1970.
+    /// The wall clock's time when the recording's clock was 0, in nanoseconds since 1970.
     pub(super) fn epoch(&self) -> Option<i128> {
         self.recording.epoch.map(i128::from)
     }
 
-    /// The attributes of its resource that come from its labels and from those of a thread.
+    /// The resource attributes that come from labels, those of the recording and those of a thread.
     pub(super) fn attributes(&self, track: &Track) -> BTreeMap<Box<str>, Box<str>> {
         let own = track.labels.iter().flat_map(|labels| &**labels).filter(|(key, _)| is_of_resource(key));
         let all = self.labels.iter().flat_map(|labels| &**labels).chain(own);
@@ -45,8 +45,8 @@ impl Described {
     }
 }
 
-/// The resource of a thread's process. `executable` is the file of the program that it runs. Attributes that are labels
-/// take precedence over those derived here: no attribute may be there twice.
+/// The resource for a thread's process. `executable` is the path of its program. An attribute given by `labels`
+/// replaces the one that would be derived here, since keys must be unique.
 pub(super) fn resource(
     described: &Described,
     track: &Track,
@@ -63,7 +63,7 @@ pub(super) fn resource(
     let is_the_program = command.is_some() && command.map(lossy).as_deref() == executable_name.as_deref();
     let known = |value: &Option<Box<str>>| value.as_deref().map(text);
     let own: [(&str, Option<ValueMessage>); 9] = [
-        // The name that the specification has for what is not known.
+        // The specification's name for an unknown service.
         ("service.name", Some(text(service.unwrap_or_else(|| "unknown_service".to_owned())))),
         ("host.name", known(&recording.host)),
         ("host.arch", recording.arch.as_deref().map(|machine| text(arch(machine)))),
@@ -84,7 +84,7 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// The `host.arch` for the output of `uname -m`.
+/// Converts a `uname -m` name to the `host.arch` name. Unknown names stay as they are.
 fn arch(machine: &str) -> &str {
     MACHINES.iter().find(|(of, _)| *of == machine).map_or(machine, |(_, arch)| arch)
 }

@@ -1,48 +1,49 @@
-//! The messages of a profile of OpenTelemetry: numbers and JSON names of their fields, as of protocol 1.10.
+//! The schema of OpenTelemetry profiles: field numbers and JSON names, as of protocol 1.10.
 //!
 //! Names and numbers: <https://github.com/open-telemetry/opentelemetry-proto>, `profiles/v1development/profiles.proto`,
 //! `common/v1/common.proto`, `resource/v1/resource.proto`.
 
-/// The content of a field.
+/// The type of a field, and how JSON represents it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
-    /// `int32`, `uint32` or a flag: JSON has numbers, and `true`.
+    /// `int32` or `uint32`: a JSON number.
     Small,
     /// `bool`
     Flag,
-    /// `int64`: JSON has it as a string.
+    /// `int64`: a JSON string.
     Signed,
-    /// `uint64`: JSON has it as a string.
+    /// `uint64`: a JSON string.
     Unsigned,
-    /// `fixed64`: JSON has it as a string.
+    /// `fixed64`: a JSON string.
     Fixed,
     /// `double`
     Double,
     /// `string`
     Text,
-    /// `bytes`: JSON has base64.
+    /// `bytes`: base64 in JSON.
     Bytes,
-    /// The number of a trace or span, in hexadecimal digits in JSON (OTLP's own rule).
+    /// `bytes` with the ID of a trace or span: OTLP requires hexadecimal digits in JSON, not base64.
     Id,
-    /// A message.
+    /// A nested message.
     Message(&'static Schema),
 }
 
-/// The fields of a message. Some messages hold themselves, so that they are known by their places.
+/// The fields of a message. Schemas are compared by address, because some of them contain themselves.
 pub(super) type Schema = &'static [Field];
 
 /// A field of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field {
     pub(super) tag: u32,
-    /// Its name in JSON; the one in the schema has underscores.
+    /// The JSON name, in camel case. The `.proto` files have the same name with underscores.
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// True if JSON has a list.
+    /// Whether the field is a list.
     pub(super) repeated: bool,
 }
 
-/// `Profile.sample`, as the samples of protocols 1.7 and 1.8 are called in JSON. No protocol has a field of this number.
+/// A field number of our own for `Profile.sample`, the JSON name of samples in protocols 1.7 and 1.8. No protocol
+/// version uses this number.
 pub(super) const OLD_SAMPLES: u32 = 1000;
 
 const fn one(tag: u32, name: &'static str, kind: Kind) -> Field {
@@ -150,7 +151,7 @@ static PROFILE: Schema = &[
     many(OLD_SAMPLES, "sample", Message(&OLD_SAMPLE)),
 ];
 
-/// Nothing of an old sample is read.
+/// Samples of old protocols are not decoded; their presence is enough to refuse the message.
 static OLD_SAMPLE: Schema = &[];
 
 static VALUE_TYPE: Schema = &[one(1, "typeStrindex", Small), one(2, "unitStrindex", Small)];
@@ -163,17 +164,17 @@ static SAMPLE: Schema = &[
     many(5, "timestampsUnixNano", Fixed),
 ];
 
-/// True if these are the fields of `Profile`.
+/// Whether this is the schema of `Profile`.
 pub(super) fn is_profile(schema: Schema) -> bool {
     std::ptr::eq(schema, PROFILE)
 }
 
-/// True if these are the fields of `ProfilesDictionary`.
+/// Whether this is the schema of `ProfilesDictionary`.
 pub(super) fn is_dictionary(schema: Schema) -> bool {
     std::ptr::eq(schema, DICTIONARY)
 }
 
-/// True if a table of the dictionary has this name in JSON.
+/// Whether a dictionary table has this name, in camel case or with underscores.
 pub(super) fn is_table(name: &[u8]) -> bool {
     let letters: Vec<u8> = name.iter().copied().filter(|byte| *byte != b'_').collect();
     DICTIONARY.iter().any(|field| field.name.as_bytes().eq_ignore_ascii_case(&letters))

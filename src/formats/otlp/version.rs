@@ -1,5 +1,6 @@
-//! The protocol that a message is of. The fields of samples and profiles moved three times while the format was in
-//! development, under one name for all versions (`v1development`), so that a message itself must show it:
+//! Recognizes the protocol version of a message and refuses old ones. While the format was in development, the fields
+//! of samples and profiles were renumbered three times, but the package is called `v1development` in all versions. The
+//! version must therefore be recognized from the message itself:
 //!
 //! | protocol | `Sample`: stack, values, attributes, link, times | `Profile`: time, duration, period type, period |
 //! |---|---|---|
@@ -7,20 +8,21 @@
 //! | 1.8, 1.9 | 1, 2, 3, 4, 5 | 3, 4, 5, 6 |
 //! | 1.10, 1.11 | 1, 4, 2, 3, 5 | 3, 4, 5, 6 |
 //!
-//! Only the last are read: others are refused by name. In JSON fields have names, and those of 1.9 are the same.
+//! Only 1.10 and later are read; the error for others names the version. JSON has field names instead of numbers, and
+//! the names in 1.9 are the same as in 1.10, so JSON of protocol 1.9 is read, too.
 
 use super::schema::OLD_SAMPLES;
 use crate::bytes::protobuf::{FieldValue, inner};
 use crate::error::{Error, Result};
 
-/// The way a message is written.
+/// How a message was encoded in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notation {
     Protobuf,
     Json,
 }
 
-/// The signs of its protocol in the profiles of a message.
+/// Evidence for protocol versions, found in the profiles of a message.
 #[derive(Debug, Default)]
 struct Signs {
     v1_7: bool,
@@ -28,10 +30,10 @@ struct Signs {
     current: bool,
 }
 
-/// Refuses a message of an older protocol, by its profiles and the number of attributes in its dictionary.
+/// Returns an error for a message of an older protocol. `attributes` is the size of the dictionary's attribute table.
 ///
-/// Samples that have neither attributes nor links, and a value for each time, could be of 1.9 with values or of 1.10
-/// with attributes. They are taken for 1.10 if all of these numbers are those of different attributes.
+/// A sample with neither attributes nor a link, and with one value per timestamp, is ambiguous: field 2 holds values in
+/// 1.9 but attributes in 1.10. It is taken for 1.10 if all its numbers are distinct, valid attribute indices.
 pub(super) fn refuse_old<'d>(
     profiles: impl Iterator<Item = &'d [u8]>,
     attributes: usize,
@@ -48,7 +50,7 @@ pub(super) fn refuse_old<'d>(
             }
             match (tag, value) {
                 (2, FieldValue::Bytes(sample)) => signs.add_sample(sample, attributes),
-                // A list of locations; a duration; the type of a period.
+                // In 1.7 these are the list of locations (3), the period type (6) and the duration (5).
                 (3 | 6, FieldValue::Bytes(_)) | (5, FieldValue::Number(_)) => signs.v1_7 = true,
                 _ => {}
             }
@@ -72,12 +74,12 @@ impl Signs {
         let (mut second, mut times) = (None, 0);
         for (tag, value) in inner(sample) {
             match (tag, value) {
-                // The length of a range.
+                // In 1.7: the length of a location range.
                 (2, FieldValue::Number(_)) => self.v1_7 = true,
                 (2, FieldValue::Bytes(_)) => second = Some(value),
-                // Attributes, or a link.
+                // In 1.8 and 1.9: attributes (3) or a link (4).
                 (3, FieldValue::Bytes(_)) | (4, FieldValue::Number(_)) => self.v1_9 = true,
-                // A link, or values.
+                // In 1.10: a link (3) or values (4).
                 (3, FieldValue::Number(_)) | (4, FieldValue::Bytes(_)) => self.current = true,
                 (5, value) => times = value.fixed().count(),
                 _ => {}
@@ -89,7 +91,7 @@ impl Signs {
             let count = numbers.len();
             numbers.sort_unstable();
             numbers.dedup();
-            // Without times there are values.
+            // A sample without timestamps must have values, so without field 4 these are values.
             let are_attributes = times > 0 && of_attributes && numbers.len() == count;
             self.v1_9 |= !are_attributes && !self.current;
         }

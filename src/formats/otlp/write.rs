@@ -1,7 +1,8 @@
-//! Rows → messages, each small enough for a Collector, with a dictionary of its own.
+//! Writes rows as messages. Each message has its own dictionary and is small enough for a Collector to accept.
 //!
-//! A process is a resource, an event of it a profile; a stack of a thread is a sample with a value for each time. Sums
-//! have no times, or those of their stretches, and a second profile shows how many samples they are of.
+//! Each process is a resource, and each of its events a profile. Each stack of a thread is a sample with one value per
+//! timestamp. Without timestamps, or with time buckets, values are sums; a second profile then holds the number of
+//! samples in each sum.
 
 use super::draft::{Draft, Identity, Observation, Slot, Tables, Which, scope};
 use super::framing::behind_length;
@@ -20,15 +21,17 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// No message is longer, unless one sample of it is: gRPC, by which collectors take them, has a limit of 4 MiB.
+/// Upper limit for a message, in bytes; only a single large sample may exceed it. Collectors use gRPC, whose default
+/// limit is 4 MiB.
 const LONGEST: usize = 4_000_000;
 
-/// The way that messages follow each other.
+/// How messages are separated in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// One as it is; of several, each behind its length, as the Collector's `file` exporter has them.
+    /// A single message is written as it is. Several are each written after their length, as the Collector's `file`
+    /// exporter does.
     Protobuf,
-    /// One a line.
+    /// One message per line.
     Json,
 }
 
@@ -40,22 +43,22 @@ pub(super) struct OtlpWriter<'o> {
     input: WrittenInput,
 }
 
-/// The places of an input's rows in the message.
+/// The state for the input whose rows are being written.
 #[derive(Debug, Default)]
 struct WrittenInput {
     described: Described,
     names: WrittenNames,
-    /// The runtimes of processes, by what they have mapped.
+    /// The runtimes of each process, recognized by the files that it mapped.
     mapped: Option<FxHashMap<Pid, RuntimeSet>>,
-    /// True if a message contains the number of lost samples.
+    /// Whether a message already holds the number of lost samples.
     tells_lost: bool,
     known: InMessage,
 }
 
-/// A process, and the attributes of its resource.
+/// A process, and its resource's attributes.
 type ResourceKey = (Option<Pid>, BTreeMap<Box<str>, Box<str>>);
 
-/// The parts of an input that the current message contains.
+/// Elements of the current message that later rows can refer to.
 #[derive(Debug, Default)]
 struct InMessage {
     places: Places,
@@ -64,7 +67,7 @@ struct InMessage {
     owners: FxHashMap<TrackId, Owner>,
 }
 
-/// The resource, the attributes and the link of a thread's samples.
+/// The resource, attributes and link that all samples of a thread have in common.
 #[derive(Debug, Clone)]
 struct Owner {
     resource: usize,
@@ -107,24 +110,25 @@ impl<'o> OtlpWriter<'o> {
         Ok(())
     }
 
-    /// The message is whole.
+    /// Writes the current message and starts a new one.
     fn flush(&mut self) -> Result<()> {
         let draft = std::mem::replace(&mut self.draft, Draft::new());
-        // No message refers to another one.
+        // References don't work across messages.
         self.input.known = InMessage::default();
         self.messages.write(draft.encode())
     }
 }
 
 impl WrittenInput {
-    /// The runtimes of a process, by what it has mapped, or what those had that it was forked from.
+    /// The runtimes of a process, recognized by the files that it mapped; if it mapped none, those of the process that
+    /// it was forked from.
     fn runtimes(&mut self, pid: Pid, profile: &Profile) -> RuntimeSet {
         let mapped = self.mapped.get_or_insert_with(|| mapped(profile));
         let set = profile.about.lineage(pid).find_map(|pid| mapped.get(&pid).copied());
         set.unwrap_or_default()
     }
 
-    /// The owner of a thread's samples.
+    /// The resource, attributes and link for a thread, added to the message if they are new.
     fn owner(&mut self, id: TrackId, profile: &Profile, draft: &mut Draft) -> Owner {
         if let Some(owner) = self.known.owners.get(&id) {
             return owner.clone();
@@ -139,7 +143,7 @@ impl WrittenInput {
         owner
     }
 
-    /// The resource of a thread's process.
+    /// The index of the resource for a thread's process.
     fn resource(&mut self, track: &Track, profile: &Profile, draft: &mut Draft) -> usize {
         let attributes = self.described.attributes(track);
         let Self { described, tells_lost, known, .. } = self;
@@ -151,11 +155,11 @@ impl WrittenInput {
         })
     }
 
-    /// The number of bytes that a row needs at most.
+    /// Upper bound for the bytes that a row adds to the message.
     fn cost(&self, profile: &Profile, row: &Row, runtimes: RuntimeSet) -> usize {
-        /// The numbers of a frame, a mapping and their attributes.
+        /// The fixed-size parts of a frame, its mapping and their attributes.
         const OF_FRAME: usize = 400;
-        /// The resource, the scope, the profile and the sample.
+        /// The resource, scope, profile and sample.
         const OF_ROW: usize = 4000;
         let labels = profile.track_of(row.track).labels.iter().flat_map(|labels| &**labels);
         let of_row = OF_ROW + labels.map(|(key, value)| 2 * (key.len() + value.len())).sum::<usize>();
@@ -164,7 +168,7 @@ impl WrittenInput {
         }
         let len = |name| profile.name_of(name).len();
         let frames = profile.frames_up(row.stack).map(|frame| profile.frame_of(frame));
-        // A value that is not text becomes text, and is three times as long.
+        // Each invalid UTF-8 byte becomes a replacement character of three bytes.
         let texts = |frame: &Frame| {
             OF_FRAME + 3 * (2 * len(frame.name) + frame.module.map_or(0, len) + frame.file.map_or(0, len))
         };
@@ -172,7 +176,7 @@ impl WrittenInput {
     }
 }
 
-/// The attributes of the samples of a thread, without those of its process.
+/// The attributes of a thread's samples, except those that its resource has.
 fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
     let name = (!track.comm.is_empty()).then(|| text(String::from_utf8_lossy(&track.comm)));
     let own = [
@@ -180,7 +184,7 @@ fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
         ("thread.id", track.tid.map(|tid| number(tid.0.into()))),
         ("cpu.logical_number", track.cpu.map(|cpu| number(cpu.into()))),
     ];
-    // No attribute may be there twice.
+    // Keys must be unique, so labels win.
     let is_label = |key: &str| track.labels.as_ref().is_some_and(|labels| labels.contains_key(key));
     let own = own.into_iter().filter(|(key, _)| !is_label(key)).filter_map(|(key, value)| Some((key, value?)));
     let is_linked = labels::link(&track.labels).is_some();
@@ -229,11 +233,11 @@ fn mapped(profile: &Profile) -> FxHashMap<Pid, RuntimeSet> {
     mapped
 }
 
-/// Messages on their way out.
+/// Writes finished messages.
 struct OutgoingMessages<'o> {
     form: Framing,
     out: Box<dyn Write + 'o>,
-    /// The first, until it is known whether it is the only one.
+    /// The first message, held back until we know whether it is the only one.
     first: Option<Vec<u8>>,
     count: u64,
 }

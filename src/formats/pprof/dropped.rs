@@ -1,35 +1,35 @@
-//! `drop_frames` and `keep_frames`: regular expressions of functions that a profile's viewers leave out, with all that
-//! they called, so that an allocator doesn't come before those who allocate.
+//! `drop_frames` and `keep_frames`: regular expressions for functions that viewers should hide, together with
+//! everything that they call. This way the callers of an allocator show up, rather than the allocator.
 //!
-//! As `go tool pprof` does it (`Prune` of google/pprof's profile/prune.go): a name must match as a whole, without its
-//! arguments, and nothing is left out before the outermost function that stays.
+//! The rules are those of `go tool pprof` (`Prune` in google/pprof's profile/prune.go): the expression must match the
+//! whole name without its arguments, and frames are dropped only if one of their callers stays.
 
 use super::tables::{Location, Tables};
 use crate::error::{Warning, Warnings};
 use regex::bytes::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-/// The part of a location that is left out.
+/// What is dropped of a location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dropped {
-    /// All of it: the function that has the code matches.
+    /// Everything, since the function that contains the code matches.
     Whole,
-    /// Calls that were expanded in it.
+    /// Some of the inlined calls.
     Inner,
 }
 
-/// The functions to leave out.
+/// The compiled expressions of a profile.
 #[derive(Debug, Default)]
 pub(super) struct DroppedFunctions {
     drop: Option<Regex>,
     keep: Option<Regex>,
 }
 
-/// The largest compiled expression, in bytes.
+/// Size limit for a compiled expression, in bytes.
 const LARGEST: usize = 1 << 20;
 
 impl DroppedFunctions {
-    /// Those that a profile names.
+    /// Compiles the expressions of a profile. An invalid one is ignored with a warning.
     pub(super) fn of(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
         let mut compile = |field: &str, at: u64| {
             let text = tables.text(at);
@@ -51,7 +51,7 @@ impl DroppedFunctions {
         !name.is_empty() && matches(&self.drop) && !matches(&self.keep)
     }
 
-    /// The number of a location's lines, from the innermost on, that are left out.
+    /// The number of lines to drop from a location, starting with the innermost inlined call.
     fn matching_lines(&self, location: &Location<'_>, tables: &Tables<'_>) -> usize {
         if self.drop.is_none() {
             return 0;
@@ -61,14 +61,14 @@ impl DroppedFunctions {
         lines.iter().rposition(|drops| *drops).map_or(0, |outermost| outermost + 1)
     }
 
-    /// The number of lines that the frames of a location are without. One that is left out whole keeps its frames, for
-    /// stacks that begin with it.
+    /// The number of lines to leave out of a location's frames. A location that is dropped as a whole keeps its frames:
+    /// they are needed in stacks where no function above it stays.
     pub(super) fn lines_in(&self, location: &Location<'_>, tables: &Tables<'_>) -> usize {
         let dropped = self.matching_lines(location, tables);
         if dropped == location.lines().count() { 0 } else { dropped }
     }
 
-    /// What is left out of locations, by their numbers.
+    /// What to drop of each location, by ID. Locations that stay as they are have no entry.
     pub(super) fn locations(&self, tables: &Tables<'_>) -> FxHashMap<u64, Dropped> {
         let mut locations = FxHashMap::default();
         for location in &tables.locations {
@@ -82,7 +82,7 @@ impl DroppedFunctions {
     }
 }
 
-/// The locations of a sample, the leaf's first, without what is left out.
+/// The locations of a sample without the dropped ones. Both lists start with the innermost frame.
 pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, Dropped>) -> &'l [u64] {
     let mut found_user = false;
     for (at, location) in locations.iter().enumerate().rev() {
@@ -96,7 +96,7 @@ pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, 
     locations
 }
 
-/// A name up to its arguments.
+/// Cuts a function name before its arguments.
 fn without_arguments(name: &[u8]) -> &[u8] {
     const NO_ARGUMENTS: [&[u8]; 2] = [b"(anonymous namespace)", b"operator()"];
     let name = name.strip_prefix(b".").unwrap_or(name);

@@ -1,9 +1,9 @@
-//! The messages of `profile.proto`; only fields that are written are here.
+//! The messages of `profile.proto`, with only the fields that we write.
 
 use crate::model::interner::Interner;
 use prost::Message;
 
-/// `Profile`
+/// pprof's `Profile`, the whole file.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PprofProfile {
     #[prost(message, repeated, tag = "1")]
@@ -36,7 +36,7 @@ pub(super) struct PprofProfile {
     pub(super) default_sample_type: i64,
 }
 
-/// `ValueType`
+/// pprof's `ValueType`: the name and the unit of values, as string indices.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ValueType {
     #[prost(int64, tag = "1")]
@@ -45,10 +45,10 @@ pub(super) struct ValueType {
     pub(super) unit: i64,
 }
 
-/// `Sample`
+/// pprof's `Sample`: a stack with its values and labels.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PprofSample {
-    /// Leaf first.
+    /// Innermost frame first.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
@@ -57,7 +57,7 @@ pub(super) struct PprofSample {
     pub(super) label: Vec<LabelMessage>,
 }
 
-/// `Label`
+/// pprof's `Label`: a key with a text or a number.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct LabelMessage {
     #[prost(int64, tag = "1")]
@@ -68,7 +68,7 @@ pub(super) struct LabelMessage {
     pub(super) num: i64,
 }
 
-/// `Mapping`
+/// pprof's `Mapping`: a file mapped into memory.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PprofMapping {
     #[prost(uint64, tag = "1")]
@@ -93,7 +93,7 @@ pub(super) struct PprofMapping {
     pub(super) has_inline_frames: bool,
 }
 
-/// `Location`
+/// pprof's `Location`: a code address and the functions there.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PprofLocation {
     #[prost(uint64, tag = "1")]
@@ -106,7 +106,7 @@ pub(super) struct PprofLocation {
     pub(super) line: Vec<PprofLine>,
 }
 
-/// `Line`
+/// pprof's `Line`: a function and a line in it.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct PprofLine {
     #[prost(uint64, tag = "1")]
@@ -115,7 +115,7 @@ pub(super) struct PprofLine {
     pub(super) line: i64,
 }
 
-/// `Function`
+/// pprof's `Function`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct PprofFunction {
     #[prost(uint64, tag = "1")]
@@ -130,7 +130,7 @@ pub(super) struct PprofFunction {
     pub(super) start_line: i64,
 }
 
-/// The string table: position 0 is the empty string.
+/// Collects distinct strings. Index 0 is the empty string.
 pub(super) struct StringTable(Interner<String, i64>);
 
 impl StringTable {
@@ -144,7 +144,7 @@ impl StringTable {
         self.0.number(text)
     }
 
-    /// That of a name that may be not UTF-8.
+    /// The index of a name that may not be UTF-8; invalid bytes are replaced.
     pub(super) fn id_of(&mut self, name: &[u8]) -> i64 {
         self.id(&String::from_utf8_lossy(name))
     }

@@ -1,14 +1,14 @@
-//! Reading pprof's protocol buffer: every sample type becomes an event, every combination of labels a thread.
+//! Reads pprof's protocol buffer. Every sample type becomes an event, and every combination of labels a thread.
 //!
-//! * `samples/count` before another type is how many samples that one's values stand for. The type that pprof shows
-//!   by default (`default_sample_type`, else the last) comes first.
-//! * Labels show whose a sample is, and when it was taken.
-//! * A location with several lines is one function and the calls that were expanded in it.
-//! * `drop_frames` and `keep_frames` say which frames viewers leave out; they are left out here.
-//! * A sample without a location is of an unknown function.
+//! * A type `samples/count` holds the number of samples for the type after it. The type that pprof shows by default
+//!   (`default_sample_type`, or else the last) becomes the first event.
+//! * Labels give a sample's process, thread and time.
+//! * A location with several lines is a function and the calls inlined in it.
+//! * `drop_frames` and `keep_frames` say which frames viewers should hide. We leave these frames out.
+//! * A sample without locations gets an unknown function.
 //!
-//! Samples name locations by number and a location names any number of lines, so a small file can ask for much:
-//! there is an end to it.
+//! Samples refer to locations, and a location can have any number of lines, so a small file can ask for a huge number
+//! of frames. That number is therefore limited in proportion to the file's size.
 
 use super::dropped::{Dropped, DroppedFunctions, kept_locations};
 use super::tables::{Label, Tables, ValueType, is_pid, is_tid};
@@ -25,14 +25,14 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The name of values that the file has no name for.
+/// The name of events whose value type has no name.
 const UNNAMED: &str = "values";
 
-/// True if an input is such a buffer: its fields are a profile's, among them a type of values.
+/// Whether an input looks like an unpacked pprof profile: all fields fit, and one of them is a value type.
 pub fn sniff(head: &[u8]) -> bool {
     let (mut fields, mut types, mut whole, mut told) = (Fields::of(head), 0, 0, false);
     loop {
-        // The first of them may be longer than what is looked at: a location of thousands of inlined calls.
+        // The input's first large field may be cut off, for example a location with thousands of inlined calls.
         if let Some((2..=5, message)) = fields.cut() {
             let of_parts = inner(message).take(PARTS).filter(|(tag, _)| (1..=10).contains(tag)).count();
             if of_parts == PARTS {
@@ -46,31 +46,31 @@ pub fn sniff(head: &[u8]) -> bool {
             7..=10 | 12 | 14 | 15 => value.bytes().is_empty(),
             13 => true,
             16 => value.number() == 0,
-            // Fields of a later version: they follow the known ones.
+            // Fields of later versions may follow the known ones.
             _ => types > 0,
         };
         if !fits {
             return false;
         }
         types += u32::from(tag == 1);
-        // A type without a name and a unit has no bytes, as other things have none.
+        // An empty value type is an empty field, and an empty field says nothing about the format.
         told |= (1..=5).contains(&tag) && !value.bytes().is_empty();
         whole += 1;
     }
     types > 0 && whole > 1 && told
 }
 
-/// By this many parts a message is known that is cut.
+/// How many plausible subfields it takes to recognize a message that is cut off.
 const PARTS: usize = 8;
 
-/// True if these are two numbers of strings; what is the empty string may be left out.
+/// Whether this is a `ValueType`: up to two string indices. An index of 0 may be omitted.
 fn is_value_type(message: &[u8]) -> bool {
     let fields: Result<Vec<_>> = Fields::of(message).take(3).collect();
     let is_number = |(tag, value): &(u32, _)| matches!(tag, 1 | 2) && matches!(value, FieldValue::Number(_));
     fields.is_ok_and(|fields| fields.len() <= 2 && fields.iter().all(is_number))
 }
 
-/// Reads a profile.
+/// Reads a profile that is already unpacked.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let tables = Tables::read(bytes, warnings);
     if tables.strings.is_empty() {
@@ -99,17 +99,17 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-/// One event: where its values are in a sample.
+/// An event, and where its values are in a sample.
 struct EventValues {
     series: usize,
     value: usize,
-    /// The place of the number of samples.
+    /// The index of the number of samples; `None` if the file doesn't state it.
     count: Option<usize>,
-    /// Nanoseconds in the unit of the values.
+    /// What the values are multiplied by to get the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
 }
 
-/// The events of a profile.
+/// Creates the events of a profile, the default one first.
 fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     let types = &tables.sample_types;
     let is_count = |at: usize| counted(tables, types[at]).is_some() && types.len() > 1;
@@ -123,7 +123,8 @@ fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     shown.into_iter().map(|at| EventValues::of(tables, at, profile)).collect()
 }
 
-/// The event that a type of values counts the samples of: of `X:samples` it is `X`, of `samples` any.
+/// If `of` is a sample count, returns the name of the event whose samples it counts. The name is empty if the type is
+/// called just `samples`, which can count any event.
 fn counted(tables: &Tables<'_>, of: ValueType) -> Option<String> {
     let name = tables.text(of.name);
     let is_count = tables.string(of.unit) == b"count";
@@ -134,7 +135,7 @@ fn counted(tables: &Tables<'_>, of: ValueType) -> Option<String> {
     event.filter(|_| is_count)
 }
 
-/// The place of the values that the counts of this place belong to: the next.
+/// The index of the type whose samples are counted by the type at this index; that can only be the next one.
 fn counts_for(tables: &Tables<'_>, at: usize) -> Option<usize> {
     let event = counted(tables, tables.sample_types[at])?;
     let next = tables.sample_types.get(at + 1)?;
@@ -150,7 +151,7 @@ impl EventValues {
         if name.is_empty() {
             name.push_str(UNNAMED);
         }
-        // Two of one name differ in their unit, as a profile of waits has them.
+        // Profiles of lock contention have two types of one name, with different units.
         if profile.find_series(&name).is_some() {
             name += &format!(" ({})", tables.text(tables.sample_types[at].unit));
         }
@@ -169,16 +170,16 @@ impl EventValues {
     }
 }
 
-/// True if the period is one of these values: Go's heap profiles have it of `space`, which `inuse_space` and
-/// `alloc_space` are.
+/// Whether the profile's period is in terms of this value type. In Go's heap profiles the period type is `space`, which
+/// applies to `inuse_space` and `alloc_space`.
 fn is_sampled_by(tables: &Tables<'_>, of: ValueType) -> bool {
     let (name, period) = (tables.string(of.name), tables.string(tables.period_type.name));
     let same_unit = tables.string(of.unit) == tables.string(tables.period_type.unit);
     name == period || same_unit && name.strip_suffix(period).is_some_and(|kind| kind.ends_with(b"_"))
 }
 
-/// The frames of all locations of a file of this length. Functions that are inlined have the module and address of the
-/// outer function.
+/// The frames of all locations; `len` is the size of the file in bytes. Inlined functions get the module and address of
+/// the function that they are inlined in.
 fn frames(
     len: usize,
     tables: &Tables<'_>,
@@ -221,7 +222,7 @@ struct PprofReading<'t, 'd> {
     events: Vec<EventValues>,
     profile: Profile,
     sampled: Option<TimeExtent>,
-    /// True if samples are distinguished by labels that state neither whose they are nor when they were taken.
+    /// Whether samples with different labels stay apart, in addition to those for process, thread and time.
     apart: bool,
 }
 
@@ -259,7 +260,7 @@ impl PprofReading<'_, '_> {
     }
 }
 
-/// The labels that identify a sample's process and thread, and its time.
+/// The process, thread and time of a sample, and its other labels.
 #[derive(Default)]
 struct SampleLabels {
     track: Track,
@@ -284,7 +285,7 @@ impl SampleLabels {
     }
 }
 
-/// What the profile states about its values.
+/// Keeps the profile's value types and its advice to viewers, for writing pprof again.
 fn values(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -> ValueTypes {
     let mut by_value = FxHashMap::default();
     let mut by_count = FxHashMap::default();
@@ -320,8 +321,8 @@ fn values(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -> Val
     }
 }
 
-/// The facts about a profile itself: when, how long, how often, and which files had code. Times of samples, if they are reported at all, are on a clock of their own; without them that clock
-/// begins with the profile.
+/// What the file says about the whole recording: its time, its duration, and the mapped files. Samples may have times
+/// on a clock of their own; if not, that clock starts with the profile.
 fn about(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
     let whole = TimeExtent { first: Nanos(0), last: Nanos(tables.duration) };
     let first = sampled.map_or(0, |sampled| sampled.first.0);
@@ -420,7 +421,7 @@ mod tests {
             (profile.series[0].name.as_str(), profile.series[0].rows[0].weight, said),
             ("values", 7, Vec::new())
         );
-        // An empty line in UTF-16, and another.
+        // UTF-16 text: an empty line, then letters.
         assert!(!sniff(b"\n\0\n\0h\0i\0"));
     }
 

@@ -1,4 +1,4 @@
-//! The tables of a profile: what its samples refer to, as the file has it.
+//! The tables of a profile, which its samples refer to.
 
 use crate::analysis::mapped_pieces::place_in_file;
 use crate::bytes::digits::number;
@@ -6,32 +6,35 @@ use crate::bytes::protobuf::{FieldValue, Fields, inner, numbers};
 use crate::error::{Result, Warning, Warnings};
 use rustc_hash::FxHashMap;
 
-/// All of a profile but what its samples state.
+/// A parsed profile; only its samples stay encoded. `name`, `unit`, `file` and `build_id` fields are string indices.
 #[derive(Debug, Default)]
 pub(super) struct Tables<'d> {
     pub(super) strings: Vec<&'d [u8]>,
     pub(super) sample_types: Vec<ValueType>,
-    /// The place of the samples.
+    /// Encoded `Sample` messages.
     pub(super) samples: Vec<&'d [u8]>,
+    /// By ID.
     pub(super) mappings: FxHashMap<u64, Mapping>,
-    /// The same, in the order of the file.
+    /// All mappings, in the order of the file.
     pub(super) mapping_order: Vec<Mapping>,
+    /// By ID.
     pub(super) functions: FxHashMap<u64, Function>,
     /// In the order of the file.
     pub(super) locations: Vec<Location<'d>>,
     pub(super) default_sample_type: u64,
-    /// Regular expressions of functions that viewers leave out, and of those that they don't.
+    /// Regular expressions (string indices) for functions that viewers should hide, and for exceptions that they should
+    /// keep.
     pub(super) drop_frames: u64,
     pub(super) keep_frames: u64,
-    /// Measure between two samples, and how much of it.
+    /// What is measured between two samples, and how much of it.
     pub(super) period_type: ValueType,
     pub(super) period: u64,
-    /// Nanoseconds since 1970, and how long it took.
+    /// The start in nanoseconds since 1970, and the duration in nanoseconds.
     pub(super) time: u64,
     pub(super) duration: u64,
 }
 
-/// The names of a value and of its unit.
+/// The name of a value type, and its unit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ValueType {
     pub(super) name: u64,
@@ -60,11 +63,11 @@ pub(super) struct Location<'d> {
     pub(super) id: u64,
     pub(super) mapping: u64,
     pub(super) address: u64,
-    /// The message itself, for its lines.
+    /// The encoded message, for its lines.
     pub(super) message: &'d [u8],
 }
 
-/// A function at a line, as a location names it.
+/// A function and a line in it. A location has several if calls were inlined.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Line {
     pub(super) function: u64,
@@ -73,7 +76,7 @@ pub(super) struct Line {
 }
 
 impl<'d> Tables<'d> {
-    /// Reads as far as it goes.
+    /// Reads as much as possible, and warns if the file is damaged.
     pub(super) fn read(bytes: &'d [u8], warnings: &mut Warnings) -> Self {
         let mut tables = Self::default();
         for field in Fields::of(bytes) {
@@ -89,7 +92,7 @@ impl<'d> Tables<'d> {
         tables
     }
 
-    /// Reads all of it: what is damaged anywhere is an error.
+    /// Reads everything. Damage anywhere is an error.
     pub(super) fn read_whole(bytes: &'d [u8]) -> Result<Self> {
         let mut tables = Self::default();
         for field in Fields::of(bytes) {
@@ -126,12 +129,12 @@ impl<'d> Tables<'d> {
         }
     }
 
-    /// The string of that number; the empty one at 0, and where there is none.
+    /// The string at an index; empty for 0 and for indices out of range.
     pub(super) fn string(&self, at: u64) -> &'d [u8] {
         usize::try_from(at).ok().and_then(|at| self.strings.get(at).copied()).unwrap_or_default()
     }
 
-    /// The same, as text.
+    /// Like [`Self::string`], as text; invalid UTF-8 is replaced.
     pub(super) fn text(&self, at: u64) -> String {
         String::from_utf8_lossy(self.string(at)).into_owned()
     }
@@ -158,7 +161,7 @@ fn location(message: &[u8]) -> Location<'_> {
 }
 
 impl<'d> Location<'d> {
-    /// The innermost inlined call first, the function that has the code last.
+    /// The functions at this location: the innermost inlined call first, the function that contains the code last.
     pub(super) fn lines(&self) -> impl Iterator<Item = Line> + 'd {
         let lines = inner(self.message).filter(|(tag, _)| *tag == 4);
         lines.map(|(_, value)| {
@@ -169,7 +172,7 @@ impl<'d> Location<'d> {
 }
 
 impl Line {
-    /// Datadog's profiler for node can put the column above the 32 bits of the line.
+    /// Datadog's profiler for Node.js can store the column in the upper 32 bits of the line.
     fn unpacked(self) -> Self {
         let (line, column) = (self.line & u64::from(u32::MAX), self.line >> 32);
         let is_packed = self.column == 0 && (1..1 << 31).contains(&column);
@@ -178,17 +181,17 @@ impl Line {
 }
 
 impl Mapping {
-    /// The place in the file of an address in memory; of one that is elsewhere, itself.
+    /// Converts an address in memory to the address in the file. Addresses outside the mapping stay as they are.
     pub(super) fn in_file(&self, address: u64) -> u64 {
         place_in_file(address, self.start..self.limit, self.offset)
     }
 }
 
-/// A label of a sample. There are no agreed names for them; those that are looked for are in use.
+/// A label of a sample. The format doesn't define names for labels; we recognize the ones that are in use.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Label<'d> {
     pub(super) key: &'d [u8],
-    /// Empty if it is a number.
+    /// Empty if the value is a number.
     pub(super) text: &'d [u8],
     pub(super) number: u64,
 }
@@ -207,24 +210,25 @@ impl<'d> Label<'d> {
         label
     }
 
-    /// Its text, or its number.
+    /// The value as text.
     pub(super) fn value(&self) -> String {
         if self.text.is_empty() { self.number.to_string() } else { String::from_utf8_lossy(self.text).into_owned() }
     }
 
-    /// The number of a process, thread or processor, which may be written as a text.
+    /// The ID of a process, thread or CPU. Some tools write it as text.
     pub(super) fn id(&self) -> Option<i32> {
         let written = number::<i32>(self.text);
         written.or_else(|| i32::try_from(self.number).ok())
     }
 }
 
-/// True if a label gives the process: Parca's and ours, Datadog's, speedscope's, OpenTelemetry's, Pyroscope's.
+/// Whether this label is the process ID. The names are those of Parca and us, Datadog, speedscope, OpenTelemetry and
+/// Pyroscope.
 pub(super) fn is_pid(key: &[u8]) -> bool {
     matches!(key, b"pid" | b"process_id" | b"process id" | b"process.pid" | b"__process_pid__")
 }
 
-/// True if a label gives the thread.
+/// Whether this label is the thread ID.
 pub(super) fn is_tid(key: &[u8]) -> bool {
     matches!(key, b"tid" | b"thread_id" | b"thread id" | b"thread.id")
 }

@@ -1,22 +1,23 @@
-//! The stacks of a thread: a list of frames for each, or what changes from one to the next.
+//! Two ways to write the stacks of a thread: as a list of frames for each stack, or as the differences between
+//! consecutive stacks.
 //!
-//! Spans in spans in spans, each with time of its own, make lists that are as long as half the square of their number.
+//! Lists can get huge: for N nested spans, each with self time, they have N²/2 entries.
 
 use crate::model::stacks::{FrameId, Profile, Row, StackId};
 use serde::{Serialize, Serializer};
 
-/// The frames of each row, outermost first.
+/// The stacks of rows as lists, outermost frame first.
 pub(super) struct StackLists<'a> {
     pub(super) profile: &'a Profile,
     pub(super) rows: Vec<&'a Row>,
 }
 
-/// The frames that end and begin between rows.
+/// The stacks of rows as differences: the frames that close and open between consecutive rows.
 pub(super) struct Changes<'a> {
     pub(super) lists: StackLists<'a>,
     /// The weight of each row.
     pub(super) weights: Vec<u64>,
-    /// The start of the first row.
+    /// The time at which the first row starts.
     pub(super) start: u64,
 }
 
@@ -27,13 +28,13 @@ struct OpenOrClose {
     at: u64,
 }
 
-/// The number of frames that each stack has.
+/// The number of frames in each stack.
 pub(super) struct Depths(Vec<u32>);
 
-/// Lists of fewer frames are written as they are.
+/// If the lists have fewer entries than this in total, they are written without considering differences.
 const LONG: u64 = 1 << 22;
 
-/// The number of frames in lists that are as long as one change.
+/// A difference takes about as much text as this many entries of a list.
 const FRAMES_OF_A_CHANGE: u64 = 8;
 
 impl Depths {
@@ -50,7 +51,7 @@ impl Depths {
         stack.map_or(0, |stack| self.0[stack.index()].into())
     }
 
-    /// True if changes are much shorter.
+    /// Whether the lists are so long that differences should be written instead.
     pub(super) fn lists_are_long(&self, lists: &StackLists<'_>) -> bool {
         let stacks = || lists.rows.iter().map(|row| row.stack);
         let listed = stacks().fold(0u64, |sum, stack| sum.saturating_add(self.depth(stack)));
@@ -77,7 +78,7 @@ impl Serialize for Changes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (mut before, mut at) = (None, self.start);
         let rows = self.lists.rows.iter().map(|row| row.stack).zip(&self.weights);
-        // At the end all that is open ends.
+        // Close all frames at the end.
         let all = rows.chain(std::iter::once((None, &0)));
         serializer.collect_seq(all.flat_map(|(stack, weight)| {
             let (mut changes, mut begun) = (Vec::new(), Vec::new());
@@ -96,7 +97,8 @@ impl Serialize for Changes<'_> {
     }
 }
 
-/// Reports the frames that end and those that begin between two stacks, innermost first; how many they are.
+/// Calls `ends` and `begins` with the frames that close and open between two stacks, innermost first. Returns how many
+/// there are.
 fn changed(
     profile: &Profile,
     mut before: Option<StackId>,
@@ -105,7 +107,7 @@ fn changed(
     mut begins: impl FnMut(FrameId),
 ) -> u64 {
     let mut count = 0;
-    // A caller's number is smaller than its callees'.
+    // A caller's number is always smaller than those of its callees, so shorten the stack with the larger number.
     while before != after {
         let (side, tell): (_, &mut dyn FnMut(FrameId)) =
             if before > after { (&mut before, &mut ends) } else { (&mut after, &mut begins) };
@@ -125,7 +127,7 @@ mod tests {
     use crate::error::Warnings;
     use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit};
 
-    /// Each of this many spans has time of its own in the one around it.
+    /// A profile with this many nested spans, each of which has self time.
     fn nested(spans: u32) -> Profile {
         let mut profile = Profile::new();
         let track = profile.track(Track::default());
@@ -146,7 +148,7 @@ mod tests {
         let profile = nested(SPANS);
         let mut out = Vec::new();
         write(&profile, &WriteOptions::default(), &mut out).unwrap();
-        // As lists they are 200 million numbers.
+        // As lists, these would be 200 million numbers.
         assert!(out.len() < 100 * SPANS as usize, "{} bytes", out.len());
         let again = read(&out, &ReadOptions::default(), &mut Warnings::new()).unwrap();
         assert_eq!(again.stack_count(), SPANS as usize);

@@ -1,5 +1,5 @@
-//! The columns of the table: one list gives the schema of the file and the cells of its rows. `docs/sql.md` shows what
-//! they mean.
+//! The columns of the table. One list defines both the file's schema and the cells of its rows. `docs/sql.md` explains
+//! the columns to users.
 
 use super::input::{FrameCells, RowCells, TextNo};
 use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as PhysicalType};
@@ -7,28 +7,29 @@ use parquet::errors::ParquetError;
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
-/// The key under which a file states the version of its columns.
+/// The metadata key of the schema version.
 pub(super) const VERSION_KEY: &str = "jitgraft.schema";
 
-/// It changes when a column gets another name, type or meaning; a new column changes nothing. In version 1 code without a
-/// name had no kinds of its own.
+/// The schema version. It increases when a column's name, type or meaning changes, but not when a column is added.
+/// Version 1 had no separate kinds for unnamed code.
 pub(super) const VERSION: &str = "2";
 
-/// The columns that the directories of a data set give.
+/// Columns that a partitioned data set encodes in its directory names.
 pub(super) const PARTITIONS: [&str; 2] = ["host", "day"];
 
-/// A column.
+/// A column of the table.
 #[derive(Debug)]
 pub(super) struct Column {
-    /// The field ID, which a column keeps whatever its name and place: table formats such as Iceberg ask for it.
+    /// The field ID. It never changes, even if the column is renamed or moved; table formats such as Iceberg rely on
+    /// it.
     id: i32,
     pub(super) name: &'static str,
-    /// True if every row has a cell.
+    /// Whether every row has a value.
     is_required: bool,
     pub(super) cells: Cells,
 }
 
-/// Where the cells of a column come from, and so their type.
+/// How to get a cell from a row. The variant determines the column's type.
 #[derive(Debug)]
 pub(super) enum Cells {
     Text(fn(&RowCells<'_>) -> Option<TextNo>),
@@ -37,11 +38,11 @@ pub(super) enum Cells {
     Double(fn(&RowCells<'_>) -> Option<f64>),
     /// Days since 1970.
     Day(fn(&RowCells<'_>) -> Option<i32>),
-    /// Microseconds since 1970: all engines read these, and some no nanoseconds.
+    /// Microseconds since 1970. All engines read these, but not all read nanoseconds.
     Moment(fn(&RowCells<'_>) -> Option<i64>),
-    /// Keys and values, of which a map has two columns.
+    /// A map from label names to values, which Parquet stores as two columns.
     Labels,
-    /// A list with a cell per frame, outermost first.
+    /// A list with one element per frame, outermost first.
     FrameTexts(fn(&FrameCells) -> Option<TextNo>),
     FrameInts(fn(&FrameCells) -> Option<i32>),
     FrameLongs(fn(&FrameCells) -> Option<i64>),
@@ -57,7 +58,7 @@ const fn optional(id: i32, name: &'static str, cells: Cells) -> Column {
     Column { id, name, is_required: false, cells }
 }
 
-/// All columns, in their order. A new one gets the next ID: 41.
+/// All columns in order. The next new column gets ID 41.
 pub(super) const COLUMNS: &[Column] = &[
     optional(1, "input", Text(|row| row.input.recording.input)),
     optional(2, "host", Text(|row| row.input.recording.host)),
@@ -101,10 +102,10 @@ pub(super) const COLUMNS: &[Column] = &[
     required(36, "addresses", FrameLongs(|frame| frame.address)),
 ];
 
-/// The parts of a column have its ID and a multiple of this.
+/// Nested columns need field IDs, too: the column's ID plus a multiple of this.
 const PART: i32 = 100;
 
-/// The schema of a file of these columns.
+/// The Parquet schema for these columns.
 pub(super) fn schema(columns: &[&Column]) -> Result<TypePtr, ParquetError> {
     let fields = columns.iter().map(|column| column.field()).collect::<Result<_, _>>()?;
     Ok(Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?))
@@ -139,7 +140,7 @@ impl Column {
         }
     }
 
-    /// A list or a map, with the name that the format has for its repeated part.
+    /// A list or map column; `repeated` is the name that Parquet prescribes for its repeated group.
     fn nested(&self, of: LogicalType, repeated: &str, parts: Vec<TypePtr>) -> Result<TypePtr, ParquetError> {
         let repeated =
             Type::group_type_builder(repeated).with_repetition(Repetition::REPEATED).with_fields(parts).build()?;

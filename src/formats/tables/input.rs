@@ -1,4 +1,5 @@
-//! The common cells of the rows of one input, with every name spelled once.
+//! The table cells that rows of one input have in common, such as the names of functions and threads. Every text is
+//! converted only once.
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
@@ -11,13 +12,13 @@ use parquet::data_type::ByteArray;
 use sha1::{Digest, Sha1};
 use std::sync::Arc;
 
-/// The number of a text of an input.
+/// The index of a text in [`TextList`].
 pub(super) type TextNo = u32;
 
-/// The texts of an input, each once.
+/// The distinct texts of an input.
 pub(super) type TextList = Interner<Box<str>, TextNo>;
 
-/// A frame as its row reports it.
+/// The cells of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FrameCells {
     pub(super) function: TextNo,
@@ -27,15 +28,15 @@ pub(super) struct FrameCells {
     pub(super) line: Option<i32>,
     pub(super) kind: TextNo,
     pub(super) tier: Option<TextNo>,
-    /// Those of the kernel are above what the column holds: they are negative.
+    /// Kernel addresses exceed the column's signed type and become negative.
     pub(super) address: Option<i64>,
-    /// True if its function is not known.
+    /// Whether the function is unknown.
     pub(super) unnamed: bool,
-    /// True if it is not a frame, but states that there are more.
+    /// Whether this isn't a frame but a marker that the stack was truncated.
     pub(super) is_mark: bool,
 }
 
-/// A thread as its row reports it.
+/// The cells of a thread.
 #[derive(Debug, Clone)]
 pub(super) struct TrackCells {
     pub(super) comm: Option<TextNo>,
@@ -45,27 +46,27 @@ pub(super) struct TrackCells {
     pub(super) labels: Labels,
 }
 
-/// A stack as its row reports it.
+/// The cells of a stack.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StackCells {
     /// See [`stack_id`].
     pub(super) id: i64,
-    /// The number of frames, and of those without a name.
+    /// The number of frames, and how many of them are unnamed.
     pub(super) depth: i32,
     pub(super) unnamed: i32,
     caller: Option<StackId>,
-    /// The place of the innermost frame.
+    /// Index of the innermost frame in [`TableInput::frames`].
     frame: u32,
 }
 
-/// An event as its row reports it.
+/// The cells of an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventCells {
     pub(super) name: TextNo,
     pub(super) unit: TextNo,
 }
 
-/// The recording as every row reports it.
+/// The cells of a recording, the same in each of its rows.
 #[derive(Debug, Default)]
 pub(super) struct RecordingCells {
     pub(super) input: Option<TextNo>,
@@ -73,21 +74,21 @@ pub(super) struct RecordingCells {
     pub(super) arch: Option<TextNo>,
     pub(super) kernel: Option<TextNo>,
     pub(super) command: Option<TextNo>,
-    /// Columns that are not text, as they are.
+    /// Holds the columns that aren't text.
     pub(super) rest: Recording,
 }
 
-/// All that rows of an input refer to; the profile that they were read into need not stay.
+/// Everything that the rows of an input refer to. The profile that the rows came from is no longer needed.
 #[derive(Debug)]
 pub(super) struct TableInput {
     pub(super) texts: TextList,
-    /// The texts as they are written.
+    /// The texts in the form that the Parquet library takes.
     written: Vec<ByteArray>,
     pub(super) recording: RecordingCells,
     frames: Vec<FrameCells>,
-    /// The place among them of each frame of the profile, plus one; 0 for those that no row had.
+    /// Index in `frames` plus one, by the profile's frame number; 0 for frames that no row has had yet.
     places: Vec<u32>,
-    /// By the profile's numbers; those that no row had have the ID 0.
+    /// By the profile's stack number. Stacks that no row has had yet have ID 0.
     stacks: Vec<StackCells>,
     tracks: Vec<TrackCells>,
     labels: Labels,
@@ -113,7 +114,7 @@ impl TableInput {
         }
     }
 
-    /// Spells what rows of the profile refer to that were not there before.
+    /// Adds what the profile's rows refer to, as far as it is new.
     pub(super) fn extend(&mut self, profile: &Profile) {
         self.places.resize(profile.frame_count(), 0);
         self.stacks.resize(profile.stack_count(), StackCells::default());
@@ -131,7 +132,7 @@ impl TableInput {
         self.written.extend(new.iter().map(|text| ByteArray::from(&**text)));
     }
 
-    /// Spells the frames of a stack, and gives it and its callers their numbers.
+    /// Adds a stack, its callers and their frames.
     fn add_stack(&mut self, profile: &Profile, stack: StackId) {
         let mut new = Vec::new();
         let mut next = Some(stack);
@@ -159,12 +160,12 @@ impl TableInput {
         }
     }
 
-    /// The cells of a stack; the ID of the empty one is 0.
+    /// The cells of a stack. An empty stack has ID 0.
     fn stack(&self, stack: Option<StackId>) -> StackCells {
         stack.map_or_else(StackCells::default, |stack| self.stacks[stack.index()])
     }
 
-    /// The number of stacks that it keeps.
+    /// The number of stacks held.
     pub(super) fn stack_count(&self) -> usize {
         self.stacks.len()
     }
@@ -173,12 +174,12 @@ impl TableInput {
         &self.tracks[id.index()]
     }
 
-    /// The innermost frame of a stack, if it has any.
+    /// The innermost frame of a stack; `None` for an empty stack.
     pub(super) fn leaf(&self, stack: Option<StackId>) -> Option<&FrameCells> {
         stack.map(|stack| &self.frames[self.stacks[stack.index()].frame as usize])
     }
 
-    /// A text, which is copied by reference.
+    /// A text for the Parquet library. This doesn't copy the bytes.
     pub(super) fn written(&self, text: TextNo) -> ByteArray {
         self.written[text as usize].clone()
     }
@@ -196,7 +197,7 @@ impl TableInput {
             build_id: build_id.map(|id| texts.number(&String::from_utf8_lossy(&id))),
             file: place.map(|(file, _)| texts.number(&String::from_utf8_lossy(profile.name_of(file)))),
             line: place.and_then(|(_, line)| i32::try_from(line).ok()).filter(|line| *line != 0),
-            // Its tier is in the next column.
+            // The tier has a column of its own.
             kind: texts.number(Category::of(frame).of_any_tier().name()),
             tier: frame.tier.map(|tier| texts.number(tier.name())),
             address: frame.addr.map(u64::cast_signed),
@@ -217,8 +218,8 @@ impl TableInput {
     }
 }
 
-/// The module of JIT code is named after its dump, which is here or there: rows give no place that a second run, or
-/// another machine, would give otherwise.
+/// The module name to write. JIT code is named after its jitdump, whose directory depends on the run and the machine;
+/// it is left out, so that rows of different recordings can be compared.
 fn told_module(kind: FrameKind, module: &[u8]) -> &[u8] {
     match kind {
         FrameKind::Jit => base_name(module),
@@ -226,7 +227,7 @@ fn told_module(kind: FrameKind, module: &[u8]) -> &[u8] {
     }
 }
 
-/// The labels of a recording and of a row; the row's own win.
+/// The labels of a recording and a row together. The row's value wins if both have a label.
 fn both(all: &Labels, own: &Labels) -> Labels {
     match (all, own) {
         (Some(all), Some(own)) => {
@@ -236,8 +237,8 @@ fn both(all: &Labels, own: &Labels) -> Labels {
     }
 }
 
-/// The number of a stack, equal for equal functions and modules in every file: the first eight bytes of the SHA-1 of its
-/// caller's number, the function, a zero byte and the module. 0 is that of the empty stack.
+/// The ID of a stack. It is the same in all files for the same functions and modules: the first eight bytes of the
+/// SHA-1 of the caller's ID, the function, a zero byte and the module, made positive. The empty stack has ID 0.
 fn stack_id(caller: i64, function: &str, module: &str) -> i64 {
     let hash = Sha1::new().chain_update(caller.to_be_bytes()).chain_update(function).chain_update([0_u8]);
     let hash = hash.chain_update(module).finalize();
@@ -257,7 +258,7 @@ fn recording(recording: &Recording, texts: &mut TextList) -> RecordingCells {
     }
 }
 
-/// A sample, or the sum of several.
+/// A sample, or the sum of several samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableRow {
     /// An index into the input's events.
@@ -266,11 +267,12 @@ pub(super) struct TableRow {
     pub(super) stack: Option<StackId>,
     pub(super) weight: i64,
     pub(super) count: i64,
-    /// In nanoseconds of the recording's clock, but before its 0 where a stretch of the wall clock begins there.
+    /// Nanoseconds on the recording's clock. Negative if the row is for a time bucket that begins before the clock's
+    /// zero, since buckets are aligned to the wall clock.
     pub(super) time: Option<i64>,
 }
 
-/// A row, and what it refers to.
+/// A row with the input that it belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowCells<'a> {
     pub(super) input: &'a TableInput,
@@ -294,13 +296,13 @@ impl<'a> RowCells<'a> {
         self.input.leaf(self.row.stack)
     }
 
-    /// When it was, by the wall clock, if that is known, in microseconds since 1970.
+    /// Wall-clock time in microseconds since 1970, if known.
     pub(super) fn wall_time(&self) -> Option<i64> {
         let epoch = self.input.recording.rest.epoch?;
         micros(i128::from(epoch) + i128::from(self.row.time?))
     }
 
-    /// The frames of its stack, innermost first.
+    /// The frames of the stack, innermost first.
     pub(super) fn frames_up(&self) -> impl Iterator<Item = &'a FrameCells> + use<'a> {
         let input = self.input;
         let stacks = std::iter::successors(self.row.stack, move |stack| input.stacks[stack.index()].caller);

@@ -1,16 +1,16 @@
-//! Samples as a Parquet file, for engines that are queried in SQL: a row per sample, or per sum of those of a stretch of
-//! time. Parquet is only written; engines answer the questions (docs/sql.md).
+//! Writes samples as a Parquet file, for SQL engines: one row per sample, or per sum of the samples in a time bucket.
+//! Parquet can't be read back; queries are the engines' job (docs/sql.md).
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | `columns` | the columns: names, types, and where a row has their cells |
-//! | `input` | what the rows of one input have in common: names, threads, stacks, the recording |
-//! | `waiting` | rows until their row group is full, as they are or summed |
+//! | `columns` | the columns: their names and types, and how to get their cells from a row |
+//! | `input` | what the rows of one input share: names, threads, stacks, the recording |
+//! | `waiting` | buffers rows, as they are or summed, until their row group is full |
 //! | `parquet` | row groups → a file |
 //!
-//! A stack is several lists of equal length, outermost frame first, one for each thing that is known of a frame. They
-//! are columns of their own, so that a question about functions reads no module and no line: engines leave out columns,
-//! and few leave out parts of what is in a list.
+//! A stack is several list columns of equal length, outermost frame first: one for functions, one for modules, and so
+//! on. They are separate columns so that a query about functions doesn't read modules or lines. Engines skip unused
+//! columns, but few of them skip unused fields inside a list.
 
 mod columns;
 mod input;

@@ -1,22 +1,22 @@
-//! Sums of stacks laid out in time: callees after each other in the order in which they are first seen. One unit of
-//! weight that is not time is a microsecond.
+//! Lays out sums of stacks as if they had times: callees one after the other, in the order of their first sample. If
+//! the weight isn't time, one unit of it takes a microsecond.
 
 use crate::contract::rows::clamp;
 use crate::model::stacks::{FrameId, Profile, Row, StackId, Weight};
 use std::collections::BTreeMap;
 
-/// The parts of an event that are written.
+/// How an event is written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventWriting<'p> {
     pub(super) profile: &'p Profile,
     pub(super) weight: Weight,
-    /// True if weights are nanoseconds.
+    /// Whether weights are nanoseconds.
     pub(super) counts_time: bool,
-    /// The time that a sample gets that counts no time.
+    /// The duration of each sample in nanoseconds, if the event doesn't count time.
     pub(super) stretch: i64,
 }
 
-/// One span of a thread.
+/// A span of a thread, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StackSpan {
     pub(super) frame: FrameId,
@@ -33,14 +33,14 @@ struct ValueSum {
     weight: u64,
 }
 
-/// The call tree of one thread: sums of each stack, and what is called from it.
+/// The call tree of a thread: the sum for each stack, and its callees.
 struct EventLayout<'p> {
     writing: EventWriting<'p>,
     sums: BTreeMap<StackId, ValueSum>,
     callees: BTreeMap<Option<StackId>, Vec<StackId>>,
 }
 
-/// The spans of a thread, the outer ones first.
+/// The spans of a thread, outer ones first.
 pub(super) fn spans(writing: EventWriting<'_>, rows: &[&Row]) -> Vec<StackSpan> {
     let mut layout = EventLayout { writing, sums: BTreeMap::new(), callees: BTreeMap::new() };
     rows.iter().for_each(|row| layout.add(row));
@@ -70,7 +70,7 @@ impl EventLayout<'_> {
     fn spans(&self) -> Vec<StackSpan> {
         let callees = |of: Option<StackId>| self.callees.get(&of).into_iter().flatten().rev().copied();
         let mut waiting: Vec<(StackId, Option<StackId>)> = callees(None).map(|stack| (stack, None)).collect();
-        // The start of the next callee of each stack.
+        // By stack, where its next callee will start.
         let mut free = BTreeMap::<Option<StackId>, i64>::new();
         let mut spans = Vec::new();
         while let Some((stack, parent)) = waiting.pop() {

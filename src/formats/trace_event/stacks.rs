@@ -1,17 +1,19 @@
-//! Writing stacks as trace events: each thread's samples in real time, what neighbors have in common as one span.
+//! Writes stacks as trace events: each thread's samples in real time. Frames that consecutive samples have in common
+//! become one span.
 //!
-//! A sample stands for the stretch of time before it, as long as it weighs:
+//! Each sample stands for the time before it, as long as its weight:
 //!
 //! ```text
-//! samples        |      |      |              |      |      (their times)
-//! stretches  [------|------|------]       [------|------]   (weights, end to end while the thread ran)
+//! samples        |      |      |              |      |      (at their times)
+//! intervals  [------|------|------]       [------|------]   (as long as the weights; adjacent while the thread ran)
 //! main       =====================        ==============
 //! f          =======       =======        ==============
 //! ```
 //!
-//! Samples that come late by less than half of that are moved up to the one before, so that what ran on is one span and
-//! all durations together are what was counted. An event that counts no time takes the time from sample to sample, and
-//! gives its weight beside it. If nothing has a time, sums are laid out one after the other.
+//! If a sample's interval starts late by less than half its length, it is moved to the end of the previous one. Spans
+//! then aren't interrupted, and all durations still add up to the weights. For an event that doesn't count time,
+//! intervals are as long as the time between samples, and the weight goes into the arguments. If no sample has a time,
+//! the sums of the stacks are laid out one after the other.
 
 use super::laid_out::{self, EventWriting, StackSpan};
 use super::write::{TraceWriter, quote};
@@ -41,7 +43,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let mut named = Vec::new();
     for (number, thread) in threads.iter().enumerate() {
         let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
-        // Threads without a number get one.
+        // A thread without an ID is numbered by its position.
         let tid = thread.tid.map_or(number as i64 + 1, |tid| i64::from(tid.0));
         if !named.contains(&pid) {
             named.push(pid);
@@ -62,9 +64,9 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     writer.finish_with(&about(profile, series, options.weight))
 }
 
-/// Nanoseconds from sample to sample: as was requested, else the middle of the distances in a thread.
+/// Nanoseconds between samples: as requested when recording, or else the median distance of samples in a thread.
 fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
-    /// There is not a distance.
+    /// Used if there is no distance.
     const MICROSECOND: u64 = 1000;
     if let Some(Sampling::Frequency(hertz)) = series.sampling {
         return (1_000_000_000 / hertz.max(1)) as i64;
@@ -72,11 +74,11 @@ fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
     middle_distance(threads).unwrap_or(0).max(MICROSECOND) as i64
 }
 
-/// A thread's spans in the order of their starts, the outer ones first. Rows without a time come last: they get spans
-/// without a length where the last sample of all is.
+/// The spans of a thread, in the order of their starts and outer ones first. Rows without a time come last, as empty
+/// spans at the time of the profile's last sample.
 fn in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<StackSpan> {
     let mut spans: Vec<StackSpan> = Vec::new();
-    // Indexes of the spans that go on, outermost first.
+    // Indices of the spans that are still open, outermost first.
     let mut open: Vec<usize> = Vec::new();
     let mut end: Option<i64> = None;
     for row in rows {
@@ -108,7 +110,7 @@ fn in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<StackSp
     spans
 }
 
-/// The start of a sample's stretch: never before the end of the one before, and there if it nearly is.
+/// The start of a sample's interval: not before the end of the previous one, and exactly there if it is close.
 fn start(time: i64, length: i64, end: Option<i64>) -> i64 {
     let own = time.saturating_sub(length);
     match end {
@@ -148,7 +150,7 @@ fn span_event(
     })
 }
 
-/// An event beside the samples is an instant.
+/// Writes an event other than a sample, such as a fork or an exit, as an instant.
 fn moment_event(moment: &Moment, writer: &mut TraceWriter<'_>) -> Result<()> {
     let name = match &moment.kind {
         MomentKind::Named(name) => [b"comm ", &name[..]].concat(),
@@ -169,7 +171,7 @@ fn moment_event(moment: &Moment, writer: &mut TraceWriter<'_>) -> Result<()> {
     })
 }
 
-/// `otherData`: what of it is reported about the whole.
+/// The contents of `otherData`: facts about the recording and the event.
 fn about(profile: &Profile, series: &Series, weight: Weight) -> Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let unit = match weight {
@@ -196,7 +198,7 @@ mod tests {
     use crate::model::Nanos;
     use crate::model::stacks::{Frame, FrameKind, StackId, Track};
 
-    /// Samples of 10 ns: name stack and time.
+    /// The spans for samples of 10 ns each, given as their stacks and times.
     fn spans(samples: &[(&str, u64)]) -> Vec<(String, i64, i64, u64)> {
         let mut profile = Profile::new();
         let track = profile.track(Track::default());
@@ -221,7 +223,7 @@ mod tests {
     fn neighbors_are_one_span_and_gaps_stay() {
         let expected = [("a", 90, 30, 3), ("f", 90, 20, 2), ("g", 110, 10, 1), ("a", 1000, 10, 1)];
         let expected = expected.map(|(name, start, duration, samples)| (name.to_owned(), start, duration, samples));
-        // The second one comes 3 late, the third 1 early.
+        // The second sample is 3 ns late, the third 1 ns early.
         assert_eq!(spans(&[("a;f", 100), ("a;f", 113), ("a;g", 119), ("a", 1010)]), expected);
     }
 

@@ -1,21 +1,23 @@
-//! An interval tree without pointers: finds which of many ranges, which may overlap each other, overlap a range.
+//! An interval tree without pointers: finds all ranges that overlap a given range. The stored ranges may overlap each
+//! other.
 //!
-//! The ranges are in the order of their starts. The middle of the list, and of each half, quarter and so on, stores the
-//! largest end in it, by which binary search leaves out what ends too early.
+//! The ranges are sorted by start. The tree is implicit: its root is the middle of the list, and the roots of its
+//! subtrees are the middles of the two halves, and so on. Each node stores the largest end in its subtree, so that a
+//! search can skip subtrees that end too early.
 
 use std::ops::Range;
 
-/// Something with a range.
+/// Something that covers a range of addresses.
 pub trait Span {
-    /// First address, and one past the last.
+    /// The range: first address, and one past the last.
     fn range(&self) -> Range<u64>;
 }
 
-/// Things with ranges, by the starts of these.
+/// Items sorted by the start of their range.
 #[derive(Debug, Clone)]
 pub struct IntervalTree<T> {
     list: Vec<T>,
-    /// At the middle of a stretch of the list: the largest end in the stretch.
+    /// For the middle of each sublist, the largest end in that sublist.
     ends: Vec<u64>,
 }
 
@@ -26,7 +28,7 @@ impl<T> Default for IntervalTree<T> {
 }
 
 impl<T: Span> IntervalTree<T> {
-    /// Those that start at one address stay in the order that they have.
+    /// Builds the tree. Items with the same start keep their order.
     pub fn new(mut list: Vec<T>) -> Self {
         list.sort_by_key(|item| item.range().start);
         let mut ends = vec![0; list.len()];
@@ -34,7 +36,8 @@ impl<T: Span> IntervalTree<T> {
         Self { list, ends }
     }
 
-    /// Shows `each` that overlaps a range, by their starts. An empty one overlaps what it is in the middle of.
+    /// Calls `each` with every item that overlaps a range, by start. An empty range overlaps items that contain it in
+    /// their interior.
     pub fn visit(&self, range: Range<u64>, mut each: impl FnMut(&T)) {
         self.visit_among(0..self.list.len(), &range, &mut each);
     }
@@ -56,7 +59,7 @@ impl<T: Span> IntervalTree<T> {
     }
 }
 
-/// Fills the middles of a stretch and gives the largest end in it.
+/// Fills in the largest ends of a sublist and returns the largest of all.
 fn largest_ends<T: Span>(list: &[T], into: &mut [u64]) -> u64 {
     let middle = list.len() / 2;
     let Some(item) = list.get(middle) else { return 0 };
@@ -71,7 +74,7 @@ mod tests {
     use super::*;
     use proptest::prelude::{Strategy, proptest};
 
-    /// A range with a number.
+    /// A range and a number that identifies it.
     #[derive(Debug, Clone, PartialEq, Eq)]
     struct Item(Range<u64>, usize);
 
@@ -81,7 +84,7 @@ mod tests {
         }
     }
 
-    /// Mostly short ones, a few long, some empty.
+    /// Mostly short ranges, a few long ones, some empty.
     fn items() -> impl Strategy<Value = Vec<Item>> {
         let len = proptest::prop_oneof![8 => 0..6u64, 1 => 0..100u64];
         let ranges = proptest::collection::vec((0..100u64, len), 0..60);

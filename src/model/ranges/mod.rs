@@ -1,11 +1,11 @@
-//! Ranges of addresses, whatever they mean.
+//! Data structures for address ranges.
 //!
-//! | type | ranges |
+//! | type | for ranges |
 //! |---|---|
 //! | [`RangeMap`] | that overwrite each other |
-//! | [`SharedRanges`] | the same, for keeping copies |
+//! | [`SharedRanges`] | that overwrite each other, with cheap copies |
 //! | [`IntervalTree`] | that may overlap |
-//! | [`OrderedRanges`] | the same, one after the other: what was there before a moment, and what comes next |
+//! | [`OrderedRanges`] | that may overlap, in a given order: finds the last before a position or the first from it on |
 
 mod interval_tree;
 mod ordered_ranges;

@@ -1,40 +1,41 @@
-//! Finds which of many ranges that come one after the other overlap a range: the last one before a position, and the
-//! first one from there on.
+//! Finds ranges by address and order: the last one before a given position, or the first one from it on, that overlaps
+//! a range.
 //!
-//! The starts and ends of all ranges cut the addresses into stretches, the leaves of a tree without pointers. Each range
-//! is listed at the few nodes that cover it together, in the order in which the ranges come:
+//! The starts and ends of all ranges cut the address space into segments. The segments are the leaves of a binary tree
+//! without pointers. Each range is listed at the few nodes that together cover it, in the order of the ranges:
 //!
 //! ```text
-//! order ↑ 2        ├──── c ────┤              nodes that list    c              the last one before 2 at this
-//!         1  ├─ b ─┤                          the ranges       b   a  c         address: of each list on the way from
-//!         0  ├──────── a ──┤                                 b a  a c  ·        its leaf to the root, one
+//! order ↑ 2        ├──── c ────┤              nodes that list    c              the last range before 2 at this
+//!         1  ├─ b ─┤                          the ranges       b   a  c         address: look for the last one in each
+//!         0  ├──────── a ──┤                                 b a  a c  ·        list on the way from leaf to root
 //!                     ↑
 //! ```
 //!
-//! So a search takes steps by the logarithm of their number (squared), however many of them lie over each other.
+//! A search takes O(log² n) steps, no matter how many ranges overlap.
 
 use super::Span;
 use std::ops::Range;
 
-/// Ranges in the order in which they come.
+/// Ranges in a given order.
 #[derive(Debug, Clone)]
 pub struct OrderedRanges<T> {
     list: Vec<T>,
-    /// The starts of the stretches, in order.
+    /// The starts of the segments, sorted.
     edges: Vec<u64>,
-    /// By node, the ranges that cover it, but not the node above.
+    /// For each node, the ranges that cover it but not its parent.
     over: NodeLists,
-    /// By node, the ranges that cover a node below it, but not itself. Empty if only single addresses are requested.
+    /// For each node, the ranges that cover a node below it but not the node itself. Empty if only addresses are looked
+    /// up.
     below: NodeLists,
 }
 
-/// Lists of positions, each in order, one behind the other.
+/// One sorted list of positions per node, all in one allocation.
 #[derive(Debug, Clone, Default)]
 struct NodeLists {
-    /// The start of each node's list; one more for the end of the last.
+    /// Where each node's list starts, and where the last one ends.
     starts: Vec<u32>,
     positions: Vec<u32>,
-    /// The first node with a list that is not empty.
+    /// The first node with a nonempty list.
     first: usize,
 }
 
@@ -46,14 +47,14 @@ impl<T> Default for OrderedRanges<T> {
 }
 
 impl<T: Span> OrderedRanges<T> {
-    /// For searches for what overlaps a range.
+    /// Prepares for searches by range and by address.
     pub fn new(list: Vec<T>) -> Self {
         let mut ranges = Self::for_addresses(list);
         ranges.below = NodeLists::new(ranges.leaf_count(), &ranges.leaves(), above);
         ranges
     }
 
-    /// For searches for what holds an address: takes less memory.
+    /// Prepares for searches by address only, which takes less memory.
     pub fn for_addresses(list: Vec<T>) -> Self {
         let ranges = list.iter().map(Span::range).filter(|range| range.start < range.end);
         let mut edges: Vec<u64> = ranges.flat_map(|range| [range.start, range.end]).collect();
@@ -64,12 +65,12 @@ impl<T: Span> OrderedRanges<T> {
         ranges
     }
 
-    /// A power of two: then the leaves below a node stand side by side.
+    /// A power of two, so that the leaves below a node are adjacent.
     fn leaf_count(&self) -> usize {
         self.edges.len().next_power_of_two()
     }
 
-    /// The leaves that each of the ranges covers.
+    /// For each range, the leaves that it covers.
     fn leaves(&self) -> Vec<Range<u32>> {
         let leaf = |addr: u64| self.edges.partition_point(|edge| *edge < addr) as u32;
         let leaves =
@@ -77,12 +78,13 @@ impl<T: Span> OrderedRanges<T> {
         self.list.iter().map(|item| leaves(item.range())).collect()
     }
 
-    /// Those that come before something else: a prefix of all.
+    /// The position before which everything satisfies `is_before`. The ranges' order must be such that these are a
+    /// prefix.
     pub fn position(&self, is_before: impl Fn(&T) -> bool) -> usize {
         self.list.partition_point(is_before)
     }
 
-    /// The position of the last one before `position` that holds an address.
+    /// The position of the last range before `position` that contains an address.
     #[inline]
     pub fn last_at(&self, addr: u64, position: usize) -> Option<usize> {
         let mut last = None;
@@ -90,7 +92,7 @@ impl<T: Span> OrderedRanges<T> {
         last
     }
 
-    /// The position of the first one from `position` on that holds an address.
+    /// The position of the first range from `position` on that contains an address.
     #[inline]
     pub fn first_at(&self, addr: u64, position: usize) -> Option<usize> {
         let mut first = usize::MAX;
@@ -98,21 +100,21 @@ impl<T: Span> OrderedRanges<T> {
         (first < self.list.len()).then_some(first)
     }
 
-    /// The position of the last one before `position` that overlaps a range.
+    /// The position of the last range before `position` that overlaps another range.
     pub fn last_over(&self, range: Range<u64>, position: usize) -> Option<usize> {
         let mut last = None;
         self.each_list_over(range, |list| last = last.max(before(list, position)));
         last
     }
 
-    /// The position of the first one from `position` on that overlaps a range.
+    /// The position of the first range from `position` on that overlaps another range.
     pub fn first_over(&self, range: Range<u64>, position: usize) -> Option<usize> {
         let mut first = usize::MAX;
         self.each_list_over(range, |list| first = first.min(from(list, position)));
         (first < self.list.len()).then_some(first)
     }
 
-    /// Shows `each` the lists of all that holds an address.
+    /// Calls `each` with lists of positions which together are all ranges that contain an address.
     #[inline]
     fn each_list_at(&self, addr: u64, mut each: impl FnMut(&[u32])) {
         let Some(leaf) = self.edges.partition_point(|edge| *edge <= addr).checked_sub(1) else { return };
@@ -123,8 +125,8 @@ impl<T: Span> OrderedRanges<T> {
         }
     }
 
-    /// Shows `each` the lists of all that overlaps a range. Entries that overlap it are listed at a node above, at or
-    /// below one of those that cover the range.
+    /// Calls `each` with lists of positions which together are all ranges that overlap `range`. Such a range is listed
+    /// at, above or below one of the nodes that cover `range`.
     fn each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
         let start = self.edges.partition_point(|edge| *edge <= range.start).saturating_sub(1) as u32;
         let end = self.edges.partition_point(|edge| *edge < range.end) as u32;
@@ -141,19 +143,19 @@ impl<T: Span> OrderedRanges<T> {
 }
 
 impl<T> OrderedRanges<T> {
-    /// All of them, by position.
+    /// All ranges in their order.
     pub fn as_slice(&self) -> &[T] {
         &self.list
     }
 
-    /// Takes all of them out.
+    /// Returns all ranges in their order.
     pub fn into_vec(self) -> Vec<T> {
         self.list
     }
 }
 
 impl NodeLists {
-    /// Lists each range at the nodes that `nodes` shows of its leaves.
+    /// Lists each range at the nodes that `nodes` visits for its leaves.
     fn new(count: usize, leaves: &[Range<u32>], nodes: impl Fn(Range<u32>, usize, &mut dyn FnMut(usize))) -> Self {
         let mut starts = vec![0; 2 * count + 1];
         for leaves in leaves {
@@ -181,8 +183,8 @@ impl NodeLists {
     }
 }
 
-/// Shows `each` the nodes that cover some leaves together, each once. Leaf N is node `count` + N, and above node N is
-/// node N / 2.
+/// Calls `each` with the nodes that together cover some leaves, once each. Leaf N is node `count` + N, and the parent
+/// of node N is node N / 2.
 fn cover(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
     let (mut low, mut high) = (leaves.start as usize + count, leaves.end as usize + count);
     while low < high {
@@ -199,7 +201,8 @@ fn cover(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
     }
 }
 
-/// Shows `each` the nodes above those that cover some leaves, each once. They are above the first leaf or the last.
+/// Calls `each` with the ancestors of the nodes that cover some leaves, once each. All are ancestors of the first or
+/// the last leaf.
 fn above(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
     let (start, end) = (leaves.start as usize + count, leaves.end as usize + count);
     let (mut low, mut high, mut level) = (start, end - usize::from(start < end), 0);
@@ -215,14 +218,14 @@ fn above(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
     }
 }
 
-/// The last position of a list before another one.
+/// The last position in a list that is smaller than `position`.
 #[inline]
 fn before(list: &[u32], position: usize) -> Option<usize> {
     let count = list.partition_point(|at| (*at as usize) < position);
     count.checked_sub(1).map(|last| list[last] as usize)
 }
 
-/// The first position of a list from another one on; behind all if absent.
+/// The first position in a list that is at least `position`; `usize::MAX` if there is none.
 #[inline]
 fn from(list: &[u32], position: usize) -> usize {
     let count = list.partition_point(|at| (*at as usize) < position);
@@ -240,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Mostly short ones, a few long, some empty.
+    /// Mostly short ranges, a few long ones, some empty.
     fn items() -> impl Strategy<Value = Vec<Range<u64>>> {
         let len = proptest::prop_oneof![8 => 0..6u64, 1 => 0..100u64];
         let ranges = proptest::collection::vec((0..100u64, len), 0..60);

@@ -1,42 +1,42 @@
-//! A map from ranges to values in which later ranges overwrite earlier ones.
+//! A map from address ranges to values, in which later ranges overwrite earlier ones.
 //!
 //! ```text
 //! insert a    ├──────── a ────────┤
-//! insert b          ├─ b ─┤               removed: the middle of a
-//! entries     ├─ a ─┼─ b ─┼── a ──┤       the second a has skipped as much as lies before it in the whole one
+//! insert b          ├─ b ─┤               reports the middle of a as overwritten
+//! entries     ├─ a ─┼─ b ─┼── a ──┤       `skipped` of the second a is its distance from the start of the whole a
 //! ```
 //!
-//! The entries are in blocks: a change finds its place by two short searches and moves few others, and what a range
-//! overwrites stands side by side, where a tree would be walked anew for each.
+//! The entries are stored in sorted blocks. A change needs two short binary searches and moves few entries. Overwritten
+//! entries are adjacent, whereas a tree would be searched again for each of them.
 
 use std::ops::Range;
 
-/// A block of more entries becomes two. In tests even few entries must be several blocks.
+/// Blocks with more entries than this are split. Small in tests, so that few entries already fill several blocks.
 const BLOCK: usize = if cfg!(test) { 4 } else { 64 };
 
-/// Ranges that do not overlap, each with a value.
+/// Ranges that don't overlap, each with a value.
 #[derive(Debug, Clone)]
 pub struct RangeMap<V> {
-    /// By first address; none is empty but the only one.
+    /// Entries by address. No block is empty, except if it is the only one.
     blocks: Vec<Vec<Entry<V>>>,
-    /// The first address of each block, apart from the rest, since only these are searched through.
+    /// The first address of each block. Kept apart so that searches only touch these.
     starts: Vec<u64>,
 }
 
-/// A range of the map, or a part of one that was removed.
+/// A range of the map, or the part of one that was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<V> {
     /// First address.
     pub start: u64,
     /// One past the last address.
     pub end: u64,
-    /// The offset of this one's start from the start of the range that was inserted.
+    /// How far this entry's start is from the start of the range that was inserted.
     pub skipped: u64,
     /// The value.
     pub value: V,
 }
 
-/// The place of an entry.
+/// Where an entry is stored.
 #[derive(Debug, Clone, Copy)]
 struct EntryPlace {
     block: usize,
@@ -50,13 +50,13 @@ impl<V> Default for RangeMap<V> {
 }
 
 impl<V: Copy> RangeMap<V> {
-    /// Puts a range on top; `overwritten` gets what it removes. An empty range does nothing.
+    /// Inserts a range and calls `overwritten` with whatever it replaces. An empty range does nothing.
     pub fn insert(&mut self, range: Range<u64>, value: V, overwritten: impl FnMut(Entry<V>)) {
         self.clear(range.clone(), overwritten);
         self.insert_into_gap(range, value);
     }
 
-    /// Puts a range where nothing is: what was there must have been [cleared](Self::clear).
+    /// Inserts a range into a gap: [`clear`](Self::clear) must have removed what was there.
     pub fn insert_into_gap(&mut self, range: Range<u64>, value: V) {
         if !range.is_empty() {
             let Range { start, end } = range;
@@ -67,7 +67,7 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
-    /// Removes whatever is in a range, and shows it to `removed`. The parts on either side stay.
+    /// Clears a range and calls `removed` with what was in it. Entries that extend beyond the range are trimmed.
     pub fn clear(&mut self, range: Range<u64>, mut removed: impl FnMut(Entry<V>)) {
         if range.is_empty() {
             return;
@@ -97,7 +97,7 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
-    /// Removes the entries that overlap a range, as far as `wanted` allows, with the parts that extend beyond it.
+    /// Removes whole entries that overlap a range and that `wanted` selects, including the parts beyond the range.
     pub fn evict(&mut self, range: Range<u64>, wanted: impl Fn(&V) -> bool, mut evicted: impl FnMut(Entry<V>)) {
         if range.is_empty() {
             return;
@@ -114,7 +114,7 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
-    /// The entry that an address is in.
+    /// The entry that contains an address.
     pub fn get(&self, addr: u64) -> Option<Entry<V>> {
         self.entry(self.first_ending_behind(addr)).filter(|entry| entry.start <= addr)
     }
@@ -136,7 +136,7 @@ impl<V: Copy> RangeMap<V> {
         self.blocks.iter().flatten().copied()
     }
 
-    /// Takes all entries out, by address. The memory of the first stays for those to come.
+    /// Removes and returns all entries, by address. The first block keeps its memory for new entries.
     pub fn drain(&mut self) -> impl Iterator<Item = Entry<V>> + '_ {
         self.starts.truncate(1);
         let rest = self.blocks.split_off(self.blocks.len().min(1));
@@ -144,19 +144,19 @@ impl<V: Copy> RangeMap<V> {
         first.into_iter().flatten().chain(rest.into_iter().flatten())
     }
 
-    /// The block in which an entry that starts at an address is, or would be.
+    /// The block that contains, or would contain, an entry with this start.
     fn block_of(&self, start: u64) -> usize {
         self.starts.partition_point(|first| *first <= start).saturating_sub(1)
     }
 
-    /// The place of the first entry that ends behind an address: the one that holds it, or the next.
+    /// The first entry that ends after an address: the one that contains it, or the next.
     fn first_ending_behind(&self, addr: u64) -> EntryPlace {
         let block = self.block_of(addr);
         let index = self.blocks.get(block).map_or(0, |entries| entries.partition_point(|entry| entry.end <= addr));
         self.settled(EntryPlace { block, index })
     }
 
-    /// The same place; behind the last entry of a block, the first of the next.
+    /// Turns a place past the end of a block into the start of the next block.
     fn settled(&self, place: EntryPlace) -> EntryPlace {
         match self.blocks.get(place.block) {
             Some(entries) if place.index >= entries.len() => EntryPlace { block: place.block + 1, index: 0 },
@@ -207,10 +207,11 @@ mod tests {
     use super::*;
     use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 
-    /// The addresses of the tests are below this.
+    /// Tests use addresses below this.
     const END: usize = 40;
 
-    /// By address: the value there, and how far into its range the address is.
+    /// The naive map to compare with: for each address, its value, and its distance from the start of the inserted
+    /// range.
     type Cells = [Option<(u16, u64)>; END];
 
     #[derive(Debug, Clone)]
@@ -239,12 +240,12 @@ mod tests {
         }
     }
 
-    /// Each range that a cell's value came with is recognized by where it would start.
+    /// Identifies the inserted range that a cell belongs to, by its value and where the range would start.
     fn origin(cell: Option<(u16, u64)>, at: usize) -> Option<(u16, i64)> {
         cell.map(|(value, skipped)| (value, at as i64 - skipped as i64))
     }
 
-    /// The parts that the naive map removes: for an eviction, neighbors of one origin as a whole.
+    /// The cells that the naive map removes. An eviction removes all adjacent cells of the same origin.
     fn removed(cells: &Cells, change: &Change) -> Cells {
         let inside = |range: &Range<u64>, at: usize| range.contains(&(at as u64));
         std::array::from_fn(|at| {
@@ -265,7 +266,8 @@ mod tests {
         fn it_does_what_painting_each_address_does(changes in proptest::collection::vec(change(), 0..40)) {
             let (mut map, mut cells) = (RangeMap::default(), [None; END]);
             for (number, mut change) in changes.into_iter().enumerate() {
-                // No two are alike: where one lies upon an equal one, painted addresses cannot distinguish them.
+                // Makes every value unique. Otherwise the naive map couldn't tell a range from an equal one that it
+                // replaces.
                 if let Change::Insert(_, value) = &mut change {
                     *value |= number as u16;
                 }

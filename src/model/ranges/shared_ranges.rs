@@ -1,15 +1,15 @@
-//! A map from ranges to values in which later ranges overwrite earlier ones, and of which copies cost nothing.
+//! A map from address ranges to values, in which later ranges overwrite earlier ones, and which can be copied for free.
 //!
-//! A copy has all that the map had when it was made; what map and copies have in common they share. The entries are in
-//! a binary tree by address; each has a random rank, and none is below one of lower rank (a treap), so that the tree is
-//! about as low as it can be, whoever chose the addresses.
+//! A copy shares everything with the original until one of them changes. The entries form a binary search tree by
+//! address in which each node has a random rank, and no node ranks lower than its parent (a treap). The tree therefore
+//! stays shallow even if somebody chooses the addresses in bad faith.
 
 use super::Entry;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Ranges that do not overlap, each with a value.
+/// Ranges that don't overlap, each with a value.
 #[derive(Debug, Clone)]
 pub struct SharedRanges<V> {
     root: Tree<V>,
@@ -25,7 +25,7 @@ struct RangeNode<V> {
     behind: Tree<V>,
 }
 
-/// Gives ranks that nobody foresees.
+/// Generates random ranks that an attacker can't predict.
 #[derive(Debug, Default)]
 pub struct Ranks {
     random: RandomState,
@@ -46,7 +46,7 @@ impl<V> Default for SharedRanges<V> {
 }
 
 impl<V: Copy> SharedRanges<V> {
-    /// Puts a range on top. An empty range does nothing.
+    /// Inserts a range and overwrites what was there. An empty range does nothing.
     pub fn insert(&mut self, range: Range<u64>, value: V, ranks: &mut Ranks) {
         let Range { start, end } = range;
         if start < end {
@@ -54,7 +54,7 @@ impl<V: Copy> SharedRanges<V> {
         }
     }
 
-    /// Puts all that another map has on top.
+    /// Inserts all entries of another map and overwrites what was there.
     pub fn overlay(&mut self, other: &Self, ranks: &mut Ranks) {
         let (mut waiting, mut next) = (Vec::new(), &other.root);
         loop {
@@ -70,7 +70,7 @@ impl<V: Copy> SharedRanges<V> {
         }
     }
 
-    /// The entry that an address is in.
+    /// The entry that contains an address.
     #[inline]
     pub fn get(&self, addr: u64) -> Option<Entry<V>> {
         let mut next = &self.root;
@@ -97,7 +97,7 @@ impl<V: Copy> SharedRanges<V> {
     }
 }
 
-/// The parts before an address, and from there on.
+/// Splits a tree at an address, cutting an entry that contains it.
 fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
     let Some(node) = tree else { return (None, None) };
     let RangeNode { entry, rank, before, behind } = Arc::unwrap_or_clone(node);
@@ -114,7 +114,7 @@ fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
     }
 }
 
-/// Both together; all of the first lies before all of the second.
+/// Joins two trees. All addresses in the first must be below those in the second.
 fn join<V: Copy>(low: Tree<V>, high: Tree<V>) -> Tree<V> {
     let (low, high) = match (low, high) {
         (Some(low), Some(high)) => (low, high),

@@ -1,50 +1,50 @@
-//! Calls as an input states them, beside the stacks that were made of them.
+//! Calls as an input recorded them, in addition to the stacks that were estimated from them.
 //!
-//! A call graph holds what each function cost itself, and for each pair of functions the number and the inclusive cost
-//! of the calls between them. Stacks made of it are an estimate: it doesn't record which caller a function's own callees
-//! worked for. So tables of functions, callers and callees are made of the calls.
+//! A call graph records each function's self cost, and for each pair of functions the number of calls and their
+//! inclusive cost. It doesn't record on whose behalf a function called its callees, so stacks derived from it are an
+//! estimate. Tables of functions, callers and callees therefore use the calls themselves.
 
 use super::ids::{FrameId, TrackId};
 
-/// The calls of one thread, or of all threads of an input that doesn't distinguish them.
+/// The calls of one thread, or of all threads if the input doesn't tell them apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadCalls {
-    /// The thread: that of its stacks.
+    /// The track that the stacks of these calls have.
     pub track: TrackId,
-    /// The names of the series whose costs are stated, in the order of the costs below.
+    /// Names of the series that the costs belong to, in the order of the `costs` arrays.
     pub events: Vec<String>,
-    /// The self cost of each function that is named, 0 where none is stated.
+    /// Self cost of every function that occurs in the calls; zeros if the input has none.
     pub functions: Vec<SelfCost>,
-    /// The calls between each pair of functions.
+    /// One entry per pair of caller and callee.
     pub calls: Vec<Calls>,
 }
 
-/// The self cost of a function.
+/// A function's self cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelfCost {
-    /// The function. Levels of recursion that the input distinguishes (`f`, `f'2`) are functions of their own.
+    /// The function. If the input distinguishes levels of recursion (`f`, `f'2`), each is a function of its own.
     pub function: FrameId,
-    /// Its name in stacks, where recursion is the function again (`f;f`).
+    /// The frame that stacks contain instead: there, recursion repeats the function (`f;f`).
     pub in_stacks: FrameId,
-    /// By event; below zero where more is freed than taken.
+    /// One value per event; negative if more is released than acquired, such as memory.
     pub costs: Box<[i64]>,
 }
 
 /// All calls from one function to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calls {
-    /// The caller.
+    /// The function that calls.
     pub caller: FrameId,
-    /// The callee.
+    /// The function that is called.
     pub callee: FrameId,
     /// The number of calls.
     pub count: u64,
-    /// By event, the cost of the callee and of all that it called.
+    /// Inclusive cost of the callee, one value per event.
     pub costs: Box<[i64]>,
 }
 
 impl ThreadCalls {
-    /// The same calls in another profile, given what its frames, threads and events became there.
+    /// Translates the calls to another profile's IDs and event names.
     pub(super) fn renumbered(&self, frames: &[FrameId], tracks: &[TrackId], events: Vec<String>) -> Self {
         let frame = |id: FrameId| frames[id.index()];
         let own = |own: &SelfCost| SelfCost {

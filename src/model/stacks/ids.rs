@@ -1,14 +1,13 @@
-//! The numbers of the entries of a profile.
 
 use crate::model::interner::id;
 
 id! {
-    /// An interned byte string.
+    /// A name: an interned byte string.
     NameId,
-    /// An interned [`Frame`](super::Frame).
+    /// A [`Frame`](super::Frame).
     FrameId,
-    /// A node of the prefix tree: the stack from the root to here.
+    /// A stack: a node of the prefix tree.
     StackId,
-    /// A [`Track`](super::Track): the thread (or merged group) to which a row belongs.
+    /// A [`Track`](super::Track): the thread or merged group that a row belongs to.
     TrackId
 }

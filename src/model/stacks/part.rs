@@ -1,13 +1,13 @@
-//! The rows that a part of an input adds to those before.
+//! Transfers what each part of an input adds to a profile.
 //!
-//! A reader that keeps its tables from part to part looks most things up once. Several of them share an input: what each
-//! part of it adds is taken over in the order of the parts, whoever read which, so that numbers are given by first
-//! appearance in the input.
+//! Several workers read parts of one input, and each keeps its tables from part to part, so that it looks up most
+//! things only once. Their new table entries and rows are merged in input order, no matter which worker read which
+//! part. IDs are therefore assigned by first appearance in the input.
 
 use super::{Frame, FrameId, NameId, Profile, Series, StackId, Track, TrackId};
 use crate::model::texts::TextList;
 
-/// The entries that the tables of a profile gained since the last call, and the rows since then.
+/// One part of an input: its rows, and the table entries that are new since the worker's previous part.
 #[derive(Debug, Default)]
 pub struct Part {
     names: TextList,
@@ -18,7 +18,7 @@ pub struct Part {
     perf_names: bool,
 }
 
-/// The part of a profile's tables that was taken.
+/// How much of each of a profile's tables earlier parts have taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taken {
     names: usize,
@@ -27,7 +27,7 @@ pub struct Taken {
     tracks: usize,
 }
 
-/// The new numbers of another profile's entries.
+/// Translates the IDs of a worker's profile to those of the merged one.
 #[derive(Debug, Default)]
 pub struct Renumbered {
     names: Vec<NameId>,
@@ -37,7 +37,7 @@ pub struct Renumbered {
 }
 
 impl Profile {
-    /// Takes the rows, and a copy of the new entries of its tables since the last time.
+    /// Moves out the rows, and copies the table entries that are new since the previous call with the same `taken`.
     pub fn take_part(&mut self, taken: &mut Taken) -> Part {
         let part = Part {
             names: self.names.list().since(taken.names),
@@ -57,7 +57,7 @@ impl Profile {
         part
     }
 
-    /// Appends what was taken of another profile; `numbers` is what its numbers became so far.
+    /// Merges a part into this profile. `numbers` translates the worker's IDs and is extended.
     pub fn add_part(&mut self, part: &Part, numbers: &mut Renumbered) {
         numbers.names.extend(part.names.iter().map(|name| self.name(name)));
         for frame in &part.frames {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever reads which part, what comes of it is what one reader gets.
+        /// The merged profile doesn't depend on which worker reads which part.
         #[test]
         fn numbers_do_not_depend_on_who_read_a_part(
             parts in prop::collection::vec((0usize..3, prop::collection::vec("[a-d]{1,5}", 0..6)), 1..12),

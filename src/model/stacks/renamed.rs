@@ -1,25 +1,25 @@
-//! Profiles whose functions are called otherwise.
+//! Renaming functions and replacing frames of profiles.
 
 use super::{Frame, FrameId, FunctionStart, Keep, NameId, Profile, StackId, Track, TrackId};
 use crate::model::interner::Interner;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// The replacement of a frame.
+/// The replacement for a frame.
 #[derive(Debug)]
 pub struct ChangedFrame {
-    /// The function.
+    /// The function's new name.
     pub name: Vec<u8>,
-    /// The source file; `None` if it stays.
+    /// The new source file; `None` keeps the old one.
     pub file: Option<Vec<u8>>,
-    /// The line in it that ran; 0 if unknown.
+    /// The executed line; 0 if unknown.
     pub line: u32,
-    /// Line and column at which the function starts in the source file; `None` if that stays.
+    /// Line and column where the function starts in the source file; `None` keeps the old ones.
     pub start: Option<(u32, u32)>,
 }
 
 impl Profile {
-    /// [`Profile::merge`], with every frame's function called what `rename` states.
+    /// Like [`Profile::merge`], but `rename` determines the function name of every frame.
     pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
         let names: Vec<_> = other.names.list().iter().map(|name| self.name(name)).collect();
         let name = |id: NameId| names[id.index()];
@@ -27,7 +27,7 @@ impl Profile {
         for frame in other.frames.items() {
             let called = other.name_of(frame.name);
             let function = match rename(frame, called) {
-                // Handed back as it was, as most are: what it became here is known.
+                // Usually the name comes back unchanged, and its ID is known already.
                 Cow::Borrowed(same) if std::ptr::eq(same, called) => name(frame.name),
                 renamed => self.name(&renamed),
             };
@@ -38,14 +38,14 @@ impl Profile {
         self.merge_with(other, &frames);
     }
 
-    /// Calls functions what `rename` makes of their names; `None` if one stays.
+    /// Renames functions; `None` keeps a name.
     pub fn rename_functions(&mut self, rename: impl Fn(&[u8]) -> Option<Vec<u8>>) {
         let other = std::mem::replace(self, Self::keeping(self.keep));
         self.merge_renamed(&other, |_, name| rename(name).map_or(Cow::Borrowed(name), Cow::Owned));
     }
 
-    /// Replaces frames by what `change` makes of them, given their names; the others stay. Frames that become equal are
-    /// one from then on.
+    /// Replaces frames; `None` keeps a frame. `change` gets the profile for looking up names. Frames that become equal
+    /// are merged.
     pub fn change_frames(&mut self, change: impl Fn(&Self, &Frame) -> Option<ChangedFrame>) {
         let other = std::mem::replace(self, Self::keeping(self.keep));
         let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
@@ -73,8 +73,8 @@ impl Profile {
         self.merge_with(&other, &frames);
     }
 
-    /// A copy whose frames are what `replace` makes of them, given the copy for its names. Frames that become equal are
-    /// one there.
+    /// A copy in which `replace` determines each frame; it interns names in the copy that it is given. Frames that
+    /// become equal are merged.
     pub fn with_frames(&self, mut replace: impl FnMut(&mut Self, FrameId, &Frame) -> Frame) -> Self {
         let mut copy = Self::keeping(self.keep);
         let mut frames: Vec<FrameId> = Vec::with_capacity(self.frame_count());
@@ -87,7 +87,7 @@ impl Profile {
         copy
     }
 
-    /// A frame of this profile as another one has it.
+    /// Translates a frame's IDs to those of another profile.
     pub fn frame_in(&self, other: &mut Self, frame: &Frame) -> Frame {
         let mut name = |id: NameId| other.name(self.name_of(id));
         let function = name(frame.name);
@@ -95,7 +95,7 @@ impl Profile {
         Frame { name: function, module, build, file, ..*frame }
     }
 
-    /// Appends another profile, given what its frames became here.
+    /// Merges another profile whose frames have already been translated.
     fn merge_with(&mut self, other: &Self, frames: &[FrameId]) {
         self.perf_names |= other.perf_names;
         self.rows_last |= other.rows_last;
@@ -122,7 +122,7 @@ impl Profile {
         }
     }
 
-    /// Puts every row on the track that `to` makes of its own; those that come to one are summed, if sums are kept.
+    /// Changes the track of every row. Rows whose tracks become equal are added up if the profile keeps sums.
     pub fn map_tracks(&mut self, to: impl Fn(&Track) -> Track) {
         let before = std::mem::take(&mut self.tracks);
         let numbers: Vec<TrackId> = before.items().iter().map(|track| self.track(to(track))).collect();
@@ -134,15 +134,15 @@ impl Profile {
         }
     }
 
-    /// True if no two series are of one event.
+    /// True if all series have different names.
     pub fn has_distinct_series(&self) -> bool {
         let mut names: FxHashSet<&str> = FxHashSet::default();
         self.series.iter().all(|series| names.insert(&series.name))
     }
 
-    /// Calls every frame's function what `rename` states, if different frames remain different: stacks and rows stay
-    /// what they are then, and the profile is what an empty one would be into which it was merged. If not, frames keep
-    /// their names.
+    /// Renames functions in place if different frames stay different, and returns true. Stacks and rows then stay as
+    /// they are, and the result equals that of merging into an empty profile. Otherwise no frame is changed and the
+    /// result is false.
     pub fn rename(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) -> bool {
         let mut spelled: Vec<(usize, Vec<u8>)> = Vec::new();
         for (at, frame) in self.frames.items().iter().enumerate() {
@@ -177,7 +177,7 @@ mod tests {
         format!("{:?} {:?} {stacks:?} {:?} {series:?}", names.list(), frames.items(), tracks.items())
     }
 
-    /// Upper case becomes lower case.
+    /// Converts upper case to lower case.
     fn lower<'n>(_: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
         if name.iter().any(u8::is_ascii_uppercase) { name.to_ascii_lowercase().into() } else { name.into() }
     }
@@ -194,7 +194,7 @@ mod tests {
             let remain = profile.frame_count() == merged.frame_count();
             prop_assert_eq!(profile.rename(lower), remain);
             if !remain {
-                // The rest can still be merged.
+                // The profile can still be merged.
                 let left = std::mem::replace(&mut profile, Profile::new());
                 profile.merge_renamed(&left, lower);
             }

@@ -1,84 +1,83 @@
-//! The manifest of an archive: a file of JSON that precedes the others.
+//! The manifest of an archive: a JSON file that describes the other files.
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path};
 
-/// The first file of an archive.
+/// The archive's first file, by which it is recognized.
 pub(super) const MARK: &str = "jitgraft-pack";
 
-/// The second.
+/// The archive's second file.
 pub(super) const MANIFEST: &str = "manifest.json";
 
-/// Archives of other versions are refused.
+/// Archives with another version are rejected.
 const VERSION: u32 = 1;
 
-/// The list of an archive's content.
+/// The contents of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
-    /// The recorded machine, for people.
+    /// A description of the recorded machine for people.
     pub(crate) machine: Option<String>,
-    /// Its name.
+    /// The recorded machine's host name.
     pub(crate) host: Option<String>,
-    /// The files, in the order in which they stand.
+    /// The files, in the order of the archive.
     pub(crate) files: Vec<PackedFile>,
 }
 
 /// A file in an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PackedFile {
-    /// Its path there.
+    /// Its path in the archive.
     pub(crate) path: String,
-    /// Its role.
     pub(crate) role: Role,
-    /// The process that it is of, by the recording's number.
+    /// The process that it belongs to, as recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<i32>,
-    /// Its build ID in hexadecimal digits, of an ELF file.
+    /// For ELF files: the build ID in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) build_id: Option<String>,
-    /// Its last change: seconds since 1970, and nanoseconds.
+    /// The modification time: seconds since 1970, and nanoseconds.
     pub(crate) modified: (i64, i64),
-    /// The number of bytes that it has.
+    /// The size in bytes.
     pub(crate) size: u64,
-    /// SHA-256 of them in hexadecimal digits.
+    /// SHA-256 of the contents in hexadecimal digits.
     pub(crate) sha256: String,
 }
 
-/// The role of a file in an archive.
+/// The purpose of a file in an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
     /// The recording, or the main file of its directory.
     Recording,
-    /// A further stream of records (`perf record --threads`).
+    /// Another stream of records (`perf record --threads`).
     Stream,
     Jitdump,
     PerfMap,
-    /// The log of an engine, or a core dump.
+    /// A runtime's log or a core dump.
     Log,
-    /// It ran.
+    /// An executable or library that was mapped.
     Program,
     /// Debugging information.
     Debug,
-    /// The list of the kernel's symbols.
+    /// The kernel's symbols.
     Kallsyms,
-    /// A script, or its source map.
+    /// A script or its source map.
     Script,
     /// Source text.
     Source,
 }
 
 impl Manifest {
-    /// A list of these files.
+    /// A manifest of these files.
     pub(crate) fn new(machine: Option<String>, host: Option<String>, files: Vec<PackedFile>) -> Self {
         Self { version: VERSION, machine, host, files }
     }
 
-    /// Reads one, and refuses what must not be unpacked.
+    /// Parses a manifest and rejects anything that must not be unpacked.
     pub(super) fn parse(text: &[u8]) -> Result<Self> {
-        /// Only of the version is known that it is there.
+        /// Only the version, to be checked before anything else.
         #[derive(Deserialize)]
         struct Versioned {
             version: u32,
@@ -95,9 +94,9 @@ impl Manifest {
     }
 
     fn check(&self) -> Result<()> {
-        /// As many files as few systems have, and more than any recording needs.
+        /// More files than any recording needs.
         const MOST_FILES: usize = 100_000;
-        /// The limit for unpacking an archive.
+        /// The maximum total size of unpacked files.
         const MOST_BYTES: u64 = 64 << 30;
         let whole = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
         if self.files.len() > MOST_FILES || whole > MOST_BYTES {
@@ -111,7 +110,7 @@ impl Manifest {
     }
 }
 
-/// Refuses a path that leads anywhere but below the archive.
+/// Rejects paths that lead out of the archive.
 fn check_path(path: &str) -> Result<()> {
     let is_plain = |part| matches!(part, Component::Normal(_));
     let mut parts = Path::new(path).components();

@@ -1,17 +1,18 @@
-//! Archives: a recording with all that names its code, packed into one file on the machine that it was recorded on
-//! (`jitgraft pack`), and read on any other like a recording.
+//! Archives: a recording together with everything that names its code, packed into one file on the recorded machine
+//! (`jitgraft pack`) and readable like a recording on any other.
 //!
 //! ```text
-//! jitgraft-pack           the mark by which an archive is known
-//! manifest.json           what follows, with sizes and hashes
-//! data, data.1, …         the recording: the names are those in a directory of perf record's
-//! perf-77.map, …          dumps, maps and logs
-//! root/usr/bin/node       files that ran, by their paths: --symfs
-//! .build-id/ab/cdef…/elf  other versions of them, and debugging information: --debug-dir
-//! kcore_dir/kallsyms      the kernel's symbols, if they were asked for
+//! jitgraft-pack           identifies the archive
+//! manifest.json           lists the files with sizes and hashes
+//! data, data.1, …         the recording, named as in a directory of perf record
+//! perf-77.map, …          jitdumps, perf maps and logs
+//! root/usr/bin/node       mapped files by path; used like --symfs
+//! .build-id/ab/cdef…/elf  other versions of them, and debugging information; used like --debug-dir
+//! kcore_dir/kallsyms      the kernel's symbols, if the user asked for them
 //! ```
 //!
-//! It is a tar file packed by zstd. An archive that is read is not unpacked to a directory ([`crate::io::Archive`]).
+//! It is a tar file compressed with zstd. An archive isn't unpacked to a directory for reading
+//! ([`crate::io::Archive`]).
 
 mod manifest;
 mod read;

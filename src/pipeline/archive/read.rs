@@ -1,5 +1,5 @@
-//! Opens an archive. Its manifest shows what is in it: a file that is not listed, or is not as it is listed, is an
-//! error, and so is anything that is not a plain file. tar's own extensions are not followed, but for long names.
+//! Reads an archive. Anything that the manifest doesn't list, that differs from the manifest, or that isn't a regular
+//! file is an error. Of tar's extensions, only long names are supported.
 
 use super::manifest::{MANIFEST, MARK, Manifest, PackedFile, Role};
 use crate::error::{Error, Result};
@@ -14,20 +14,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tar::{Entries, Entry, EntryType};
 
-/// The directory of files by their recorded paths.
+/// The directory that contains files by their recorded paths.
 pub(crate) const ROOT: &str = "root";
 
-/// A longer text is not a manifest, a mark or a name.
+/// Maximum sizes in bytes of the manifest or mark, and of a file name.
 const LONGEST_TEXT: u64 = 64 << 20;
 const LONGEST_NAME: u64 = 1 << 13;
 
-/// True if something that was unpacked begins as an archive does.
+/// True if decompressed data starts like an archive.
 pub(crate) fn is_archive(start: &[u8]) -> bool {
     let is_tar = start.get(257..262) == Some(b"ustar");
     is_tar && start.strip_prefix(MARK.as_bytes()).is_some_and(|rest| rest.starts_with(&[0]))
 }
 
-/// Reads an archive that has this path and belongs to this user.
+/// Reads the archive with this path, which belongs to this user.
 pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed> {
     let mut tar = tar::Archive::new(reader);
     let mut entries = PlainFiles(tar.entries().map_err(damaged)?.raw(true));
@@ -46,7 +46,7 @@ pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed>
     Ok(Packed { archive: archive.open(), manifest })
 }
 
-/// Takes a file out, and compares it with the manifest.
+/// Extracts a file and checks it against the manifest.
 fn add(archive: &mut Archive, file: &PackedFile, entry: impl Read) -> Result<()> {
     let mut hashed = Hashed { reader: entry.take(file.size.saturating_add(1)), hash: Sha256::new(), size: 0 };
     archive.add(Path::new(&file.path), file.modified, &mut hashed)?;
@@ -74,7 +74,7 @@ fn damaged(error: io::Error) -> Error {
     Error::new("is a damaged archive (tar)").because(error)
 }
 
-/// The files of a tar file, by their names.
+/// The regular files in a tar file, with their names.
 struct PlainFiles<'a, R: Read>(Entries<'a, R>);
 
 impl<'a, R: Read> PlainFiles<'a, R> {
@@ -94,7 +94,7 @@ impl<'a, R: Read> PlainFiles<'a, R> {
                         String::from_utf8(name()).map_err(|_| Error::new("contains a name that is not UTF-8"))?;
                     return Ok(Some((name, entry)));
                 }
-                // Those who pack it again may have them.
+                // People may have repacked the archive, which adds directories.
                 EntryType::Directory if entry.size() == 0 => long_name = None,
                 other => {
                     let (name, what) = (String::from_utf8_lossy(&name()).into_owned(), kind_of(other));
@@ -115,7 +115,7 @@ fn kind_of(entry: EntryType) -> &'static str {
     }
 }
 
-/// Counts and hashes what goes by.
+/// Counts and hashes the bytes that are read.
 struct Hashed<R> {
     reader: R,
     hash: Sha256,
@@ -131,7 +131,7 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-/// An archive that is open.
+/// An open archive.
 #[derive(Debug, Clone)]
 pub(crate) struct Packed {
     archive: Arc<Archive>,
@@ -139,25 +139,25 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// The main file of the recording.
+    /// The recording's main file.
     pub(crate) fn recording(&self) -> Result<Bytes> {
         self.bytes(Role::Recording).next().ok_or_else(|| Error::new("has no recording in it"))
     }
 
-    /// Its further streams of records, in their order.
+    /// The recording's further streams of records, in order.
     pub(crate) fn streams(&self) -> impl Iterator<Item = (PathBuf, Bytes)> {
         let paths = self.of_role(Role::Stream).map(|file| self.archive.path().join(&file.path));
         paths.zip(self.bytes(Role::Stream))
     }
 
-    /// Lets its files be looked for first, behind those that the user named.
+    /// Adds the archive's files to the places where binaries are searched for, after those that the user named.
     pub(crate) fn add_to_search(&self, search: &mut SearchOptions) {
         search.is_packed = true;
         search.symfs.push(self.archive.path().join(ROOT));
         search.debug_dirs.push(self.archive.path().to_owned());
     }
 
-    /// Names its dumps, maps and logs, each for its process.
+    /// Adds the archive's jitdumps, perf maps and logs as sources for their processes.
     pub(crate) fn add_to_sources(&self, sources: &mut SourceOptions) {
         self.add_to_search(&mut sources.search);
         let SourceOptions { jitdump, perf_map, jit_log, .. } = sources;

@@ -1,4 +1,4 @@
-//! Writes an archive: the same files make the same bytes.
+//! Writes archives. The same files always produce the same bytes.
 
 use super::manifest::{MANIFEST, MARK, Manifest, PackedFile};
 use crate::error::Result;
@@ -6,20 +6,19 @@ use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use tar::{Builder, EntryType, Header};
 
-/// The content of the mark, for people who unpack it.
+/// The contents of the first file, for people who unpack an archive.
 const ABOUT: &[u8] = b"A recording of perf with all that names its code: jitgraft reads the archive as it is.\n";
 
-/// A part of a file.
+/// A part of a file's contents.
 #[derive(Debug, Clone)]
 pub(crate) enum Piece<'a> {
-    /// As it is, or made.
+    /// These bytes.
     Bytes(Cow<'a, [u8]>),
-    /// This many zeros.
+    /// This many zero bytes.
     Zeros(u64),
 }
 
 impl Piece<'_> {
-    /// The number of bytes that it has.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -27,7 +26,7 @@ impl Piece<'_> {
         }
     }
 
-    /// Shows all of them, some at a time.
+    /// Calls `show` with all bytes, piece by piece.
     pub(crate) fn each(&self, mut show: impl FnMut(&[u8])) {
         const ZEROS: [u8; 1 << 12] = [0; 1 << 12];
         match self {
@@ -48,12 +47,12 @@ impl Piece<'_> {
     }
 }
 
-/// Writes the files of a manifest, whose contents are given in its order.
+/// Writes an archive. `contents` are the pieces of each file, in the manifest's order.
 pub(crate) fn write(out: &mut dyn Write, manifest: &Manifest, contents: &[&[Piece<'_>]]) -> Result<()> {
     let mut zstd = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
     let mut tar = Builder::new(&mut zstd);
     append(&mut tar, MARK, (0, ABOUT.len() as u64), ABOUT)?;
-    // By its first bytes it is known what it is: they are packed by themselves.
+    // The first file is compressed separately, so that an archive can be recognized by its first bytes.
     tar.get_mut().flush()?;
     let listed = serde_json::to_vec_pretty(manifest).map_err(io::Error::from)?;
     append(&mut tar, MANIFEST, (0, listed.len() as u64), &listed[..])?;

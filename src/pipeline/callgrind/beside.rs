@@ -1,5 +1,5 @@
-//! A callgrind file with the names of its JIT code, for those who read it as stacks: the maps and dumps beside it are
-//! used as by `jitgraft callgrind`, and nothing is written.
+//! Names JIT code in a callgrind file that is read as stacks. Uses perf maps and jitdumps next to it, like `jitgraft
+//! callgrind`, but writes nothing.
 
 use super::names::CodeNames;
 use super::{pid_in_name, processes, stream};
@@ -16,10 +16,10 @@ use std::io::{BufWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// As much of a file as is looked at for its process.
+/// How many bytes are searched for the process ID.
 const HEAD: usize = 1 << 14;
 
-/// The file as it is, or with names.
+/// The file's contents, with names if there are any to add.
 pub(crate) fn with_names(
     reader: Box<dyn Read + Send>,
     path: &InPath,
@@ -45,7 +45,7 @@ pub(crate) fn with_names(
     Ok(Box::new(std::io::Cursor::new(named.unwrap_or(text))))
 }
 
-/// `None` if there is nothing to name, or nothing that names it.
+/// The file's contents with names; `None` if it has no unknown functions, or there are no names for them.
 fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warnings) -> Result<Option<Bytes>> {
     let index = stream::index(text, job)?;
     if index.unknown_functions().is_empty() {
@@ -65,10 +65,10 @@ fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warn
     spool.map().map(Some)
 }
 
-/// A cost below this share of the whole, in percent, is not worth a word.
+/// Shares of the cost below this percentage aren't reported.
 const LEAST: f64 = 1.0;
 
-/// Says how much of the first event's cost is in code without a name and without a file, and which command shows why.
+/// A message that says how much of the first event's cost is in JIT code without names, and which command explains why.
 pub(crate) fn unnamed(profile: &Profile, path: &Path) -> Option<String> {
     let series = profile.series.first()?;
     let CodeShares { whole, jit, jit_named, no_file, .. } = CodeShares::of(profile, series, Weight::Period);

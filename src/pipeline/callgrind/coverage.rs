@@ -1,5 +1,5 @@
-//! The part of a callgrind file's cost that is in JIT code, and the sources that could name it: the same two passes,
-//! and nothing is written.
+//! Determines how much of a callgrind file's cost is in JIT code, and which sources could name it. Makes the same two
+//! passes as `jitgraft callgrind`, but writes nothing.
 
 use super::names::CodeNames;
 use super::stream::{self, NamedProfile};
@@ -13,27 +13,27 @@ use crate::sources::{Account, SourceOptions, find};
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// The cost in JIT code, of the first event.
+/// Cost in JIT code, for the first event.
 #[derive(Debug)]
 pub(crate) struct Coverage {
-    /// The process that was profiled, if the file or its name states it.
+    /// The process, if the file or its name contains the ID.
     pub(crate) pid: Option<Pid>,
-    /// The program: the first word of its command line.
+    /// The first word of the command line.
     pub(crate) program: Vec<u8>,
-    /// The event.
+    /// The name of the event.
     pub(crate) event: Vec<u8>,
-    /// True if costs have instruction addresses.
+    /// True if costs are recorded per instruction address.
     pub(crate) has_instr: bool,
-    /// Self cost in memory without a file that dumps and maps could name.
+    /// Self cost in memory without a file for which there are names.
     pub(crate) nameable: u64,
-    /// Self cost there that they do not report.
+    /// Self cost in memory without a file for which there are none.
     pub(crate) unnameable: u64,
-    /// The dumps and maps.
+    /// What became of each source.
     pub(crate) accounts: Vec<Account>,
 }
 
 impl Coverage {
-    /// That of a callgrind file.
+    /// Determines the coverage of a callgrind file.
     pub(crate) fn of(input: &InPath, options: &SourceOptions, job: &Job, warnings: &mut Warnings) -> Result<Self> {
         let mut file = open_rewindable(input)?;
         let mut head = Vec::new();

@@ -1,4 +1,5 @@
-//! A callgrind file on its way: names for its JIT code, two passes over its text, and how much of its cost they cover.
+//! Reads callgrind files: names their JIT code, makes two passes over the text, and determines how much of the cost has
+//! names.
 
 mod beside;
 mod coverage;
@@ -13,11 +14,11 @@ use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
 use std::path::Path;
 
-/// `CLOCK_MONOTONIC` of time.h, by which jitdumps are meant to be timed.
+/// `CLOCK_MONOTONIC` in time.h, which jitdumps are supposed to use.
 const CLOCK_MONOTONIC: i32 = 1;
 
-/// The process of a callgrind file. callgrind has no clock: a dump's times are wanted for their order only, so any clock
-/// is the right one.
+/// The process of a callgrind file. callgrind has no clock, and only the order of a jitdump's times matters, so that
+/// any clock will do.
 pub(crate) fn processes(pid: Pid) -> Processes {
     let mut processes = Processes::default();
     processes.clock.clockid = Some(CLOCK_MONOTONIC);
@@ -25,10 +26,11 @@ pub(crate) fn processes(pid: Pid) -> Processes {
     processes
 }
 
-/// Enough bytes for the headers of callgrind files and of the reports of valgrind's other tools.
+/// Enough bytes for the header of a callgrind file, or of a report from another of valgrind's tools.
 pub(crate) const HEAD: u64 = 1 << 16;
 
-/// The number behind `.out.` in a file's name, or else the last part that is one: `x.callgrind.out.4711-02`.
+/// The process ID in a file name: the number after `.out.`, or else the last part that is a number, as in
+/// `x.callgrind.out.4711-02`.
 pub(crate) fn pid_in_name(path: &Path) -> Option<i32> {
     let name = path.file_name()?.to_str()?;
     let number = |part: &str| part.split('-').next().and_then(|digits| digits.parse().ok());

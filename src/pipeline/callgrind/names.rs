@@ -1,7 +1,7 @@
-//! The code map as callgrind needs it: without time, by address alone, every name distinguished.
+//! The code map in the form that callgrind needs: by address only, without times, and with unique names.
 //!
-//! callgrind sums over the whole run, so at an address where several code ranges lived one after the other the last one
-//! gets all the costs. Such pieces are remembered, to be counted if costs fall on them.
+//! callgrind adds up costs over the whole run. If several pieces of code were at an address one after another, the last
+//! one gets all the cost. Such pieces are marked, so that costs in them can be counted.
 
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
@@ -14,13 +14,13 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 
-/// The code of one process.
+/// The JIT code of a process.
 #[derive(Debug)]
 pub(crate) struct CodeNames<'m, 'data> {
     map: &'m CodeMap<'data>,
-    /// The first addresses of the spans, apart from the rest: only these are searched through.
+    /// Start addresses of the spans. Kept apart so that searches only touch these.
     starts: Vec<u64>,
-    /// By address, disjoint.
+    /// Sorted by address, without overlaps.
     spans: Vec<CodeSpan>,
     entries: Vec<JitEntry<'data>>,
     object: Vec<u8>,
@@ -32,28 +32,29 @@ struct CodeSpan {
     entry: u32,
 }
 
-/// A function at one place.
+/// A function at an address.
 #[derive(Debug)]
 pub(crate) struct JitEntry<'data> {
-    /// The piece's number in the code map.
+    /// Its code in the code map.
     pub(crate) id: CodeId,
-    /// The address at which its first byte ran.
+    /// The address of its first byte.
     pub(crate) addr: u64,
     /// Its name in the output.
     name: Cow<'data, [u8]>,
     file: &'data [u8],
-    /// True if other code lived there before.
+    /// True if other code was at its addresses before.
     ambiguous: bool,
 }
 
 impl<'m, 'data> CodeNames<'m, 'data> {
-    /// The code of `pid`, at the end. `object` is the name of the object that the code is claimed to be in.
+    /// The code of `pid` at the end of the run. `object` is the name of the object file that the output puts the code
+    /// in.
     pub(crate) fn new(map: &'m CodeMap<'data>, pid: Pid, object: Vec<u8>, pool: &Pool) -> Self {
         let mut painter = Painter::new(map);
         let (mut timed, untimed): (Vec<&Segment>, Vec<&Segment>) =
             map.segments().iter().filter(|segment| segment.pid == pid).partition(|segment| is_timed(segment));
-        // Untimed code first: what has a time is known better. Of untimed code the map keeps no segments where later
-        // lines hide it, but that it was there should be known.
+        // Paint untimed code first, because what has a time is more reliable. The map has no segments for untimed code
+        // that later entries hide, but it should be known that it existed.
         let untimed: FxHashSet<OriginId> = untimed.iter().map(|segment| map.code(segment.code).origin).collect();
         let untimed = codes(map).filter(|(_, code)| untimed.contains(&code.origin));
         let untimed = painter.stretches(untimed);
@@ -92,7 +93,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         self.entries.is_empty()
     }
 
-    /// The code ranges that are in sight, at least in part, in the order of time.
+    /// Entries that are at least partly visible, in the order of time.
     pub(crate) fn in_sight(&self) -> impl Iterator<Item = &JitEntry<'data>> {
         let mut seen = vec![false; self.entries.len()];
         for span in &self.spans {
@@ -101,17 +102,17 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         self.entries.iter().zip(seen).filter(|(_, seen)| *seen).map(|(entry, _)| entry)
     }
 
-    /// True if other code lived at the addresses of an entry before it.
+    /// True if other code was at the entry's addresses before.
     pub(crate) fn is_ambiguous(&self, entry: usize) -> bool {
         self.entries.get(entry).is_some_and(|entry| entry.ambiguous)
     }
 
-    /// The entries that one source lists, in its own order, whether or not it is still in sight.
+    /// All code from one source in the source's order, whether or not it is still visible.
     pub(crate) fn listed_by(&self, origin: OriginId) -> Vec<(CodeId, Code<'data>)> {
         codes(self.map).filter(|(_, code)| code.origin == origin).collect()
     }
 
-    /// The source position of an address.
+    /// The source file and line for an address.
     pub(crate) fn place(&self, addr: u64) -> Option<(&'data [u8], u32)> {
         let entry = &self.entries[self.at(addr)?];
         let offset = addr.checked_sub(entry.addr)?;
@@ -122,7 +123,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         Some((source_file(&code, line.file), line.line))
     }
 
-    /// The number of code ranges in the code map, of all processes.
+    /// The number of pieces of code in the code map, for all processes.
     pub(crate) fn known(&self) -> usize {
         self.map.code_count()
     }
@@ -132,7 +133,7 @@ fn codes<'data>(map: &CodeMap<'data>) -> impl Iterator<Item = (CodeId, Code<'dat
     (0..map.code_count()).map(|at| CodeId(at as u32)).map(|id| (id, map.code(id)))
 }
 
-/// True if anything gives lines of it.
+/// True if the code has source lines.
 fn has_lines(code: &Code<'_>) -> bool {
     code.lines.decode.is_some() || code.lines.positions.is_some()
 }
@@ -141,15 +142,15 @@ fn is_timed(segment: &Segment) -> bool {
     segment.from.0 != 0 || segment.until.0 != u64::MAX
 }
 
-/// The source file of a line. Runtimes give some files as URLs; source viewers want paths. V8 overwrites the beginning
-/// of some with other things, but repeats file, line and column in the function's name.
+/// The source file of a line. Converts `file:` URLs to paths, which source viewers expect. V8 overwrites the start of
+/// some file names, but repeats file, line and column in the function's name.
 fn source_file<'data>(code: &Code<'data>, file: &'data [u8]) -> &'data [u8] {
     let is_name = file.iter().any(|byte| b"/.:".contains(byte)) && file.iter().all(|byte| *byte >= b' ');
     let file = if is_name { file } else { file_in_name(code.name).unwrap_or(b"???") };
     file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/")).unwrap_or(file)
 }
 
-/// `JS:*f /path/of.js:12:7`
+/// The file in `JS:*f /path/of.js:12:7`.
 fn file_in_name(name: &[u8]) -> Option<&[u8]> {
     let at = name.iter().position(|&byte| byte == b' ')?;
     let mut parts = name[at + 1..].rsplitn(3, |&byte| byte == b':');
@@ -158,14 +159,14 @@ fn file_in_name(name: &[u8]) -> Option<&[u8]> {
     parts.next().filter(|file| is_number(column) && is_number(line) && !file.is_empty())
 }
 
-/// Lays code over other code, the last on top.
+/// Paints pieces of code over each other, the last one on top.
 struct Painter<'m, 'data> {
     map: &'m CodeMap<'data>,
     entries: Vec<JitEntry<'data>>,
-    /// The first entry of each code range, and the others, of code that has moved.
+    /// The first entry of each piece of code; below, further entries of code that was moved.
     first: Vec<Option<u32>>,
     others: FxHashMap<(u32, u64), u32>,
-    /// The entries, where they can be seen.
+    /// The visible ranges and their entries.
     spans: RangeMap<u32>,
 }
 
@@ -175,7 +176,7 @@ impl<'m, 'data> Painter<'m, 'data> {
         Self { map, entries, first, others: FxHashMap::default(), spans: RangeMap::default() }
     }
 
-    /// The places of code ranges that never moved.
+    /// The address ranges of code that never moved.
     fn stretches(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryTime> {
         let with_ends = codes.map(|(id, code)| (id, code.addr.0, code.addr.0.saturating_add(code.size)));
         let mut stretches = Vec::with_capacity(self.entries.capacity());
@@ -185,11 +186,11 @@ impl<'m, 'data> Painter<'m, 'data> {
         stretches
     }
 
-    /// Puts a stretch of an entry on top.
+    /// Paints a range of an entry over what is there.
     fn paint(&mut self, EntryTime { start, end, entry }: EntryTime) {
         let (map, entries, mut over_other) = (self.map, &self.entries, false);
         self.spans.insert(start..end, entry, |below| {
-            // A map that lists the loads of the dump does not add code.
+            // A perf map that lists the same code as the jitdump doesn't make it ambiguous.
             let (below, code) = (map.code(entries[below.value as usize].id), map.code(entries[entry as usize].id));
             over_other |= below.origin == code.origin && below.name != code.name;
         });
@@ -197,7 +198,7 @@ impl<'m, 'data> Painter<'m, 'data> {
     }
 
     fn entry(&mut self, id: CodeId, addr: u64) -> u32 {
-        // Fewer than 2^32: each is of one of the changes in the map, which number their code so.
+        // Fewer than 2³², because each belongs to one of the code map's changes, which are numbered with 32 bits.
         let next = self.entries.len() as u32;
         let first = self.first[id.0 as usize];
         let number = match first {
@@ -213,7 +214,7 @@ impl<'m, 'data> Painter<'m, 'data> {
     }
 }
 
-/// The period in which an entry is visible, or was put.
+/// The address range where an entry is visible or was painted.
 #[derive(Debug, Clone, Copy)]
 struct EntryTime {
     start: u64,
@@ -221,17 +222,17 @@ struct EntryTime {
     entry: u32,
 }
 
-/// The same by address, if nothing lies over anything else: then there is nothing to paint.
+/// The ranges sorted by address, if none overlap, so that nothing has to be painted; otherwise `None`.
 fn lying_apart(stretches: &[EntryTime]) -> Option<Vec<EntryTime>> {
     let mut by_addr = stretches.to_vec();
     by_addr.sort_unstable_by_key(|stretch| stretch.start);
     by_addr.is_sorted_by(|before, behind| before.end <= behind.start).then_some(by_addr)
 }
 
-/// Functions of one name are distinguished by the address at which they were written; a function that is listed twice,
-/// or has moved, is one. Code that is out of sight needs no other name.
+/// Makes names unique by appending the address at which a function was loaded. A function that is listed twice or was
+/// moved is still one function. Code that isn't visible keeps its name.
 fn tell_apart(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], in_sight: impl Iterator<Item = u32>) {
-    // The first entry of each name, and the names that others share.
+    // The first entry with each name, and the names that several functions have.
     let mut first: HashTable<u32> = HashTable::with_capacity(entries.len());
     let mut shared: FxHashSet<&[u8]> = FxHashSet::default();
     let hash = |name: &[u8]| FxBuildHasher.hash_one(name);
@@ -262,7 +263,7 @@ fn tell_apart(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], in_sight: impl It
 
 impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
     fn around(&self, addr: u64) -> Covered {
-        // Nearly all addresses of other code end here.
+        // Most addresses are below all JIT code.
         let first = self.starts.first().copied().unwrap_or(u64::MAX);
         if addr < first {
             return Covered { range: 0..first, entry: None };
@@ -314,10 +315,10 @@ mod tests {
     use crate::model::{Addr, Nanos, Tid};
     use crate::resolve::code_map::CodeList;
 
-    /// An entry of a source: time (of a dump), name, address, size.
+    /// Code from a source: time (if from a jitdump), name, address, size.
     type Listed = (Option<u64>, &'static str, u64, u64);
 
-    /// The name at each of these addresses, with a `?` if other code lived there before.
+    /// The name at each address, with a `?` if other code was there before.
     fn names_at(sources: &[&[Listed]], addrs: &[u64]) -> Vec<String> {
         let list = |(origin, listed): (usize, &&[Listed])| -> CodeList<'static> {
             let load = |&(time, name, addr, size): &Listed| {
@@ -370,7 +371,7 @@ mod tests {
     fn the_same_code_listed_again_is_not_ambiguous() {
         let dump: &[Listed] = &[(Some(1), "f", 0x100, 0x40), (Some(2), "f", 0x100, 0x40)];
         assert_eq!(names_at(&[dump], &[0x110]), ["f"]);
-        // Erlang's map puts a dollar in front of the names that its dump lists; the dump is the better source.
+        // Erlang's perf map adds a dollar sign to the names in its jitdump. The jitdump is the better source.
         let (dump, map): (&[Listed], &[Listed]) =
             (&[(Some(1), "m:f/1", 0x100, 0x40)], &[(None, "$m:f/1", 0x100, 0x40), (None, "$m:g/1", 0x140, 0x40)]);
         assert_eq!(names_at(&[dump, map], &[0x110, 0x150]), ["m:f/1", "$m:g/1"]);

@@ -1,4 +1,4 @@
-//! Streams a callgrind file through both passes. It is mapped: most of the output is written from where it stands.
+//! Makes both passes over a callgrind file. It is memory-mapped, because most of the output is copied from the input.
 
 use crate::error::Result;
 use crate::io::Bytes;
@@ -10,17 +10,17 @@ use crate::records::callgrind::{
 };
 use std::io::Write;
 
-/// The process, if the file gives it where files begin.
+/// The process ID, if it is in the file's header.
 pub(crate) fn pid_at_start(text: &[u8]) -> Option<i32> {
     let mut index = FileIndex::default();
     index.append(scan_chunk(&chunks(text, START).next()?));
     index.header.pid
 }
 
-/// Enough for the header.
+/// Bytes that contain the header.
 const START: usize = 1 << 14;
 
-/// First pass: what names stand for.
+/// First pass: collects what compressed names stand for.
 pub(crate) fn index<'a>(text: &'a Bytes, job: &Job) -> Result<FileIndex<'a>> {
     let progress = Progress::of_pass(text.len() as u64, "looking", job);
     let mut index = FileIndex::default();
@@ -36,15 +36,15 @@ pub(crate) fn index<'a>(text: &'a Bytes, job: &Job) -> Result<FileIndex<'a>> {
     Ok(index.finish())
 }
 
-/// The result of naming a profile.
+/// The result of the second pass.
 pub(crate) struct NamedProfile {
-    /// The figures of the summary.
+    /// Statistics for the summary.
     pub(crate) stats: RewriteStats,
     /// The number of functions that got a new name.
     pub(crate) functions: usize,
 }
 
-/// Second pass: writes the file anew.
+/// Second pass: writes the file with names.
 pub(crate) fn rewrite<'a>(
     text: &'a Bytes,
     index: &'a FileIndex<'a>,

@@ -1,4 +1,4 @@
-//! Frames out of branch stacks (`perf record -b`, `--call-graph lbr`).
+//! Frames from branch stacks (`perf record -b`, `--call-graph lbr`).
 
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr};
@@ -7,17 +7,17 @@ use linux_perf_event_reader::constants as abi;
 
 type BranchFrame = (CpuMode, FrameAddr);
 
-/// A call instruction is not longer than this.
+/// The maximum length of a call instruction in bytes.
 const LONGEST_CALL: u64 = 8;
-/// Loops of more branches are not looked for: no processor records two rounds of them.
+/// The maximum length of loops to look for, in branches. No CPU records two iterations of longer ones.
 const LONGEST_LOOP: usize = 64;
 
-/// Puts the branches above the callers (`frames`, innermost first), as `perf report --branch-history` does: each branch
-/// is two frames, where it went and where it was taken. Loops are reported once. Callers whose calls are among the
-/// branches are not reported again.
+/// Puts the branches on top of the callers (`frames`, innermost first), like `perf report --branch-history`: each
+/// branch becomes two frames, its target and its source. Loops appear only once. Callers whose calls are among the
+/// branches aren't repeated.
 pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<BranchFrame>) {
     let mut branches: Vec<Branch> = branches.iter().collect();
-    // The frame that was interrupted is where the newest branch led.
+    // The newest branch led to the sampled instruction.
     let mut known = usize::from(!branches.is_empty() && !frames.is_empty());
     for branch in &branches {
         known += usize::from(frames.get(known).is_some_and(|frame| is_call(branch, frame.1.raw())));
@@ -28,12 +28,12 @@ pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<BranchFrame>)
     frames.splice(..known, history);
 }
 
-/// True if the branch called what returns there.
+/// True if the branch is the call that returns to this address.
 fn is_call(branch: &Branch, returns: Addr) -> bool {
     branch.from < returns && branch.from.0 >= returns.0.saturating_sub(LONGEST_CALL)
 }
 
-/// Of branches that are taken again and again in the same order, keeps the newest round.
+/// Keeps only the newest iteration of loops.
 fn remove_loops(branches: &mut Vec<Branch>) {
     let same = |a: &Branch, b: &Branch| (a.from, a.to) == (b.from, b.to);
     let mut at = 1;
@@ -49,9 +49,10 @@ fn remove_loops(branches: &mut Vec<Branch>) {
     }
 }
 
-/// The call chain of a sample whose user part the processor recorded as a stack of calls. `None` if absent.
+/// The call chain of a sample if its user part is a call stack that the CPU recorded (LBR); otherwise `None`.
 ///
-/// The innermost frame is where the newest call went, the others are calls: not return addresses.
+/// The innermost frame is the target of the newest call. The other frames are call instructions rather than return
+/// addresses.
 pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Option<impl Iterator<Item = BranchFrame>> {
     let branches = sample.branches.filter(|_| attr.branch_sample_type & abi::PERF_SAMPLE_BRANCH_CALL_STACK != 0)?;
     sample.callchain.iter().find(|&word| word == abi::PERF_CONTEXT_USER)?;
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn callers_that_the_branches_report_are_reported_once() {
-        // main called f at 0x100 (returns to 0x105), f called g at 0x200 (returns to 0x205).
+        // main called f at 0x100 (returns to 0x105); f called g at 0x200 (returns to 0x205).
         assert_eq!(history(&[[0x200, 0x300]], &[0x308, 0x205, 0x105]), [0x300, 0x200, 0x105]);
         assert_eq!(history(&[[0x310, 0x302]], &[0x308, 0x205, 0x105]), [0x302, 0x310, 0x205, 0x105]);
         assert_eq!(history(&[], &[0x308, 0x205]), [0x308, 0x205]);

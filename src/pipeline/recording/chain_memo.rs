@@ -1,10 +1,10 @@
-//! Remembers call chains that were read before, word for word. Programs come back to the same stacks: in a long recording
-//! most samples repeat the call chain of an earlier one, and one look at all of its words costs a tenth of a look at each of
-//! its frames.
+//! Remembers call chains that have been resolved, word by word. Programs return to the same stacks: in a long
+//! recording, most samples repeat an earlier call chain, and comparing all its words takes a tenth of the time of
+//! looking up each frame.
 //!
-//! It buys a third of the processor time of a flame graph where stacks repeat (129 MB of tsc under node), and two fifths
-//! of `inject` (1 GB of the same). If no chain repeats, all but the first few thousand are only noted by one bit, which
-//! costs a few percent.
+//! It saves a third of the CPU time of a flame graph if stacks repeat (129 MB of tsc on node), and two fifths for
+//! `inject` (1 GB of the same). If no chain repeats, only the first few thousand are kept and the others noted by one
+//! bit each, which costs a few percent.
 
 use crate::model::process::CpuMode;
 use crate::model::{Addr, Nanos, Pid};
@@ -13,32 +13,32 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
-/// A memo of more chains than this starts afresh.
+/// With more chains than this, the memo is cleared.
 const MOST: usize = 1 << 16;
 
-/// One bit for each chain that was seen once, by its hash: 64 KiB.
+/// One bit per hash value of chains that have been seen: 64 KiB.
 const ONCE_BITS: usize = 1 << 19;
 
-/// This many chains are kept when they are seen first. After that, chains must have repeated often enough, or else only
-/// those that are seen a second time are kept.
+/// This many chains are kept when they are first seen. After that, unless enough chains have repeated, a chain is kept
+/// only when it is seen for the second time.
 const ON_TRIAL: u64 = 1 << 12;
 
-/// Everything that the frames of a call chain depend on, besides the time.
+/// Everything that determines the frames of a call chain except for the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChainKey<'data> {
-    /// The hash of all other fields.
+    /// A hash of all other fields.
     hash: u64,
     words: &'data [u8],
     ip: Addr,
     pid: Pid,
     event: u32,
     mode: CpuMode,
-    /// The caller that the chain itself doesn't have.
+    /// The caller of the innermost frame, if the chain itself lacks it.
     leaf_caller: Option<Addr>,
 }
 
 impl<'data> ChainKey<'data> {
-    /// The key of a sample that has a call chain.
+    /// The key for a sample; `None` if it has no call chain.
     #[inline]
     pub(crate) fn of(sample: &Sample<'data>, pid: Pid, leaf_caller: Option<Addr>) -> Option<Self> {
         let words = sample.callchain.bytes();
@@ -65,12 +65,12 @@ impl Hash for ChainKey<'_> {
     }
 }
 
-/// Chains that were resolved, each for a period of time.
+/// Resolved chains, each valid for a time range.
 #[derive(Debug)]
 pub(crate) struct ChainMemo<'data, V> {
     known: FxHashMap<ChainKey<'data>, (V, Range<Nanos>)>,
     once: Vec<u64>,
-    /// True if a chain is kept only when it is seen a second time, however often others repeat.
+    /// True if chains are never kept when first seen.
     only_repeated: bool,
     kept: u64,
     found: u64,
@@ -83,12 +83,12 @@ impl<V> Default for ChainMemo<'_, V> {
 }
 
 impl<'data, V> ChainMemo<'data, V> {
-    /// For users to whom keeping a chain costs about as much as one look at it.
+    /// For users for whom keeping a chain costs about as much as resolving it.
     pub(crate) fn of_repeated() -> Self {
         Self { only_repeated: true, ..Self::default() }
     }
 
-    /// The resolved chain at that time, if it is known.
+    /// The resolved chain if it is known and valid at this time.
     #[inline]
     pub(crate) fn get(&mut self, key: &ChainKey<'data>, time: Nanos) -> Option<&mut V> {
         let (value, holds) = self.known.get_mut(key)?;
@@ -97,7 +97,8 @@ impl<'data, V> ChainMemo<'data, V> {
         found
     }
 
-    /// Keeps what a chain is while `holds`, if it is likely to repeat. `drop` gets the values that make room.
+    /// Keeps a chain that is valid during `holds`, if it is likely to repeat. `drop` gets values that are discarded to
+    /// make room.
     pub(crate) fn put(
         &mut self,
         key: ChainKey<'data>,
@@ -119,12 +120,12 @@ impl<'data, V> ChainMemo<'data, V> {
         }
     }
 
-    /// All values that are kept.
+    /// All values in the memo.
     pub(crate) fn into_values(self) -> impl Iterator<Item = V> {
         self.known.into_values().map(|(value, _)| value)
     }
 
-    /// True if a chain of that hash was seen before; from now on it was.
+    /// True if a chain with this hash was seen before. Marks it as seen.
     fn was_seen(&mut self, hash: u64) -> bool {
         if self.once.is_empty() {
             self.once = vec![0; ONCE_BITS / 64];

@@ -1,15 +1,15 @@
-//! The words of a call chain beside those of the sample before: outermost they are mostly the same, and so are the frames
-//! that they stand for.
+//! Compares the words of a call chain with those of the previous sample's. Their outermost words are mostly the same,
+//! and so are the frames that they stand for.
 
 use crate::model::FrameAddr;
 use crate::model::process::CpuMode;
 use crate::records::perf_data::{ChainContext, Words, is_context};
 
-/// A call chain that is a sample's stack as it was recorded.
+/// A call chain whose words are the sample's whole stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainWords<'data> {
     words: Words<'data>,
-    /// The number of the outermost that are behind the last mark: each is a frame.
+    /// How many of the outermost words come after the last context mark. Each of these is a frame.
     behind_marks: usize,
 }
 
@@ -19,9 +19,9 @@ impl<'data> ChainWords<'data> {
         Self { words, behind_marks: last_mark.unwrap_or(words.len()) }
     }
 
-    /// Another chain, and the number of outermost frames in common with this one; the others go into `inner`, innermost
-    /// first. `kept` shows which frame is the innermost of this many of this one's outermost. `None` if it is not known
-    /// that there is any.
+    /// Prepares another chain and counts the outermost frames that it has in common with this one. Its other frames are
+    /// added to `inner`, innermost first. `kept` returns the innermost of that many outermost frames of this chain, if
+    /// its answer is still valid. `None` if it isn't certain that there are common frames.
     pub(super) fn shared(
         &self,
         words: Words<'data>,
@@ -39,7 +39,8 @@ impl<'data> ChainWords<'data> {
                 None => behind_marks = words.len() - at - 1,
             }
         }
-        // It may mean something else behind other words; those outside of it are what it is, and return addresses.
+        // The first common word may mean something else after different words, such as an instruction instead of a
+        // return address. The words outside of it don't change their meaning.
         let means = context.step(words.get(others)?);
         (means == Some(innermost)).then_some((Self { words, behind_marks }, same))
     }
@@ -104,7 +105,7 @@ mod tests {
         let kept = |same: usize| Some(of_one[of_one.len() - same]);
         let (_, same) = ChainWords::of(one).shared(other, ChainContext::NONE, kept, &mut inner).unwrap();
         assert_eq!((same, inner.len()), (2, 3));
-        // An interrupted instruction's address is not a return address.
+        // The address of an interrupted instruction isn't a return address.
         let kept = |same: usize| Some(of_one[of_one.len() - same]);
         assert!(ChainWords::of(one).shared(other, ChainContext::NONE, |_| kept(3), &mut inner).is_none());
     }

@@ -1,8 +1,8 @@
-//! The weights of samples that carry counter values (`PERF_SAMPLE_READ`; `perf record -e '{cycles,misses}:S'`).
+//! Weights of samples that contain counter values (`PERF_SAMPLE_READ`; `perf record -e '{cycles,misses}:S'`).
 //!
-//! Only the group's leader samples; each of its samples holds the values of all counters, and stands for as many
-//! samples: of each member, with what the member counted since the sample before. A member that has not counted is not
-//! reported of. perf does the same (`deliver_sample_group` in tools/perf/util/session.c).
+//! Only the group's leader is sampled. Each of its samples contains the values of all counters and counts as a sample
+//! of every member, weighted with what that counter counted since the previous sample. Members that counted nothing are
+//! left out. perf does the same (`deliver_sample_group` in tools/perf/util/session.c).
 
 use super::streams::RecordChunks;
 use crate::model::Tid;
@@ -10,20 +10,20 @@ use crate::records::perf_data::{RawRecord, Recording, Sample, kind};
 use linux_perf_event_reader::constants as abi;
 use rustc_hash::FxHashMap;
 
-/// A sample of an event: its index, and for how much it counts.
+/// The index of an event, and the weight of its sample.
 pub(super) type Member = (u32, u64);
 
-/// For each sample that has counter values, in order, the samples it stands for.
+/// For each sample with counter values, in order, the samples that it stands for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     members: Vec<Member>,
-    /// The ends of the members of each.
+    /// Where the members of each sample end.
     ends: Vec<usize>,
 }
 
 impl Counted {
-    /// For each chunk; empty if no event requests counter values. All samples must be looked at, also those that a
-    /// filter drops: they are what the next one counts from.
+    /// One per chunk; empty if no event records counter values. Samples that a filter drops are included, because the
+    /// next sample's count starts from them.
     pub(super) fn new(recording: &Recording, chunks: &RecordChunks<'_>) -> Vec<Self> {
         if !recording.events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_READ)) {
             return Vec::new();
@@ -33,7 +33,7 @@ impl Counted {
         list.map(|records| counters.chunk(records.filter(|record| record.kind == kind::SAMPLE))).collect()
     }
 
-    /// The samples that the `index`th one with counter values stands for.
+    /// The samples that the `index`th sample with counter values stands for.
     pub(super) fn members(&self, index: usize) -> &[Member] {
         let end = self.ends.get(index).copied().unwrap_or(0);
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
@@ -41,7 +41,7 @@ impl Counted {
     }
 }
 
-/// The weight of a sample by itself.
+/// The event and weight of a sample without counter values.
 pub(super) fn own(recording: &Recording, sample: &Sample<'_>) -> Member {
     let attr = &recording.events[sample.event].attr;
     let fixed = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
@@ -50,7 +50,7 @@ pub(super) fn own(recording: &Recording, sample: &Sample<'_>) -> Member {
 
 struct Counters<'a> {
     recording: &'a Recording,
-    /// The last value of a counter; of one that threads inherit, for each thread.
+    /// The last value of each counter. If child threads inherit the counter, there is a value per thread.
     before: FxHashMap<(u64, Option<Tid>), u64>,
 }
 

@@ -1,5 +1,5 @@
-//! A recording, read and named, with all that the names came from: for those who ask for more than stacks. And how
-//! many frames have a name.
+//! A symbolized recording and everything that its names came from, for users who need more than stacks. Also counts
+//! named frames.
 
 use super::named::Named;
 use super::resolution::Resolution;
@@ -10,37 +10,37 @@ use crate::model::frame_counts::FrameCounts;
 use crate::records::perf_data::Event;
 use crate::sources::Account;
 
-/// The facts about a recording.
+/// A symbolized recording.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Examined<'a> {
-    /// Processes, mappings, dumps, maps and files.
+    /// Processes, mappings, sources and files.
     pub(crate) resolution: &'a Resolution<'a>,
-    /// Samples: each, or sums.
+    /// Single samples or sums.
     pub(crate) samples: &'a Samples,
-    /// The names of their places.
+    /// The names of all code locations in `samples`.
     pub(crate) named: &'a Named,
-    /// The number of bytes that the input has, unpacked.
+    /// The size of the input in bytes, unpacked.
     pub(crate) input_len: u64,
 }
 
 impl Examined<'_> {
-    /// The outcome for every dump and map.
+    /// What became of each source.
     pub(crate) fn accounts(&self) -> &[Account] {
         &self.resolution.sources.accounts
     }
 
-    /// The number of frames that have a name.
+    /// Counts of named and unnamed frames.
     pub(crate) fn frame_counts(&self) -> FrameCounts {
         count_frames(self.samples, self.named)
     }
 
-    /// The share of each event that ends in each kind of code.
+    /// For each event, its weight by kind of code.
     pub(crate) fn code_shares(&self) -> Vec<CodeShares> {
         code_shares(self.samples, self.named, &self.resolution.survey.recording.events)
     }
 }
 
-/// The share of each event that ends in each kind of code.
+/// For each event, its weight by kind of code of the innermost frame.
 pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) -> Vec<CodeShares> {
     let innermost = |place| {
         let mut first = None;
@@ -62,7 +62,7 @@ pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) ->
 pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
     let places: Vec<FrameCounts> =
         (0..samples.chains.places().len() as u32).map(|place| of_place(PlaceId(place), named)).collect();
-    // The number of samples that went through each chain: what continues it follows it.
+    // The number of samples through each chain. Callees have larger IDs than their callers.
     let mut through: Vec<u64> = vec![0; samples.chains.len()];
     for (chain, count) in samples.rows.iter().filter_map(|row| Some((row.chain?, row.count))) {
         let sum = &mut through[chain.0 as usize];

@@ -1,4 +1,4 @@
-//! The kind of an address of a recording: JIT code, a place in a file, or unknown.
+//! Determines where an address of a recording is: in JIT code, in a file, or unknown.
 
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
@@ -8,30 +8,30 @@ use crate::resolve::code_map::CodeMap;
 use crate::resolve::dso::DsoKind;
 use crate::resolve::precedence::code_wins;
 
-/// The place of an address, in a form that is equal for all samples that hit it.
+/// The location of a frame. Equal for all samples that hit it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FrameLocation {
-    /// Its location.
     pub(crate) location: Location,
-    /// The process of the memory, no file backs it and no code is known in it; else 0.
+    /// The process, if the location is in memory that no file backs and where no code is known; otherwise 0.
     pub(crate) pid: Pid,
-    /// The address as recorded, where it is requested, else 0: equal offsets of one file are one spot then.
+    /// The address as recorded, if addresses are kept; otherwise 0, so that equal offsets in a file are the same
+    /// location.
     pub(crate) addr: Addr,
-    /// True if it is a return address: `location` is that of the byte before.
+    /// True for a return address; `location` is then that of the byte before.
     pub(crate) is_return: bool,
-    /// The owner of the code.
+    /// Whose code it is.
     pub(crate) mode: CpuMode,
 }
 
-/// Stands outside of all frames of an unwound stack whose outermost frames are not known.
+/// An extra outermost frame in unwound stacks whose real outermost frames are missing.
 pub(super) const TRUNCATED_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX)));
 
-/// Stands outside of all frames of a call chain that is as long as the kernel may record: it was cut, unless the
-/// frame below is one that threads begin in.
+/// An extra outermost frame in call chains that reach the kernel's maximum length. They were truncated, unless threads
+/// start in the function of the next frame.
 pub(super) const LIMIT_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX - 1)));
 
 impl FrameLocation {
-    /// The mark of [`LIMIT_FRAME`].
+    /// The location of [`LIMIT_FRAME`].
     pub(crate) const LIMIT: Self = Self::mark(LIMIT_FRAME);
 
     const fn mark((mode, frame): (CpuMode, FrameAddr)) -> Self {
@@ -39,21 +39,21 @@ impl FrameLocation {
         Self { location: Location::Nothing(addr), pid: Pid(0), addr: Addr(0), is_return: false, mode }
     }
 
-    /// True if it is not a frame, but shows that there are more, or may be more, that are not known.
+    /// True if it isn't a real frame but says that frames are missing or may be missing.
     pub(crate) fn is_mark(&self) -> bool {
         [Self::LIMIT, Self::mark(TRUNCATED_FRAME)].contains(self)
     }
 }
 
-/// An answer.
+/// The result of a lookup.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LocatedFrame {
     pub(super) spot: FrameLocation,
-    /// Until when it holds, exclusive; the time asked for, if that is not known.
+    /// Until when (exclusive) the result is valid; the time of the lookup if that isn't known.
     pub(super) until: Nanos,
 }
 
-/// All that is known of addresses.
+/// What is known about addresses.
 #[derive(Debug)]
 pub(super) struct Locator<'a> {
     pub(super) spaces: &'a AddressSpaces,
@@ -63,7 +63,7 @@ pub(super) struct Locator<'a> {
 }
 
 impl Locator<'_> {
-    /// The code that was there.
+    /// Determines what was at an address at a time.
     pub(super) fn find(&self, pid: Pid, mode: CpuMode, frame: FrameAddr, time: Nanos) -> LocatedFrame {
         if [TRUNCATED_FRAME, LIMIT_FRAME].contains(&(mode, frame)) {
             return LocatedFrame { spot: FrameLocation::mark((mode, frame)), until: Nanos(u64::MAX) };
@@ -89,7 +89,7 @@ impl Locator<'_> {
         LocatedFrame { spot: FrameLocation { location, pid, addr, is_return, mode }, until }
     }
 
-    /// The mapping at the address, and the end of its period.
+    /// The mapping at an address, and until when the answer is valid.
     fn place(&self, (pid, mode): (Pid, CpuMode), addr: Addr, time: Nanos) -> (Option<Place>, Nanos) {
         match self.spaces.lookup(pid, addr, time, mode) {
             Some(place) if place.until > time => (Some(place), place.until),

@@ -1,4 +1,4 @@
-//! Puts what several threads have read together, chunk by chunk in the order of the file.
+//! Merges what several threads have read, chunk by chunk in the order of the file.
 
 use super::locator::FrameLocation;
 use super::samples::{SampleRow, Samples, Taken, TakenRows};
@@ -7,15 +7,14 @@ use crate::model::about;
 use crate::model::chains::{ChainId, PlaceId};
 use crate::model::stacks::Track;
 
-/// The part of a thread has read: rows with the thread's own numbers, and what these mean, as far as its chunks before
-/// have not reported.
+/// One worker's chunk: its samples, and the table entries that are new since its previous chunk.
 #[derive(Debug)]
 pub(super) struct SampleChunk {
-    /// The thread.
+    /// The worker.
     pub(super) reader: usize,
-    /// True if its numbers begin with this chunk.
+    /// True if the worker has started new tables, so that its IDs start from 0 again.
     pub(super) begins: bool,
-    /// True if everything got a number of its own.
+    /// An error if IDs ran out.
     pub(super) checked: Result<()>,
     pub(super) taken: TakenRows,
     pub(super) places: Vec<FrameLocation>,
@@ -23,14 +22,14 @@ pub(super) struct SampleChunk {
     pub(super) tracks: Vec<Track>,
 }
 
-/// Puts the chunks of all threads together.
+/// Merges the chunks of all workers.
 #[derive(Debug)]
 pub(super) struct Merging {
     pub(super) samples: Samples,
     readers: Vec<Renumbering>,
 }
 
-/// The numbers that a thread's have in the whole.
+/// Translates a worker's IDs to those of the merged tables.
 #[derive(Debug, Default)]
 struct Renumbering {
     places: Vec<PlaceId>,
@@ -39,12 +38,12 @@ struct Renumbering {
 }
 
 impl Merging {
-    /// Chunks are added to these samples.
+    /// Starts with these samples, to which chunks are added.
     pub(super) fn into(samples: Samples) -> Self {
         Self { samples, readers: Vec::new() }
     }
 
-    /// Takes over a later chunk.
+    /// Merges the next chunk.
     pub(super) fn append(&mut self, mut chunk: SampleChunk) -> Result<()> {
         let rows = self.translate(&mut chunk)?;
         rows.into_iter().for_each(|row| self.samples.push(row));
@@ -54,7 +53,7 @@ impl Merging {
         Ok(())
     }
 
-    /// Takes the rows out of a later chunk, with the numbers that their stacks, threads and branches have here.
+    /// Takes the rows out of the next chunk, and translates the IDs of their stacks, threads and branches.
     pub(super) fn translate(&mut self, chunk: &mut SampleChunk) -> Result<Vec<SampleRow>> {
         std::mem::replace(&mut chunk.checked, Ok(()))?;
         if self.readers.len() <= chunk.reader {

@@ -1,14 +1,14 @@
-//! perf.data → samples whose addresses are known → names.
+//! Reads perf.data: symbolizes the samples and turns them into a profile.
 //!
-//! Phases, each borrowing from the ones before:
+//! The phases, each of which borrows from the previous ones:
 //!
 //! ```text
 //! Streams      the records, decompressed
-//! Survey       processes, threads, mappings; where the records can be cut
-//! Memory       what was mapped, and the dumps and maps that tell of JIT code
+//! Survey       processes, threads, mappings; where to split the records into chunks
+//! Memory       address spaces, and the jitdumps and perf maps that name JIT code
 //! Resolution   what an address belongs to
-//! Samples      rows and chains of places, read in parallel
-//! Named        each distinct place named once
+//! Samples      rows and call chains of locations, read in parallel
+//! Named        names of each distinct location
 //! Tables       the same as a profile
 //! ```
 
@@ -62,24 +62,24 @@ use profile::Tables;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// A recording's samples, named.
+/// A recording's samples and names.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     /// Events and features.
     pub(crate) recording: Recording,
-    /// Rows and stacks.
+    /// Rows and call chains.
     pub(crate) samples: Samples,
-    /// The names of the stacks' spots.
+    /// The names of the locations in `samples`.
     pub(crate) named: Named,
-    /// The processor, as ELF's `e_machine`.
+    /// The machine (`e_machine`).
     pub(crate) machine: u16,
-    /// The variables at data addresses that are named.
+    /// Variables at data addresses, by location.
     pub(crate) variables: FxHashMap<PlaceId, Variable>,
-    /// The formats of tracepoints, if their data are kept.
+    /// Formats of tracepoints, if their data is kept.
     pub(crate) tracepoints: TracepointFormats,
 }
 
-/// Reads and names what the options ask for, with a row for each sample.
+/// Reads and symbolizes what the options ask for, with a row for each sample.
 pub(crate) fn load(
     input: &Input,
     path: &Path,
@@ -120,7 +120,7 @@ pub(crate) fn load(
     Ok(Loaded { recording: streams.recording, samples, named, machine, variables, tracepoints })
 }
 
-/// The formats of a recording's tracepoints; none is needed if it has no such event.
+/// The formats of a recording's tracepoints; empty if it has no tracepoint events.
 fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> TracepointFormats {
     if !recording.has_tracepoints() {
         return TracepointFormats::default();
@@ -138,10 +138,10 @@ fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> T
     })
 }
 
-/// Requests for more than stacks, once for each recording, before its rows go on.
+/// A callback for users who need more than stacks. Called once per recording, before its rows are passed on.
 pub(crate) type Ask<'a> = dyn FnMut(&Examined<'_>, &Job, &mut Warnings) + 'a;
 
-/// Reads and names what the options ask for, and pushes the rows into a sink.
+/// Reads and symbolizes what the options ask for, and pushes the rows into a sink.
 pub(super) fn push(
     input: &Input,
     path: &Path,
@@ -156,7 +156,7 @@ pub(super) fn push(
     let memory = Memory::find(&survey, &options.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     outcome.summary.extend(resolution.sources.remarks());
-    // Rows that go on in batches are read again when all stacks are known and named.
+    // For batches, a second pass reads the rows again once all stacks are known and named.
     let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
     if !survey.recording.has_stacks() {
         let said =

@@ -1,4 +1,4 @@
-//! Names for spots, each distinct location looked up once.
+//! Names for locations. Each distinct location is looked up once.
 
 use super::locator::{FrameLocation, Locator};
 use crate::analysis::start_functions::starts_threads;
@@ -15,52 +15,52 @@ use crate::resolve::{Location, Resolver};
 use crate::runtimes::{ProcessRuntimes, RuntimeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// One frame as writers want it.
+/// A frame in the form that writers need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameView<'a> {
-    /// The function.
+    /// The function; `None` if unknown.
     pub(crate) name: Option<&'a [u8]>,
-    /// The offset in the function.
+    /// The offset from the function's start.
     pub(crate) offset: u64,
-    /// The file, or what stands for one.
+    /// The file, or the name of what was mapped instead of a file.
     pub(crate) module: Option<&'a [u8]>,
-    /// The build ID of that file, in hexadecimal digits, where addresses were requested.
+    /// The file's build ID in hexadecimal digits, if addresses are kept.
     pub(crate) build: Option<&'a [u8]>,
-    /// Source file.
+    /// The source file.
     pub(crate) file: Option<&'a [u8]>,
-    /// Source line; 0 if unknown.
+    /// The source line; 0 if unknown.
     pub(crate) line: u32,
-    /// True if the compiler expanded it into the next one outwards.
+    /// True if it is inlined into the next outer frame.
     pub(crate) inlined: bool,
-    /// The address in its file, or in the process if absent; where it was requested.
+    /// The offset in the module, or the address in the process if there is none; only if addresses are kept.
     pub(crate) addr: Option<u64>,
-    /// The address in the process, where it was requested; else 0.
+    /// The address in the process if addresses are kept, otherwise 0.
     pub(crate) ip: u64,
-    /// Its kind of code.
+    /// The kind of code.
     pub(crate) kind: FrameKind,
-    /// The runtimes of the process whose JIT code it is.
+    /// For JIT code, the runtimes of its process.
     pub(crate) runtimes: RuntimeSet,
-    /// True if it is not a frame, but shows that there are more that are not known.
+    /// True if this isn't a real frame but says that outermost frames are missing.
     pub(crate) truncated: bool,
 }
 
-/// The frames of every spot.
+/// The frames of all locations.
 #[derive(Debug)]
 pub(crate) struct Named {
     frames: Frames,
-    /// Of return addresses before which nothing is known: the functions that begin there. Signal handlers return
-    /// to such a place (`__restore_rt`).
+    /// For return addresses before which no function is known: the functions that start at the address itself. Return
+    /// addresses of signal handlers are like that (`__restore_rt`).
     entered: Frames,
-    /// For each spot: which of the locations it is, and what else is reported of it.
+    /// For each location in the chains, its index in `frames` and other facts.
     spots: Vec<(u32, LocationInfo)>,
     modules: Vec<FileBuild>,
 }
 
-/// The facts about a spot besides its functions.
+/// Facts about a location other than its functions.
 #[derive(Debug, Clone, Copy)]
 struct LocationInfo {
     module: Option<u32>,
-    /// The recording's own name for memory that no file backs.
+    /// The recording's name for memory that no file backs.
     memory: Option<u32>,
     addr: Option<u64>,
     ip: u64,
@@ -68,50 +68,50 @@ struct LocationInfo {
     kind: FrameKind,
     runtimes: RuntimeSet,
     truncated: bool,
-    /// True if it is where JIT code is: known to be some, or in memory that no file backs.
+    /// True if it is in JIT memory: in known JIT code, or in memory that no file backs.
     jit_memory: bool,
     /// True if code is known that was there at other times.
     other_time: bool,
-    /// The index among the functions that begin at a return address.
+    /// Its index in [`Named::entered`], if it is there.
     entered: Option<u32>,
 }
 
-/// The context of naming.
+/// The state while locations are being named.
 struct FrameNaming<'a> {
     spots: &'a Locator<'a>,
     origins: &'a [Origin],
     runtimes: ProcessRuntimes<'a>,
-    /// The processes that these origins show to compile code as they run.
+    /// Processes that are known to compile code at run time, because of these origins.
     announced: FxHashSet<Pid>,
     modules: Vec<FileBuild>,
     module_ids: FxHashMap<FileBuild, u32>,
     of_dso: FxHashMap<DsoId, FrameModule>,
 }
 
-/// The file that JIT code is claimed to be in.
+/// A source of JIT code, and the file that the output puts its code in.
 #[derive(Debug)]
 pub(super) struct Origin {
-    /// The file, or what it would be called.
+    /// The file's path; it may not exist.
     pub(super) file: Vec<u8>,
-    /// The process of the code; `None` if its runtime did not state it.
+    /// The process of the code; `None` for objects that the user placed.
     pub(super) pid: Option<Pid>,
-    /// True if it is sure that the process wrote it.
+    /// True if the process certainly produced it.
     pub(super) is_sure: bool,
 }
 
-/// The name of a file, and its build ID in hexadecimal digits, if there is any.
+/// A file's name and its build ID in hexadecimal digits, if known.
 type FileBuild = (Vec<u8>, Option<Vec<u8>>);
 
-/// The module that a frame is shown under.
+/// The module that is shown for a frame.
 #[derive(Debug, Clone, Copy)]
 struct FrameModule {
     name: u32,
-    /// The runtimes of the process whose JIT code it contains; `None` if it contains none.
+    /// For JIT code, the runtimes of the process; `None` for other code.
     jit: Option<RuntimeSet>,
 }
 
 impl Named {
-    /// Names all spots of these chains. `origins` are the sources of JIT code, as the code map counts them.
+    /// Names all locations in these chains. `origins` are the sources of JIT code, indexed like in the code map.
     pub(super) fn new<'a>(
         chains: &Chains<FrameLocation>,
         spots: &'a Locator<'a>,
@@ -141,30 +141,30 @@ impl Named {
         Self { frames, entered: resolver.resolve(&entered, pool, warnings), spots: told, modules }
     }
 
-    /// True if a spot is where JIT code is: known to be some, or in memory that no file backs.
+    /// True if the location is in JIT memory: in known JIT code, or in memory that no file backs.
     pub(crate) fn is_in_jit_memory(&self, place: PlaceId) -> bool {
         self.spots[place.0 as usize].1.jit_memory
     }
 
-    /// What the recording calls the memory at a spot, if no file backs it: `[heap]`, `//anon`.
+    /// The recording's name for the memory at a location, if no file backs it: `[heap]`, `//anon`.
     pub(crate) fn memory_name(&self, place: PlaceId) -> Option<&[u8]> {
         let memory = self.spots[place.0 as usize].1.memory?;
         Some(&*self.modules[memory as usize].0)
     }
 
-    /// True if a spot without known code is where code is known of other times.
+    /// True if no code is known at the location for its time, but for other times.
     pub(crate) fn has_code_at_other_times(&self, place: PlaceId) -> bool {
         self.spots[place.0 as usize].1.other_time
     }
 
-    /// True if threads begin in a function of a spot.
+    /// True if threads start in one of the location's functions.
     pub(crate) fn starts_thread(&self, place: PlaceId) -> bool {
         let mut starts = false;
         self.each(place, |frame| starts |= frame.name.is_some_and(starts_threads));
         starts
     }
 
-    /// The frames of a spot, innermost first; at least one.
+    /// Calls `each` with the frames of a location, innermost first; at least one.
     pub(crate) fn each(&self, place: PlaceId, mut each: impl FnMut(&FrameView<'_>)) {
         let (number, told) = self.spots[place.0 as usize];
         let LocationInfo { addr, ip, back, kind, runtimes, truncated, .. } = told;
@@ -212,7 +212,7 @@ impl Named {
     }
 }
 
-/// The locations of return addresses before which nothing is known; their numbers are noted in `told`.
+/// Collects the locations of return addresses before which no function is known, and notes their indices in `told`.
 fn enter(spots: &[FrameLocation], frames: &Frames, told: &mut [(u32, LocationInfo)]) -> Vec<Location> {
     let mut locations: Vec<Location> = Vec::new();
     let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
@@ -259,14 +259,15 @@ impl FrameNaming<'_> {
                         jit_memory = true;
                         let path = &self.spots.spaces.dsos().get(dso).path;
                         memory = (!path.is_empty()).then(|| self.module(path, None));
-                        // Offsets in memory are addresses.
+                        // In such memory, the offset is the address.
                         other_time = self.spots.codes.has_code_at_other_times(spot.pid, Addr(offset));
-                        // By the files that the process mapped, or since there is, or was, a dump, map or log of it.
+                        // Either the process mapped a runtime's files, or there is or was a jitdump, perf map or log of
+                        // it.
                         let runs =
                             self.announced.contains(&spot.pid) || self.runtimes.of(spot.pid) != RuntimeSet::default();
                         kind = if runs { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
                     }
-                    // Of branches it is not recorded whose code they are in.
+                    // For branches, the recording doesn't say whose code it is.
                     DsoKind::Kernel | DsoKind::Module => kind = FrameKind::Kernel,
                     DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::KernelSymbol(_) | DsoKind::Guest => {
                         jit_memory = module.jit.is_some();
@@ -313,11 +314,11 @@ impl FrameNaming<'_> {
         id
     }
 
-    /// The name of a mapped file, and whether it is an image of JIT code (`perf inject --jit`).
+    /// The module to show for a mapped file, and whether it is an image of JIT code (`perf inject --jit`).
     fn dso(&mut self, id: DsoId, spot: &FrameLocation) -> FrameModule {
         let dso = self.spots.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
-            // perf calls such memory by the map that would report it.
+            // perf shows such memory as the perf map that would name its code.
             return FrameModule {
                 name: self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes(), None),
                 jit: None,
@@ -341,8 +342,8 @@ impl FrameNaming<'_> {
     }
 }
 
-/// True if a file is an image of JIT code (`jitted-PID.so`, `jitted-PID-INDEX.so`), and of which process, if its name
-/// gives it.
+/// The process of an image of JIT code (`jitted-PID.so`, `jitted-PID-INDEX.so`). The outer `None` means that the file
+/// isn't one, the inner that its name contains no process ID.
 fn image_of_jit_code(path: &[u8]) -> Option<Option<Pid>> {
     let name = path.strip_suffix(b".so")?;
     let name = &name[memchr::memmem::find(name, b"/jitted-")? + b"/jitted-".len()..];

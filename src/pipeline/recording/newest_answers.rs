@@ -1,11 +1,11 @@
-//! The newest answer for each of many keys, with the stretch of time in which it holds.
+//! Caches the latest answer for each of many keys, together with the time range in which it is valid.
 
 use crate::model::Nanos;
 use crate::model::interner::{InternedNumbers, hash_of};
 use crate::model::lasting::Lasting;
 use std::hash::Hash;
 
-/// Answers by key. A key keeps its number when a newer answer replaces the one before.
+/// Answers by key. A key keeps its index when a newer answer replaces the previous one.
 #[derive(Debug)]
 pub(super) struct NewestAnswers<K, V> {
     answers: Vec<(K, Lasting<V>)>,
@@ -19,7 +19,7 @@ impl<K, V> Default for NewestAnswers<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V: Copy> NewestAnswers<K, V> {
-    /// The number of the answer for a key at a time. `find` finds the answer if the newest one does not hold then.
+    /// The index of the answer for a key at a time. `find` computes the answer if the cached one isn't valid then.
     #[inline]
     pub(super) fn number(&mut self, key: K, time: Nanos, find: impl FnOnce() -> Lasting<V>) -> u32 {
         let hash = hash_of(&key);
@@ -39,7 +39,7 @@ impl<K: Copy + Eq + Hash, V: Copy> NewestAnswers<K, V> {
         }
     }
 
-    /// The answer of that number, and its key.
+    /// The key and answer with this index.
     #[inline]
     pub(super) fn get(&self, number: u32) -> &(K, Lasting<V>) {
         &self.answers[number as usize]

@@ -1,4 +1,4 @@
-//! The parts of a recording that are read, and the options.
+//! Options for reading a recording.
 
 use crate::analysis::filter::Filter;
 use crate::pipeline::open::Input;
@@ -7,42 +7,42 @@ use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::borrow::Cow;
 
-/// The parts of a recording that are read, and the options.
+/// Options for reading a recording.
 #[derive(Debug, Clone)]
 pub struct RecordingOptions {
-    /// The events whose samples count, by name with or without modifiers; empty: all.
+    /// Events to keep, by name with or without modifiers; empty for all.
     pub event: Vec<String>,
-    /// The samples that count.
+    /// Samples to keep.
     pub filter: Filter,
-    /// True if addresses are kept, or equal offsets of one file are one.
+    /// Keep addresses. Otherwise equal offsets in a file are the same location.
     pub keep_addr: bool,
-    /// True if what was mapped is reported, though neither addresses nor lines are.
+    /// Keep the mappings of modules even if neither addresses nor lines are kept.
     pub keep_modules: bool,
-    /// The options for symbols of native code.
+    /// Options for symbols of native code.
     pub symbols: SymbolOptions,
-    /// The sources of kernel symbols.
+    /// Where to find kernel symbols.
     pub kernel: KernelOptions,
-    /// True if samples of different processors are kept apart.
+    /// Keep samples of different CPUs apart.
     pub by_cpu: bool,
-    /// True if samples of different control groups are kept apart.
+    /// Keep samples of different control groups apart.
     pub by_cgroup: bool,
-    /// True if the last branches are reported above the callers.
+    /// Add the last branches to stacks, on top of the callers.
     pub branch_stack: bool,
-    /// The number of frames that a stack may have; `None`: as many as were recorded, or
-    /// [`MAX_DEPTH`](crate::resolve::unwind::MAX_DEPTH) if it is unwound.
+    /// Maximum number of frames per stack. `None`: no limit for recorded call chains, and
+    /// [`MAX_DEPTH`](crate::resolve::unwind::MAX_DEPTH) for unwinding.
     pub max_stack: Option<usize>,
-    /// True if the last branches are kept beside the stacks.
+    /// Keep the last branches separately from the stacks.
     pub keep_branches: bool,
-    /// True if data addresses and registers are kept beside the stacks.
+    /// Keep data addresses and registers.
     pub keep_beside: bool,
-    /// True if the data of tracepoints are kept beside the stacks.
+    /// Keep the data of tracepoints.
     pub keep_trace: bool,
-    /// The sources of names of JIT code.
+    /// Where to find names of JIT code.
     pub sources: SourceOptions,
 }
 
 impl RecordingOptions {
-    /// The same for this input: an archive has files of its own.
+    /// The options for a certain input: an archive contains files that should be searched, too.
     pub(crate) fn for_input(&self, input: &Input) -> Cow<'_, Self> {
         let Some(packed) = &input.packed else { return Cow::Borrowed(self) };
         let mut own = self.clone();

@@ -1,4 +1,4 @@
-//! The stack of the sample before: most of the next one, outermost, is the same.
+//! The previous sample's stack, whose outermost frames the next one usually shares.
 
 use super::chain_words::ChainWords;
 use crate::model::chains::ChainId;
@@ -6,31 +6,31 @@ use crate::model::process::CpuMode;
 use crate::model::{FrameAddr, Nanos, Pid};
 use crate::records::perf_data::Sample;
 
-/// A frame that is looked up: the mode of the processor and the address.
+/// The key for looking up a frame: CPU mode and address.
 pub(super) type ModeFrame = (CpuMode, FrameAddr);
 
-/// A stack whose frames were looked up.
+/// The stack of the previous sample, with the results of looking up its frames.
 #[derive(Debug, Default)]
 pub(super) struct PreviousStack<'data> {
     /// Outermost first.
     frames: Vec<KeptFrame>,
     sampled: Option<(Pid, Nanos)>,
-    /// The words of its frames, if they are nothing else.
+    /// The words of its call chain, if the stack consists of nothing else.
     words: Option<ChainWords<'data>>,
 }
 
-/// A frame of it.
+/// A frame of the previous stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptFrame {
     pub(super) frame: ModeFrame,
     /// The chain from the outermost frame to this one.
     pub(super) chain: ChainId,
-    /// The time until which this frame and all frames outside of it have the same answer.
+    /// Until when the lookups of this frame and all outer ones are valid.
     pub(super) until: Nanos,
 }
 
 impl<'data> PreviousStack<'data> {
-    /// The number of outermost frames that a stack shares with it. `frames` are innermost first.
+    /// The number of outermost frames that a stack has in common with the previous one. `frames` are innermost first.
     pub(super) fn shared_frames(&self, frames: &[ModeFrame], pid: Pid, time: Nanos) -> usize {
         if !self.is_before(pid, time) {
             return 0;
@@ -39,8 +39,9 @@ impl<'data> PreviousStack<'data> {
         self.frames.iter().zip(frames.iter().rev()).take_while(same).count()
     }
 
-    /// The same by the words of a call chain alone, without a look at each. The frames that are not shared go into
-    /// `frames`, innermost first. `None` if words do not decide.
+    /// Like [`shared_frames`](Self::shared_frames), but compares only the words of the call chain without looking at
+    /// each frame. Frames that aren't shared are added to `frames`, innermost first. `None` if comparing words isn't
+    /// enough.
     pub(super) fn shared_words(
         &self,
         sample: &Sample<'data>,
@@ -53,7 +54,7 @@ impl<'data> PreviousStack<'data> {
         words.shared(sample.callchain, sample.context(), kept, frames)
     }
 
-    /// Begins the stack of the next sample with the outermost frames that it shares. Returns the innermost of them.
+    /// Starts the next sample's stack with the outermost frames that it shares. Returns the innermost of these.
     pub(super) fn begin(
         &mut self,
         shared: usize,
@@ -66,12 +67,12 @@ impl<'data> PreviousStack<'data> {
         self.frames.last().copied()
     }
 
-    /// Adds the next frame inwards.
+    /// Adds the next inner frame.
     pub(super) fn push(&mut self, frame: KeptFrame) {
         self.frames.push(frame);
     }
 
-    /// True if its sample is of the same process, and not later.
+    /// True if the previous sample is from the same process and not later.
     fn is_before(&self, pid: Pid, time: Nanos) -> bool {
         self.sampled.is_some_and(|(of, from)| of == pid && from <= time)
     }

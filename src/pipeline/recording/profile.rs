@@ -1,4 +1,4 @@
-//! Named samples → [`Profile`]: every place becomes its frames, every chain one stack.
+//! Converts symbolized samples to a [`Profile`]. Each location becomes one or more frames, and each call chain a stack.
 
 use super::locator::FrameLocation;
 use super::named::{FrameView, Named};
@@ -11,10 +11,10 @@ use crate::records::perf_data::{Event, EventAttr, Recording};
 use crate::runtimes::Tiers;
 use crate::runtimes::java_calls;
 
-/// A profile with the stacks and threads of a recording, and the numbers that these have in it.
+/// A profile with the stacks and threads of a recording, and the translation of IDs.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// One series for each event, in the recording's order.
+    /// Has one series per event, in the recording's order.
     pub(super) profile: Profile,
     /// By chain; `None` for chains without frames.
     stacks: Vec<Option<StackId>>,
@@ -22,7 +22,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Every place becomes its frames, every chain one stack. It has no rows yet.
+    /// Converts locations to frames and call chains to stacks. The profile doesn't have any rows yet.
     pub(super) fn new(recording: &Recording, samples: &Samples, named: &Named, keep: Keep) -> Self {
         let mut profile = Profile::keeping(keep);
         profile.perf_names = true;
@@ -32,7 +32,7 @@ impl Tables {
         Self { profile, stacks, tracks }
     }
 
-    /// Adds rows that have the samples' numbers.
+    /// Adds rows, translating their IDs.
     pub(super) fn push(&mut self, rows: &[SampleRow]) {
         for row in rows {
             let track = self.tracks[row.track as usize];
@@ -48,7 +48,7 @@ impl Tables {
         }
     }
 
-    /// Drops the rows.
+    /// Removes all rows.
     pub(super) fn clear(&mut self) {
         self.profile.series.iter_mut().for_each(|series| series.rows.clear());
     }
@@ -60,13 +60,14 @@ fn series(event: &Event) -> Series {
     Series { name: name.to_owned(), unit, sampling: sampling(&event.attr), ..Series::default() }
 }
 
-/// The requested sampling rate; perf writes 0 for counters that are only read.
+/// The sampling rate; `None` for counters that are only read, for which perf writes 0.
 fn sampling(attr: &EventAttr) -> Option<Sampling> {
     let sampling = if attr.is_frequency() { Sampling::Frequency } else { Sampling::Period };
     Some(attr.period_or_frequency).filter(|often| *often != 0).map(sampling)
 }
 
-/// The stack of every chain. If a chain is as long as it may be, the frame below the mark shows whether it was cut.
+/// The stack of each chain. Where a chain reached the maximum length, the function of its outermost frame decides
+/// whether it was truncated.
 fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option<StackId>> {
     let frames = frames(samples, named, profile);
     let is_limit = |place: PlaceId| samples.chains.places()[place.0 as usize] == FrameLocation::LIMIT;
@@ -86,11 +87,11 @@ fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option
     stacks
 }
 
-/// Where code is in more inlined calls than compilers nest, its frames have no addresses: otherwise each address would
-/// have hundreds of stacks of its own.
+/// Frames at a location with more inlined calls than this get no addresses. Compilers don't nest that many, and each
+/// address would have a stack of hundreds of frames of its own.
 const MOST_WITH_ADDRESS: usize = 64;
 
-/// The frames of every place, outermost first; none of the mark of a chain that may have been cut.
+/// The frames of each location, outermost first; none for the mark that a chain may be truncated.
 fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[FrameId]>> {
     let mut tiers = Tiers::default();
     let frames = (0..).map(PlaceId).zip(samples.chains.places()).map(|(id, place)| {
@@ -112,7 +113,8 @@ fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[F
 fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &FrameView<'_>) -> FrameId {
     let name = profile.name(shown.name.unwrap_or(UNKNOWN));
     let [module, build, file] = [shown.module, shown.build, shown.file].map(|text| text.map(|text| profile.name(text)));
-    // A function inlined into JIT code is JIT code: it has a tier, and is one function with its own code.
+    // A function inlined into JIT code counts as JIT code: it has a tier, and is the same function as its own compiled
+    // code.
     let kind = if shown.inlined && !shown.kind.is_jit() { FrameKind::Inlined } else { shown.kind };
     let jit = shown.name.filter(|_| kind == FrameKind::Jit);
     let tier = jit.and_then(|text| tiers.of(name, text, shown.runtimes));

@@ -1,9 +1,8 @@
 //! Reads samples, in parallel over chunks of the recording.
 //!
-//! Each thread numbers the places, chains and threads that it meets, and keeps these numbers from chunk to chunk: a
-//! chunk carries only what is new in it. A stack is looked up in three steps, from the cheapest to the dearest: as a
-//! whole (`chain_memo`), by the frames that it shares with the stack before (`previous_stack`), frame by frame
-//! (`newest_answers`).
+//! Each worker assigns its own IDs to locations, chains and threads and keeps them from chunk to chunk, so that a chunk
+//! only contains what is new. A stack is looked up in three ways, cheapest first: as a whole (`chain_memo`), by the
+//! frames that it has in common with the previous stack (`previous_stack`), and frame by frame (`newest_answers`).
 
 use super::branches::{lbr_chain, put_history};
 use super::chain_memo::{ChainKey, ChainMemo};
@@ -28,67 +27,68 @@ use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, UserStack};
 use rustc_hash::FxHashMap;
 
-/// The largest number of frames that the kernel records unless another one is requested (`PERF_MAX_STACK_DEPTH`).
+/// The maximum number of frames that the kernel records by default (`PERF_MAX_STACK_DEPTH`).
 const KERNEL_LIMIT: u16 = 127;
 
-/// A thread that has this many chains begins anew: its cache must not be as much as the whole.
+/// A worker with more chains than this starts new tables, so that its tables don't become as large as the merged ones.
 const MOST_CHAINS: usize = 1 << 19;
 
-/// The context for reading a sample.
+/// What reading a sample depends on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) recording: &'a Recording,
     pub(super) threads: &'a Threads,
-    /// The user's part of call chains that samples lack.
+    /// User parts of call chains that were recorded after their samples.
     pub(super) deferred: &'a DeferredChains<'a>,
     pub(super) filter: &'a PlacedFilter<'a>,
     pub(super) spots: &'a Locator<'a>,
-    /// Unwinds copies of user stacks; with the recording's `e_machine`.
+    /// Unwinds stack copies; with the recording's `e_machine`. `None` if the machine isn't supported.
     pub(super) unwinder: Option<(&'a Unwinder<'a>, u16)>,
-    /// Events whose samples count, by index.
+    /// For each event, whether its samples are kept.
     pub(super) events: &'a [bool],
-    /// True if each sample keeps a row of its own.
+    /// Whether to keep a row for each sample, or sums.
     pub(super) keep: Keep,
-    /// True if samples of different processors are kept apart.
+    /// Keep samples of different CPUs apart.
     pub(super) by_cpu: bool,
-    /// The control groups, where samples of different ones are kept apart.
+    /// The control groups, if their samples are kept apart.
     pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
-    /// True if branches are reported above the callers.
+    /// Add branches to stacks, on top of the callers.
     pub(super) branch_stack: bool,
-    /// The largest number of frames that are kept of a call chain, and of an unwound stack.
+    /// Maximum number of frames per stack.
     pub(super) max_stack: usize,
-    /// True if branches are kept beside the stacks.
+    /// Keep branches separately from the stacks.
     pub(super) keep_branches: bool,
-    /// True if what else a sample has is kept.
+    /// Keep the other fields of samples.
     pub(super) keep_beside: bool,
 }
 
-/// Process, thread, and processor and control group where they are kept apart.
+/// Process, thread, and CPU and control group if samples are kept apart by them.
 type TrackKey = (Option<Pid>, Option<Tid>, Option<u32>, Option<u64>);
 
-/// Reads samples on one thread.
+/// A worker that reads samples.
 #[derive(Debug)]
 pub(super) struct SampleReader<'a, 'data> {
     context: Context<'a>,
-    /// The number of the thread.
+    /// The worker's number.
     thread: usize,
     pub(super) samples: Samples,
-    /// The numbers of places, chains and tracks that the chunks before carry.
+    /// How many locations, chains and tracks earlier chunks have contained.
     sent: (usize, usize, usize),
-    /// Call chains that were read before.
+    /// Call chains that have been looked up.
     memo: ChainMemo<'data, ReadChain>,
     previous: PreviousStack<'data>,
-    /// The frames that the current sample does not share with it, innermost first.
+    /// The current sample's frames that it doesn't share with `previous`, innermost first.
     frames: Vec<ModeFrame>,
     unwound: UnwoundChain,
     unwind_cache: Cache,
     places: NewestAnswers<(Pid, ModeFrame), PlaceId>,
-    /// By chain, the number in `places` of the answer that continued it last: those of one stack are side by side.
+    /// For each chain, the index in `places` of the answer for its innermost frame. An array, because the chains of a
+    /// stack have consecutive IDs.
     continued_by: Vec<u32>,
     tracks: NewestAnswers<TrackKey, u32>,
 }
 
-/// The call chain of a sample.
+/// A sample's call chain.
 #[derive(Debug, Clone, Copy)]
 struct ReadChain {
     chain: Option<ChainId>,
@@ -115,7 +115,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// The samples of a chunk.
+    /// Reads a chunk and returns its samples.
     pub(super) fn chunk(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) -> SampleChunk {
         if self.samples.chains.len() > MOST_CHAINS {
             *self = Self::new(self.context, self.thread);
@@ -194,11 +194,11 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// The place of the data address, of events of which perf names it.
+    /// The location of the data address, for events whose data addresses perf symbolizes.
     fn addr_place(&mut self, sample: &Sample<'_>, pid: Pid) -> Option<PlaceId> {
         let event = &self.context.recording.events[sample.event];
         let addr = sample.addr.filter(|_| event.attr.is_page_fault())?;
-        // A fault in the kernel may be one of user memory.
+        // A page fault in the kernel may concern user memory.
         let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
         Some(self.place(pid, (mode, FrameAddr::Ip(addr)), sample.time.unwrap_or(UNTIMED)))
     }
@@ -243,7 +243,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         read
     }
 
-    /// The call chain of a sample whose user part was recorded later: user frames are what was at their addresses then.
+    /// The call chain of a sample whose user part was recorded later. User frames are looked up at the time of that
+    /// part.
     fn joined_chain(&mut self, sample: &Sample<'_>, user: &Sample<'_>, pid: Pid) -> ReadChain {
         let Context { recording, max_stack, branch_stack, .. } = self.context;
         let mut end = StackEnd::Recorded;
@@ -270,8 +271,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         ReadChain { chain: innermost.map(|innermost| innermost.chain), end, ip }
     }
 
-    /// Puts the frames that the sample does not share with the sample before into `self.frames`, innermost first.
-    /// Returns the innermost shared frame, and why the stack ends where it does.
+    /// Finds the sample's frames and puts those that it doesn't share with the previous sample into `self.frames`,
+    /// innermost first. Returns the innermost shared frame, and why the stack has no more frames.
     fn find_frames(
         &mut self,
         sample: &Sample<'data>,
@@ -280,7 +281,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     ) -> (Option<KeptFrame>, StackEnd) {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
-        // With a caller put in, the words of the chain are not all of its frames.
+        // If a caller was inserted, the chain's words aren't all of the frames.
         let is_plain = leaf_caller.is_none() && self.is_plain(sample);
         let by_words = if is_plain { self.previous.shared_words(sample, pid, time, &mut frames) } else { None };
         let (words, shared, end) = match by_words {
@@ -297,19 +298,19 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         (self.previous.begin(shared, (pid, time), words), end)
     }
 
-    /// True if the frames of a sample are those of its call chain and nothing else.
+    /// True if the sample's frames come from its call chain only.
     fn is_call_chain(&self, sample: &Sample<'_>) -> bool {
         sample.branches.is_none() && (self.context.unwinder.is_none() || sample.user_stack.is_none())
     }
 
-    /// True if they are all of its frames, with no mark that there were more.
+    /// True if all its frames come from its call chain, and the chain wasn't truncated.
     fn is_plain(&self, sample: &Sample<'_>) -> bool {
         let Context { recording, max_stack, .. } = self.context;
         let limit = usize::from(frames_limit(&recording.events[sample.event].attr));
         self.is_call_chain(sample) && sample.callchain.len() < limit.min(max_stack)
     }
 
-    /// The chain that continues another one by a frame.
+    /// Extends a chain by a frame.
     #[inline]
     fn continued(&mut self, caller: Option<KeptFrame>, pid: Pid, frame: ModeFrame, time: Nanos) -> KeptFrame {
         let outside = caller.map(|caller| caller.chain);
@@ -320,7 +321,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         KeptFrame { frame, chain, until: caller.map_or(until, |caller| caller.until.min(until)) }
     }
 
-    /// The same if that frame continued the chain before, with the time until which the answer holds.
+    /// Finds an existing chain that extends `caller` by this frame and is valid at this time. Also returns until when
+    /// it is valid.
     #[inline]
     fn continued_before(
         &self,
@@ -331,7 +333,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     ) -> Option<(ChainId, Nanos)> {
         self.samples.chains.newest(caller).find_map(|(chain, place)| {
             let (key, found) = self.places.get(self.continued_by[chain.0 as usize]);
-            // The code at the address may be another one than when the chain was continued.
+            // Different code may have been at the address when the chain was added.
             let is_it = found.answer == place && *key == (pid, frame) && found.holds.contains(&time);
             is_it.then_some((chain, found.holds.end))
         })
@@ -341,7 +343,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let number = self.find_place(pid, frame, time);
         let Lasting { answer: place, holds } = &self.places.get(number).1;
         let chain = self.samples.chains.chain(caller, *place);
-        // Only the newest chain has no entry yet.
+        // Only a chain that was just added has no entry.
         match self.continued_by.get_mut(chain.0 as usize) {
             Some(by) => *by = number,
             None => self.continued_by.push(number),
@@ -349,7 +351,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         (chain, holds.end)
     }
 
-    /// Keeps the branches of a sample, if asked for.
+    /// Stores the sample's branches if they are kept, and returns their range.
     fn branches(&mut self, sample: &Sample<'_>, pid: Pid) -> (u32, u32) {
         let time = sample.time.unwrap_or(UNTIMED);
         let start = self.samples.branches.len() as u32;
@@ -366,7 +368,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         self.places.get(number).1.answer
     }
 
-    /// The number of its answer.
+    /// The index in `places` of the frame's location.
     fn find_place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> u32 {
         self.places.number((pid, frame), time, || {
             let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
@@ -374,7 +376,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         })
     }
 
-    /// The frames of a sample, innermost first, and why there are no more.
+    /// Finds all frames of a sample, innermost first, and returns why there aren't more.
     fn all_frames(
         &mut self,
         sample: &Sample<'_>,
@@ -407,7 +409,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             let recorded = sample.chain_len();
             if recorded >= usize::from(limit) {
                 end = StackEnd::Limit(limit);
-                // A stack that --max-stack cuts off is not reported.
+                // Don't report stacks that --max-stack truncates.
                 frames.extend((recorded <= max_stack).then_some(LIMIT_FRAME));
             }
         }
@@ -418,7 +420,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 
     fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
-        // If less was copied than there was room for, the stack has no more.
+        // If the copy isn't full, it contains the whole stack.
         let full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);
         match &self.unwound {
             chain if !chain.truncated => StackEnd::Whole,
@@ -428,7 +430,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// True if the sample has a copy of the user stack; its frames are in `self.unwound` then.
+    /// Unwinds the sample's stack copy into `self.unwound`. False if it has none.
     fn unwind(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> bool {
         let Some((unwinder, machine)) = self.context.unwinder else { return false };
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
@@ -439,8 +441,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         !self.unwound.frames.is_empty()
     }
 
-    /// The caller of the innermost user frame where the call chain misses it: on Arm, `perf record -g` records the link
-    /// register beside it.
+    /// The caller of the innermost user frame, if the call chain lacks it. On Arm, `perf record -g` records the link
+    /// register for that purpose.
     #[inline]
     fn leaf_caller(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> Option<Addr> {
         let (unwinder, machine) = self.context.unwinder?;
@@ -453,7 +455,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 }
 
-/// The largest number of frames that the kernel records with an event.
+/// The maximum number of frames that the kernel records for an event.
 fn frames_limit(attr: &EventAttr) -> u16 {
     if attr.sample_max_stack == 0 { KERNEL_LIMIT } else { attr.sample_max_stack }
 }

@@ -1,5 +1,5 @@
-//! Files that lie where those of a recording lay, and are others: a program that was built anew, an upgraded library. A
-//! build ID distinguishes them; where a recording has none (`perf record -B`, a recorder that was killed), the inode
+//! Detects files that were replaced since the recording, such as a rebuilt program or an upgraded library. Normally the
+//! build ID distinguishes them. If the recording has none (`perf record -B`, or the recorder was killed), the inode
 //! does.
 
 use crate::error::{Warning, Warnings};
@@ -10,13 +10,13 @@ use crate::sources::file_id;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 
-/// Reports the opened files that were opened are not those that ran.
+/// Warns about opened files that aren't the files that ran.
 pub(super) fn say_which_are_replaced<'a>(
     opened: impl Iterator<Item = (&'a Dso, &'a Image)>,
     processes: &Processes,
     warnings: &mut Warnings,
 ) {
-    // A copy that stands for the recorded file (`--symfs`) has another path; it is meant.
+    // A copy that stands for the recorded file (`--symfs`) has another path and is intended.
     let is_at_its_path = |dso: &Dso, image: &Image| image.path().as_os_str().as_bytes() == &dso.path[..];
     let unsure = opened.filter(|(dso, image)| dso.kind == DsoKind::File && is_at_its_path(dso, image));
     let unsure: BTreeMap<&[u8], (&Dso, &Image)> = unsure.map(|(dso, image)| (&dso.path[..], (dso, image))).collect();
@@ -53,8 +53,8 @@ fn recorded_files<'p>(
     files
 }
 
-/// True if a file is none of those. Some file systems give the kernel another device than `stat`: then nothing is
-/// reported.
+/// True if a file is none of the recorded ones. On some file systems the kernel records another device than `stat`
+/// returns; then the result is false.
 pub(crate) fn is_another(here: FileId, recorded: &BTreeSet<FileId>) -> bool {
     let same_device = |file: &FileId| (file.major, file.minor) == (here.major, here.minor);
     !recorded.contains(&here) && recorded.iter().any(same_device)

@@ -1,4 +1,4 @@
-//! Addresses of a surveyed recording → what they belong to and what that is called.
+//! Resolves addresses of a surveyed recording: what they belong to and how that is named.
 
 use super::counted::Counted;
 use super::locator::{FrameLocation, Locator};
@@ -37,27 +37,27 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of bytes of records that are reported to the bar at a time.
+/// How many bytes of records to read before updating the progress bar.
 const PROGRESS_STEP: u64 = 1 << 18;
 
-/// All that is known of addresses: what was mapped, the JIT code, the files that are here.
+/// Everything that is known about addresses: mappings, JIT code and available files.
 #[derive(Debug)]
 pub(crate) struct Resolution<'a> {
     /// Processes and threads.
     pub(crate) survey: &'a Survey<'a>,
-    /// The mappings.
+    /// The address spaces.
     pub(crate) spaces: &'a AddressSpaces,
-    /// JIT code, and what became of every dump and map.
+    /// JIT code, and what became of each source.
     pub(crate) sources: sources::Loaded<'a>,
-    /// The files that are here.
+    /// ELF files that are available.
     pub(crate) images: Images<'a>,
-    /// The dumps and maps themselves.
+    /// The sources of JIT code themselves.
     pub(crate) found: &'a Found,
     options: &'a RecordingOptions,
 }
 
 impl<'a> Resolution<'a> {
-    /// Reads the dumps and maps. No address is looked up and no other file opened yet.
+    /// Reads the sources of JIT code. Doesn't look up addresses or open other files yet.
     pub(crate) fn new(
         survey: &'a Survey<'a>,
         memory: &'a Memory,
@@ -78,24 +78,24 @@ impl<'a> Resolution<'a> {
         Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), found, options }
     }
 
-    /// The directories where files are looked for.
+    /// Where to look for files.
     pub(crate) fn search(&self) -> &SearchOptions {
         &self.options.symbols.search
     }
 
-    /// The number of frames that are unwound.
+    /// The maximum number of frames to unwind.
     pub(crate) fn max_stack(&self) -> usize {
         self.options.max_stack.unwrap_or(MAX_DEPTH)
     }
 
-    /// True if the user gave a list of the kernel's symbols.
+    /// True if the user provided a list of the kernel's symbols.
     pub(crate) fn has_given_kernel(&self) -> bool {
         self.options.kernel.kallsyms.is_some()
     }
 
-    /// The processor, as ELF's `e_machine`.
+    /// The machine (`e_machine`).
     pub(crate) fn machine(&self) -> u16 {
-        // The machine of most recordings, where they do not state one.
+        // If the recording doesn't say it, assume the most common one.
         self.survey.processes.machine.unwrap_or(EM_X86_64)
     }
 
@@ -103,7 +103,7 @@ impl<'a> Resolution<'a> {
         Locator { spaces: self.spaces, codes: &self.sources.map, keep_addr: self.options.keep_addr }
     }
 
-    /// Reads the samples that count, in parallel: each address becomes the place where it belongs.
+    /// Reads the samples that the options ask for, in parallel, and determines the location of each address.
     pub(crate) fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
         let chunks = self.survey.chunks.list().len();
         let mut all = if chunks < 2 || job.pool.threads() < 2 {
@@ -118,7 +118,8 @@ impl<'a> Resolution<'a> {
         Ok(all)
     }
 
-    /// Reads the samples once more and gives the rows of each chunk, in their order. `samples` are the sums of all.
+    /// Reads the samples again and passes on the rows of each chunk, in order. `samples` are the sums from the first
+    /// pass.
     pub(super) fn each_chunk(
         &self,
         samples: Samples,
@@ -137,7 +138,7 @@ impl<'a> Resolution<'a> {
         Ok(tables)
     }
 
-    /// Reads the chunks side by side, and gives what is in each, in their order: few are in memory at a time.
+    /// Reads chunks in parallel and passes them on in order. Only a few are in memory at a time.
     fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
         self.with_context(keep, job, |context, chunks, progress| {
             let readers = AtomicUsize::new(0);
@@ -149,7 +150,7 @@ impl<'a> Resolution<'a> {
         })
     }
 
-    /// Reads all chunks on this thread.
+    /// Reads all chunks on the current thread.
     fn read_all(&self, keep: Keep, job: &Job) -> Samples {
         self.with_context(keep, job, |context, chunks, progress| {
             let mut reading = SampleReader::new(context, 0);
@@ -158,7 +159,7 @@ impl<'a> Resolution<'a> {
         })
     }
 
-    /// All that reading depends on, and the chunks.
+    /// Calls `read` with the chunks and what reading them depends on.
     fn with_context<O>(
         &self,
         keep: Keep,
@@ -193,21 +194,21 @@ impl<'a> Resolution<'a> {
         read(context, &mut list, &progress)
     }
 
-    /// The source of the symbols of the recorded kernel.
+    /// Options for finding the recorded kernel's symbols.
     fn kernel(&self) -> KernelOptions {
-        // A directory of a recording may hold them.
+        // A recording's directory may contain them.
         let recorded = Some(self.survey.path.join("kcore_dir/kallsyms"));
         let os_release = self.survey.processes.os_release.clone();
         KernelOptions { os_release, recorded, ..self.options.kernel.clone() }
     }
 
-    /// The list of the recorded kernel's symbols, if it is here.
+    /// The recorded kernel's list of symbols, if available.
     pub(crate) fn kernel_list(&self, warnings: &mut Warnings) -> Option<Bytes> {
         let (dsos, reference) = (self.spaces.dsos(), self.spaces.kernel_reference());
         KernelSymbols::find(&[], dsos, reference, &self.kernel(), self.search(), warnings).into_list()
     }
 
-    /// The kernel's functions at these addresses, as far as its symbols are here, and how far into them each is.
+    /// The kernel's functions at these addresses and the offsets from their starts, as far as symbols are available.
     pub(super) fn kernel_functions(&self, mut wanted: Vec<u64>) -> FxHashMap<u64, (Vec<u8>, u64)> {
         let has_kernel = self.spaces.dsos().iter().any(|(_, dso)| dso.kind == DsoKind::Kernel);
         if wanted.is_empty() || !has_kernel {
@@ -216,7 +217,7 @@ impl<'a> Resolution<'a> {
         wanted.sort_unstable();
         wanted.dedup();
         let (dsos, reference) = (self.spaces.dsos(), self.spaces.kernel_reference());
-        // Addresses that stay addresses can be seen.
+        // Don't warn, because addresses without names are visible in the output.
         let mut warnings = Warnings::new();
         let symbols = KernelSymbols::find(&wanted, dsos, reference, &self.kernel(), self.search(), &mut warnings);
         let mut functions = FxHashMap::default();
@@ -228,7 +229,7 @@ impl<'a> Resolution<'a> {
         functions
     }
 
-    /// Names the places of these chains, each once.
+    /// Names all locations in these chains.
     pub(crate) fn name(&self, chains: &Chains<FrameLocation>, job: &Job, warnings: &mut Warnings) -> Named {
         let kernel = self.kernel();
         let resolver = Resolver {
@@ -246,14 +247,14 @@ impl<'a> Resolution<'a> {
         Named::new(chains, &self.spots(), &origins, runtimes, &resolver, &job.pool, warnings)
     }
 
-    /// The variables of a file, and of its debugging file if that is here.
+    /// The variables of a file, and of its separate debug file if available.
     fn variables_of(&self, image: &Image) -> Variables {
         let debugging = self.search().debugging(image, &mut Warnings::new());
         let images: Vec<&Image> = std::iter::once(image).chain(&debugging).collect();
         Variables::new(&images)
     }
 
-    /// The variables at these places of files, as far as they are known. Ask for each once.
+    /// The variables at these locations, as far as known. Locations should be distinct.
     pub(super) fn variables(&self, chains: &Chains<FrameLocation>, places: &[PlaceId]) -> FxHashMap<PlaceId, Variable> {
         let mut found = FxHashMap::default();
         let mut of_files: FxHashMap<DsoId, Variables> = FxHashMap::default();
@@ -270,7 +271,7 @@ impl<'a> Resolution<'a> {
         found
     }
 
-    /// The number of the place at an address of a process, as it was at that time: what code refers to.
+    /// The location of an address of a process at that time, interned in `chains`. For addresses that code refers to.
     pub(crate) fn place_at(
         &self,
         chains: &mut Chains<FrameLocation>,
@@ -281,7 +282,7 @@ impl<'a> Resolution<'a> {
         chains.place(self.spots().find(pid, mode, FrameAddr::Ip(addr), time).spot)
     }
 
-    /// Reports oddities of the files that were opened.
+    /// Reports problems with the files that were opened.
     pub(crate) fn finish(self, warnings: &mut Warnings) {
         let dsos = self.spaces.dsos();
         let opened = self.images.opened().map(|(id, image)| (dsos.get(id), image));
@@ -290,10 +291,10 @@ impl<'a> Resolution<'a> {
     }
 }
 
-/// Chunks of records, and what those of their samples count for that carry counter values.
+/// Chunks of records, and weights for those samples that contain counter values.
 type WeightedChunks<'list, 'data> = &'list mut (dyn Iterator<Item = (Records<'data>, Counted)> + Send);
 
-/// The records, reported to the bar as they are read.
+/// Updates the progress bar while records are read.
 fn with_progress<'data>(records: Records<'data>, progress: &Progress) -> impl Iterator<Item = RawRecord<'data>> {
     let mut bytes = 0;
     records.inspect(move |record| {
@@ -304,12 +305,13 @@ fn with_progress<'data>(records: Records<'data>, progress: &Progress) -> impl It
     })
 }
 
-/// The file that JIT code is claimed to be in: the image that `inject` makes of a dump, or the perf map; by both,
-/// inferno knows JIT code.
+/// The file that the output puts a source's JIT code in: the image that `inject` makes of a jitdump, or the perf map.
+/// inferno recognizes JIT code by either.
 fn origin(account: &Account, processes: &Processes) -> Origin {
     let file = match account.kind {
         Kind::JitDump => {
-            // Paths below the root of a running process are shown as it names them itself, and so is what was packed.
+            // A path below the root of a running process is shown as the process sees it, and a packed file under its
+            // recorded path.
             let below = account.path.strip_prefix(format!("/proc/{}/root", account.pid)).ok();
             let is_packed = account.path.parent().is_some_and(io::is_archive);
             let mut mapped = processes.markers.iter().filter(|marker| is_packed && marker.pid == account.pid);
@@ -325,12 +327,12 @@ fn origin(account: &Account, processes: &Processes) -> Origin {
     Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid), is_sure }
 }
 
-/// True if an event is meant by a name: with or without its modifiers.
+/// True if `name` means the event, with or without the event's modifiers.
 fn is_called(event: &str, name: &str) -> bool {
     event == name || event.split(':').next() == Some(name)
 }
 
-/// Refuses a name that means no event.
+/// Fails if one of the names means no event.
 pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
     let Some(missing) = names.iter().find(|name| !events.iter().any(|event| is_called(event, name))) else {
         return Ok(());
@@ -339,7 +341,7 @@ pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
     Err(Error::usage(format!("no event is called {missing}; the input has: {known}")))
 }
 
-/// True if an event is one of those asked for, with or without its modifiers.
+/// True if one of the names means the event, or if there are no names.
 pub(crate) fn is_wanted(event: &str, names: &[String]) -> bool {
     names.is_empty() || names.iter().any(|name| is_called(event, name))
 }

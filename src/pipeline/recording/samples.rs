@@ -1,7 +1,7 @@
-//! Rows and chains of spots: what samples become.
+//! The samples of a recording: rows, and call chains of locations.
 //!
-//! Each thread that reads numbers what it meets by itself ([`super::reading`]); the chunks are merged in the order of
-//! the file, so the result does not depend on the number of threads.
+//! Each worker assigns its own IDs ([`super::reading`]). Chunks are merged in the order of the file, so that the result
+//! doesn't depend on the number of threads.
 
 use super::locator::FrameLocation;
 use crate::error::{Result, Skipped};
@@ -13,46 +13,45 @@ use crate::model::{Addr, Nanos};
 use crate::records::perf_data::Registers as SampledRegisters;
 use rustc_hash::FxHashMap;
 
-/// One sample, or the sum of those of equal event, thread and stack ([`Keep::Sums`]).
+/// A sample, or the sum of all with the same event, thread and stack ([`Keep::Sums`]).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleRow {
-    /// Index of the event.
     pub(crate) event: u32,
-    /// Index into [`Samples::tracks`].
     pub(crate) track: u32,
-    /// When; `None` for sums.
+    /// The sample's time; `None` for sums, and for samples without one.
     pub(crate) time: Option<Nanos>,
     /// The weight.
     pub(crate) period: u64,
-    /// The number of samples that it stands for.
+    /// The number of samples that the row stands for.
     pub(crate) count: u64,
-    /// Its stack.
+    /// The call chain; `None` if there are no frames.
     pub(crate) chain: Option<ChainId>,
-    /// The innermost frame's address in the process; 0 without one; of sums, the first.
+    /// The address of the innermost frame, 0 if there is none; for sums, of the first sample.
     pub(crate) ip: Addr,
-    /// The processor.
+    /// The CPU.
     pub(crate) cpu: Option<u32>,
-    /// Its branches, where they are kept: from and to in [`Samples::branches`].
+    /// The range of its branches in [`Samples::branches`], if they are kept.
     pub(crate) branches: (u32, u32),
-    /// The way its stack ends; of sums, that of the first.
+    /// Why the stack has no more frames; for sums, of the first sample.
     pub(crate) end: StackEnd,
 }
 
 /// Why a stack has no more frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StackEnd {
-    /// The recorder found no more: whether that is the thread's first function, its name must give.
+    /// The recorder found no more. Only the outermost function's name can tell whether that is where the thread
+    /// started.
     Recorded,
-    /// The recorder may not give more than this many frames: whether the thread's first function was among them, the
-    /// outermost one's name must give.
+    /// The recorder's maximum of this many frames was reached. Only the outermost function's name can tell whether more
+    /// are missing.
     Limit(u16),
-    /// The copy was unwound to the thread's first function.
+    /// The stack copy was unwound to the thread's first function.
     Whole,
-    /// The copy has no more bytes.
+    /// Unwinding reached the end of the stack copy.
     CopyEnd,
-    /// The copy goes on, but how to leave its outermost frame is not known.
+    /// The stack copy goes on, but it isn't known how to unwind the outermost frame.
     NoWayOn,
-    /// This many frames are not unwound.
+    /// Unwinding was stopped because of the number of frames.
     TooDeep,
 }
 
@@ -61,28 +60,27 @@ pub(crate) enum StackEnd {
 pub(crate) struct Taken {
     /// The branch instruction.
     pub(crate) from: PlaceId,
-    /// The target.
     pub(crate) to: PlaceId,
     /// See [`crate::records::perf_data::Branch`].
     pub(crate) flags: u64,
 }
 
-/// The other fields of a sample, for commands that print it.
+/// Other fields of a sample, for commands that print them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OtherFields {
     /// The data address.
     pub(crate) addr: Option<Addr>,
-    /// What is at the data address, where perf names it.
+    /// The location of the data address, if perf would symbolize it.
     pub(crate) addr_place: Option<PlaceId>,
-    /// A tracepoint's data.
+    /// The data of a tracepoint.
     pub(crate) trace: Option<Box<[u8]>>,
-    /// The registers at the interrupt.
+    /// The registers at the time of the sample.
     pub(crate) interrupted: Option<KeptRegisters>,
-    /// The registers of the user's code.
+    /// The registers of the user-space code.
     pub(crate) user: Option<KeptRegisters>,
 }
 
-/// The kept part of sampled registers; the fields are those of [`crate::records::perf_data::Registers`].
+/// A copy of sampled registers; see [`crate::records::perf_data::Registers`] for the fields.
 #[derive(Debug, Clone)]
 pub(crate) struct KeptRegisters {
     pub(crate) abi: u64,
@@ -90,30 +88,30 @@ pub(crate) struct KeptRegisters {
     pub(crate) values: Vec<u64>,
 }
 
-/// The samples of a recording, or those that a thread has read of it.
+/// The samples of a recording, or those that a worker has read.
 #[derive(Debug)]
 pub(crate) struct Samples {
     keep: Keep,
-    /// The places of the sums of each event, thread and stack, if sums are kept.
+    /// For each event, thread and stack, the index of its row; only used for sums.
     sums: FxHashMap<(u32, u32, Option<ChainId>), u32>,
     /// In the order of the file.
     pub(crate) rows: Vec<SampleRow>,
-    /// When the samples were taken, from the first to the last.
+    /// The times of the first and last sample.
     pub(crate) sampled: Option<TimeExtent>,
-    /// The stacks of all rows.
+    /// The call chains of all rows.
     pub(crate) chains: Chains<FrameLocation>,
     /// The threads of all rows.
     pub(crate) tracks: Interner<Track, u32>,
-    /// The branches of all rows, newest first.
+    /// The branches of all rows; those of a sample are newest first.
     pub(crate) branches: Vec<Taken>,
-    /// The other fields of each row, if they are kept; else empty.
+    /// The other fields of each row, if they are kept; otherwise empty.
     pub(crate) beside: Vec<OtherFields>,
     /// Samples that could not be read.
     pub(super) skipped: Skipped,
 }
 
 impl Samples {
-    /// None yet.
+    /// An empty set of samples.
     pub(super) fn keeping(keep: Keep) -> Self {
         let (rows, branches, beside) = (Vec::new(), Vec::new(), Vec::new());
         let (chains, tracks, sums) = (Chains::default(), Interner::default(), FxHashMap::default());
@@ -121,7 +119,7 @@ impl Samples {
         Self { keep, sums, rows, sampled: None, chains, tracks, branches, beside, skipped }
     }
 
-    /// Takes a row whose thread and stack have numbers here.
+    /// Adds a row with IDs from these tables.
     #[inline]
     pub(super) fn push(&mut self, row: SampleRow) {
         if self.keep == Keep::EachRow {
@@ -138,7 +136,7 @@ impl Samples {
         }
     }
 
-    /// True if everything got a number of its own.
+    /// Fails if IDs ran out.
     pub(super) fn check(&self) -> Result<()> {
         self.chains.check()?;
         if self.tracks.is_full() {
@@ -150,7 +148,7 @@ impl Samples {
         }
     }
 
-    /// Takes the rows out, and what belongs to them alone; what their numbers mean is kept.
+    /// Takes the rows and what belongs only to them. The tables that their IDs refer to stay.
     pub(super) fn take_rows(&mut self) -> TakenRows {
         self.sums.clear();
         TakenRows {
@@ -169,7 +167,7 @@ impl KeptRegisters {
     }
 }
 
-/// Rows without what their numbers mean.
+/// Rows without the tables that their IDs refer to.
 #[derive(Debug)]
 pub(super) struct TakenRows {
     pub(super) rows: Vec<SampleRow>,

@@ -1,4 +1,5 @@
-//! The record streams of a recording: decompressed, walked once, and cut into chunks for the threads.
+//! The record streams of a recording: decompresses them, finds all records, and splits them into chunks for the
+//! workers.
 
 use super::walk::Walk;
 use crate::bytes::cursor::Endian;
@@ -12,7 +13,7 @@ use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::Path;
 
-/// A recording and its streams of records: that of the file, and those of a directory (`perf record --threads`).
+/// A recording and its record streams: that of the main file, and those of a directory (`perf record --threads`).
 #[derive(Debug)]
 pub(crate) struct Streams<'input> {
     /// Events and features.
@@ -28,13 +29,13 @@ struct RecordStream<'input> {
 
 #[derive(Debug)]
 enum StreamBytes<'input> {
-    /// Bytes of the input, and the offset of the first.
+    /// Bytes of the input, and the offset of the first one.
     AsRecorded(&'input [u8], u64),
-    /// Decompressed, in a temporary file.
+    /// Decompressed records in a temporary file.
     Decompressed(Bytes),
 }
 
-/// Records behind one another.
+/// Consecutive records.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecordBytes<'data> {
     pub(crate) bytes: &'data [u8],
@@ -43,8 +44,7 @@ pub(crate) struct RecordBytes<'data> {
 }
 
 impl<'input> Streams<'input> {
-    /// Parses what stands around the records, and decompresses the streams that are compressed.
-    /// `path` is what messages call the recording.
+    /// Parses the headers, and decompresses compressed streams. `path` is how messages call the recording.
     pub(crate) fn open(input: &'input Input, path: &Path, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let mut own = Warnings::new();
         let opened = Self::open_unnamed(input, pool, &mut own);
@@ -68,7 +68,7 @@ impl<'input> Streams<'input> {
     }
 }
 
-/// The stream of a recording's main file.
+/// The record stream in a recording's main file.
 pub(crate) fn own_records<'data>(recording: &Recording, bytes: &'data [u8]) -> &'data [u8] {
     let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
     let (start, end) = (place(recording.data.start), place(recording.data.end));
@@ -102,31 +102,31 @@ impl<'input> RecordStream<'input> {
     }
 }
 
-/// Records on their way to a file, COMPRESSED ones as what is in them.
+/// Copies records to a file, decompressing COMPRESSED records.
 #[derive(Debug)]
 pub(crate) struct PlainRecords<'file> {
     out: BufWriter<&'file mut Spool>,
-    /// The offset that the next record is claimed to have.
+    /// The offset that the next record will have in the recording.
     at: u64,
     auxtrace: Vec<MovedRecord>,
 }
 
-/// A record whose offset is reported for elsewhere in the recording.
+/// A record whose offset another part of the recording refers to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MovedRecord {
     /// Its offset in the input.
     pub(crate) from: u64,
-    /// Its offset in the file.
+    /// Its offset in the output.
     pub(crate) to: u64,
 }
 
 impl<'file> PlainRecords<'file> {
-    /// None yet; the first one is claimed to have this offset.
+    /// Starts writing to a file. The first record will have the offset `base`.
     pub(crate) fn new(file: &'file mut Spool, base: u64) -> Self {
         Self { out: BufWriter::with_capacity(1 << 20, file), at: base, auxtrace: Vec::new() }
     }
 
-    /// Writes the records of a stream. It has its own zstd stream, if it is compressed.
+    /// Copies the records of a stream. If it is compressed, it has its own zstd stream.
     pub(crate) fn append(
         &mut self,
         recording: &Recording,
@@ -158,7 +158,7 @@ impl<'file> PlainRecords<'file> {
         Ok(())
     }
 
-    /// Writes the records in a compressed one.
+    /// Copies the records in a COMPRESSED record.
     fn append_compressed(
         &mut self,
         record: &RawRecord<'_>,
@@ -184,7 +184,7 @@ impl<'file> PlainRecords<'file> {
         }
     }
 
-    /// All are in the file then. Gives where AUXTRACE records went: an index feature reports their offsets.
+    /// Completes the file. Returns the new offsets of AUXTRACE records, which the index feature refers to.
     pub(crate) fn finish(mut self) -> Result<Vec<MovedRecord>> {
         self.out.flush()?;
         Ok(self.auxtrace)
@@ -196,24 +196,24 @@ impl<'file> PlainRecords<'file> {
     }
 }
 
-/// The records of a stream, and where they stand.
+/// The records of a stream and where they start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkedRecords<'data> {
     pub(crate) records: RecordBytes<'data>,
     pub(crate) walk: &'data Walk,
 }
 
-/// Whole records, in chunks of about equal length.
+/// Chunks of about equal size that consist of whole records.
 #[derive(Debug)]
 pub(crate) struct RecordChunks<'data> {
     endian: Endian,
     list: Vec<RecordBytes<'data>>,
-    /// Why a walk ended early.
+    /// Why reading stopped early, if it did.
     pub(crate) damage: Option<&'data Error>,
 }
 
 impl<'data> RecordChunks<'data> {
-    /// Those of all streams. Shows each record that is not a sample to `each`.
+    /// The chunks of all streams. Calls `each` with every record that isn't a sample.
     pub(crate) fn new(
         endian: Endian,
         streams: &[WalkedRecords<'data>],
@@ -231,22 +231,22 @@ impl<'data> RecordChunks<'data> {
         chunks
     }
 
-    /// The number of bytes that all chunks have.
+    /// The total size in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.list.iter().map(|chunk| chunk.bytes.len() as u64).sum()
     }
 
-    /// The chunks, each a walk of its own.
+    /// An iterator over the records of each chunk.
     pub(crate) fn list(&self) -> Vec<Records<'data>> {
         self.list.iter().map(|chunk| Records::new(chunk.bytes, chunk.base, self.endian)).collect()
     }
 
-    /// The offset behind the last record that is whole.
+    /// The offset after the last complete record.
     pub(crate) fn end(&self) -> u64 {
         self.list.last().map_or(0, |chunk| chunk.base + chunk.bytes.len() as u64)
     }
 
-    /// The times of the first and the last sample.
+    /// The times of the first and last sample.
     pub(crate) fn times(&self, recording: &Recording) -> (Nanos, Nanos) {
         let samples = self.list().into_iter().flatten().filter(|record| record.kind == kind::SAMPLE);
         let times = samples.filter_map(|record| recording.time(&record)).filter(|time| time.is_valid());

@@ -1,4 +1,4 @@
-//! The first look at a recording: who ran, what was mapped where, and where the records can be cut into chunks.
+//! The first pass over a recording: processes, mappings, and where to split the records into chunks.
 
 use super::streams::{RecordChunks, WalkedRecords};
 use crate::error::{Warning, Warnings};
@@ -16,25 +16,25 @@ use crate::sources::{self, Found, Sampled, Site, SourceOptions, is_this_machine}
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// The data of the records beside the samples.
+/// What the records other than samples contain.
 #[derive(Debug)]
 pub(crate) struct Survey<'data> {
     /// Events and features.
     pub(crate) recording: &'data Recording,
-    /// The name of the recording in messages.
+    /// How messages call the recording.
     pub(crate) path: &'data Path,
-    /// Processes, their mappings and markers.
+    /// Processes, their mappings and jitdump markers.
     pub(crate) processes: Processes,
     /// The names of threads.
     pub(crate) threads: Threads,
-    /// All records, for the threads that read samples.
+    /// All records in chunks, for the workers that read samples.
     pub(crate) chunks: RecordChunks<'data>,
-    /// The user's part of call chains that samples lack.
+    /// User parts of call chains that were recorded after their samples.
     pub(crate) deferred: DeferredChains<'data>,
 }
 
 impl<'data> Survey<'data> {
-    /// Takes what the records of all streams give.
+    /// Collects information from the records of all streams.
     pub(crate) fn new(
         recording: &'data Recording,
         streams: &[WalkedRecords<'data>],
@@ -57,7 +57,7 @@ impl<'data> Survey<'data> {
         Self { recording, path, processes, threads, chunks, deferred }
     }
 
-    /// The place of the recording, and the time and machine of recording.
+    /// Where the recording is, and when and on which machine it was recorded.
     pub(crate) fn site<'s>(&'s self, beside: Option<&'s Path>, samples: &'s dyn Fn() -> Sampled) -> Site<'s> {
         site(self.recording, self.path, beside, samples)
     }
@@ -68,17 +68,17 @@ impl<'data> Survey<'data> {
     }
 }
 
-/// The mappings, and the files that list JIT code.
+/// The address spaces, and the sources of JIT code.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// The mappings.
+    /// The address spaces.
     pub(crate) spaces: AddressSpaces,
-    /// Dumps and maps, opened but not read.
+    /// The sources of JIT code, opened but not read.
     pub(crate) found: Found,
 }
 
 impl Memory {
-    /// Looks for dumps and maps.
+    /// Looks for sources of JIT code.
     pub(crate) fn find(survey: &Survey<'_>, options: &SourceOptions, warnings: &mut Warnings) -> Self {
         let processes = &survey.processes;
         let samples = || survey.sampled();
@@ -88,12 +88,12 @@ impl Memory {
     }
 }
 
-/// The directory that a recording is in, where dumps and maps may stand, too.
+/// The recording's directory, which may also contain jitdumps and perf maps.
 fn beside(path: &Path) -> Option<&Path> {
     io::beside(path).filter(|_| io::is_there(path))
 }
 
-/// The place of a recording, and the time and machine of recording.
+/// Where a recording is, and when and on which machine it was recorded.
 pub(crate) fn site<'s>(
     recording: &'s Recording,
     path: &Path,
@@ -101,20 +101,20 @@ pub(crate) fn site<'s>(
     samples: &'s dyn Fn() -> Sampled,
 ) -> Site<'s> {
     let written = io::about(path).and_then(|data| data.modified().ok());
-    // Processes that run here are others than those of an archive, whatever their numbers.
+    // An archive is from another machine, so processes running here aren't the recorded ones, even if their IDs match.
     let proc = (!io::is_archive(path)).then_some(Path::new("/proc"));
     Site { beside, written, host: host(recording), proc, samples: Some(samples) }
 }
 
-/// True if the recorded kernel can be the one that runs here: then its build ID and its vdso's can be requested.
+/// True if the recorded kernel may be the running one, so that its build ID and the vDSO's can be read from the system.
 pub(crate) fn kernel_runs_here(recording: &Recording, processes: &Processes) -> bool {
     let running = io::of_system(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     let is_release = |release: &Vec<u8>| release == running.trim_ascii();
     is_this_machine(host(recording)) && processes.os_release.as_ref().is_none_or(is_release)
 }
 
-/// True if the recorded kernel is the one that runs here, as far as a recording can show it: host and release, and the
-/// kernel's build ID, if that was recorded.
+/// True if the recorded kernel is the running one, judging by host name and release, and by the kernel's build ID if it
+/// was recorded.
 pub(crate) fn is_recorded_kernel(recording: &Recording, processes: &Processes) -> bool {
     if host(recording).is_none() || processes.os_release.is_none() || !kernel_runs_here(recording, processes) {
         return false;
@@ -126,9 +126,9 @@ pub(crate) fn is_recorded_kernel(recording: &Recording, processes: &Processes) -
     recorded.all(|id| running.is_none_or(|running| hex(running) == hex(id)))
 }
 
-/// When a recording that was made on this machine began and ended. `None` for one of another machine.
+/// When a recording from this machine began and ended; `None` if it is from another machine.
 pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
-    /// What perf does after the last event: it reads build IDs, and caches files.
+    /// perf may take this long after the last event to read build IDs and cache files.
     const AFTERWARDS: Duration = Duration::from_secs(60);
     host(survey.recording).filter(|host| is_this_machine(Some(host)))?;
     let about = io::about(survey.path)?;
@@ -140,7 +140,7 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     let events = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::at);
     let lasted = |first: Nanos, last: Nanos| Duration::from_nanos(last.0.saturating_sub(first.0));
     let seen = events.reduce(TimeExtent::with).map(|seen| lasted(seen.first, seen.last)).unwrap_or_default();
-    // A file that was copied over another one is older than the recording.
+    // If the recording was copied over an existing file, the creation time is too early.
     let is_plausible = |created: &SystemTime, lasted: Duration| *created + lasted + AFTERWARDS >= ended;
     if let Some(began) = created.filter(|created| is_plausible(created, seen)) {
         return Some(RecordedTime { began, ended });
@@ -151,7 +151,7 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     Some(RecordedTime { began, ended })
 }
 
-/// The name of the recorded machine.
+/// The host name of the recorded machine.
 pub(crate) fn host(recording: &Recording) -> Option<&[u8]> {
     recording.features.get(&Feature::HOSTNAME)?.string(recording.header.endian).ok()
 }

@@ -1,6 +1,7 @@
-//! Named samples → perf script's text, in the order of time.
+//! Writes symbolized samples as perf script's text, sorted by time.
 //!
-//! The lines of a place are made once; a sample is its header and the lines of its chain, copied.
+//! The lines for each location are formatted once. A sample's text is its header and copies of the lines in its call
+//! chain.
 
 use super::Loaded;
 use super::named::FrameView;
@@ -16,16 +17,16 @@ use crate::records::perf_script::write::{Fields, Header, Line};
 use linux_perf_event_reader::constants as abi;
 use std::io::Write;
 
-/// The requirements of the text.
+/// Options for the text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextOptions {
-    /// The fields.
+    /// Which fields to print.
     pub fields: Fields,
-    /// Only the innermost frame, on the sample's own line.
+    /// Print only the innermost frame, on the sample's own line.
     pub no_call_graph: bool,
 }
 
-/// Samples a job: enough that a thread is busy for a while, few enough that little waits to be written.
+/// Samples per task: enough to keep a thread busy for a while, and few enough that little text waits to be written.
 const ROWS_A_JOB: usize = 512;
 
 /// Writes all samples.
@@ -46,11 +47,11 @@ pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: 
 struct TextWriter<'a> {
     loaded: &'a Loaded,
     options: TextOptions,
-    /// The lines of all places behind each other, and where those of each end.
+    /// The lines of all locations, and where those of each location end.
     lines: Vec<u8>,
     ends: Vec<usize>,
     event_width: usize,
-    /// The fields that are printed of tracepoints.
+    /// The fields to print for tracepoints.
     tracepoint_fields: Fields,
 }
 
@@ -60,7 +61,7 @@ impl<'a> TextWriter<'a> {
         let places = 0..loaded.samples.chains.places().len() as u32;
         let ends = places.map(|place| {
             loaded.named.each(PlaceId(place), |shown| {
-                // perf has no such mark, and its readers would take it for a frame.
+                // perf has no such mark, and programs that read its text would take it for a frame.
                 if shown.truncated {
                     return;
                 }
@@ -111,7 +112,7 @@ impl<'a> TextWriter<'a> {
             addr: beside.and_then(|beside| beside.addr).map(|addr| addr.0),
             chain,
             addr_symbol: &addr_symbol,
-            // perf looks at the fields of the event alone.
+            // perf only looks at the event's own fields.
             pads_comm: !event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN),
         };
         write::header(out, fields, &header);
@@ -120,7 +121,7 @@ impl<'a> TextWriter<'a> {
         } else if chain {
             samples.chains.up(row.chain).for_each(|place| out.extend_from_slice(self.lines_of(place)));
         } else if let Some(place) = samples.chains.up(row.chain).next() {
-            // perf names the function alone, without the calls that were expanded in it.
+            // perf shows only the function, without calls inlined in it.
             self.function(place, |shown| {
                 if !shown.truncated {
                     write::frame(out, fields, false, &line(shown));
@@ -153,7 +154,7 @@ impl<'a> TextWriter<'a> {
         });
     }
 
-    /// The function that a place is in, without those expanded into it.
+    /// The function at a location, without calls inlined in it.
     fn function(&self, place: PlaceId, mut with: impl FnMut(&FrameView<'_>)) {
         self.loaded.named.each(place, |shown| {
             if !shown.inlined {
@@ -169,7 +170,7 @@ impl<'a> TextWriter<'a> {
     }
 }
 
-/// The period that perf prints: without one of their own, samples have their event's.
+/// The period that perf prints: that of the event if its samples have none.
 fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
     let has_own = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
     Some(if has_own { period } else { attr.period_or_frequency })

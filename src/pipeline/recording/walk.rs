@@ -1,8 +1,8 @@
-//! The places of the records of a stream, found by all threads.
+//! Finds the records of a stream, using all threads.
 //!
-//! Each record shows where the next one begins. So that not one thread goes from header to header through all of a long
-//! recording, each stretch of it is begun at what looks like a record. The stretch before shows whether it is one: if
-//! it ends somewhere else, the stretch is walked once more from there.
+//! Each record determines where the next one starts. Instead of going from record to record through all of a long
+//! recording on one thread, each section of it is started at something that looks like a record. If the section before
+//! it ends elsewhere, that was no record, and the section is walked again from the right place.
 
 use crate::bytes::cursor::Endian;
 use crate::error::Error;
@@ -10,49 +10,49 @@ use crate::parallel::Pool;
 use crate::records::perf_data::{RawRecord, Records, Stop, is_compressed, kind, may_begin};
 use std::ops::Range;
 
-/// A stretch has about this many bytes: the last ones to be ready wait little, whatever the number of threads.
+/// The approximate size of a section in bytes. Small enough that threads finish at about the same time.
 const STRETCH: usize = 1 << 20;
 
-/// The places of the records of a stream.
+/// The positions of the records in a stream.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Whole records, in stretches of about equal length.
+    /// Sections of about equal size that consist of whole records.
     pub(super) stretches: Vec<Range<usize>>,
-    /// The places of records that are not samples.
+    /// The positions of records that aren't samples.
     pub(super) others: Vec<usize>,
-    /// True if any of them is compressed.
+    /// True if any record is compressed.
     pub(crate) has_compressed: bool,
-    /// Why it ended early.
+    /// Why the walk ended early, if it did.
     pub(super) damage: Option<Error>,
 }
 
-/// A stretch of records, as one thread walks it.
+/// The records of a section, as found by one thread.
 #[derive(Debug)]
 struct WalkedStretch {
-    /// The start of its first record.
+    /// Where its first record starts.
     start: usize,
-    /// One past its last record; this may be behind the next stretch's start.
+    /// Where its last record ends; this may be beyond the next section's start.
     end: usize,
     others: Vec<usize>,
     has_compressed: bool,
-    /// True if it stopped before it came to the next one.
+    /// True if it stopped before the end of the section.
     stopped: bool,
 }
 
 impl Walk {
-    /// Of no records.
+    /// No records.
     pub(crate) fn none() -> Self {
         Self { stretches: Vec::new(), others: Vec::new(), has_compressed: false, damage: None }
     }
 
-    /// Walks all records of a stream.
+    /// Finds all records of a stream.
     pub(crate) fn of(bytes: &[u8], base: u64, endian: Endian, pool: &Pool) -> Self {
         Self::in_stretches(bytes, base, endian, STRETCH, pool)
     }
 
-    /// The same in stretches of about this many bytes.
+    /// Like [`of`](Self::of), with sections of about this size.
     fn in_stretches(bytes: &[u8], base: u64, endian: Endian, length: usize, pool: &Pool) -> Self {
-        // Records begin at multiples of eight.
+        // Records start at multiples of eight.
         let length = length.next_multiple_of(8);
         let limits: Vec<Range<usize>> = (0..bytes.len().max(1))
             .step_by(length)
@@ -66,7 +66,7 @@ impl Walk {
         let mut at = 0;
         for (limits, guessed) in limits.into_iter().zip(guessed) {
             if at >= limits.end && at > 0 {
-                // Parts of a record extend over all of it.
+                // A single record covers the whole section.
                 continue;
             }
             let right = guessed.filter(|stretch| stretch.start == at);
@@ -88,7 +88,7 @@ impl Walk {
 }
 
 impl WalkedStretch {
-    /// Walks the records that begin in a range of the stream, at whose start there is one.
+    /// Walks the records that start in a range. The range must start with a record.
     fn walk(bytes: &[u8], range: Range<usize>, endian: Endian) -> Self {
         let Range { start, end: limit } = range;
         let mut stretch = Self { start, end: start, others: Vec::new(), has_compressed: false, stopped: false };
@@ -126,7 +126,7 @@ mod tests {
         bytes
     }
 
-    /// A sample whose body looks like records.
+    /// A sample whose contents look like records.
     fn deceiving(size: u16) -> Vec<u8> {
         let mut bytes = record(kind::SAMPLE, size);
         let inner = record(kind::SAMPLE, 16);

@@ -1,4 +1,4 @@
-//! Cuts a text into blocks, as it comes.
+//! Cuts a text into blocks as it arrives.
 
 use crate::error::Error;
 use crate::io::Stream;
@@ -9,17 +9,17 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex};
 
-/// Bytes that are handed to a worker at once: long enough to make the hand-over cheap, short enough that the first
-/// output comes soon. Chosen by whole-process runs over 1 GB of text: 256 KiB to 4 MiB make no difference.
+/// Bytes per block: large enough to make handing it to a worker cheap, small enough that the first output comes soon.
+/// Measured on whole runs with 1 GB of text: 256 KiB to 4 MiB make no difference.
 pub(super) const BLOCK: usize = 1 << 18;
 
-/// A line longer than this is passed on in pieces, so that noise cannot fill the memory.
+/// Longer lines are passed on in pieces, so that garbage can't fill the memory.
 const LONGEST: usize = 1 << 24;
 
-/// Keeps the feeder from waiting for more input while what it gave out may still need names: nobody could stop it
-/// then, and a slow writer would see nothing come out.
+/// Prevents the feeder from waiting for input while blocks that it has returned may still need names. Nothing could
+/// interrupt that wait, and a slow writer's text would be held up.
 pub(super) struct Gate {
-    /// Blocks under way, and whether no more must be read.
+    /// The number of blocks being processed, and whether reading should stop.
     state: Mutex<(usize, bool)>,
     changed: Condvar,
 }
@@ -29,9 +29,9 @@ impl Gate {
         Self { state: Mutex::new((under_way, false)), changed: Condvar::new() }
     }
 
-    /// True if the next block may be read; if the writer paused, only when all before it are through.
+    /// True if the next block may be read. If the writer has paused, waits until all earlier blocks are finished.
     pub(super) fn may_read(&self, paused: bool) -> bool {
-        // A poisoned lock means that another worker panicked: the scope will state it.
+        // The lock is only poisoned if another worker panicked, and the thread scope will report that.
         let Ok(state) = self.state.lock() else { return false };
         let wait = |(under_way, halted): &mut (usize, bool)| paused && *under_way > 0 && !*halted;
         let Ok(mut state) = self.changed.wait_while(state, wait) else { return false };
@@ -39,7 +39,7 @@ impl Gate {
         !state.1
     }
 
-    /// A block is through; `halt` if no more must be read.
+    /// Marks a block as finished. `halt`: stop reading.
     pub(super) fn taken(&self, halt: bool) {
         if let Ok(mut state) = self.state.lock() {
             state.0 = state.0.saturating_sub(1);
@@ -49,40 +49,40 @@ impl Gate {
     }
 }
 
-/// A stretch of text and what the text before it reported.
+/// A block of text and what the text before it says.
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
     pub(super) state: State,
-    /// The places of its record lines.
+    /// The ranges of lines that are records, such as mmap events.
     pub(super) records: Vec<Range<usize>>,
-    /// The number of bytes that the text before it has.
+    /// Its position in the text.
     pub(super) at: u64,
 }
 
-/// The way a text is cut.
+/// How to cut a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cutting {
-    /// The length of a block.
+    /// The size of a block.
     pub(super) block: usize,
-    /// The part of a buffer that can be a block; 0 if it must be longer.
+    /// Returns how many bytes of a buffer can form a block; 0 if the buffer must be longer.
     pub(super) cut: fn(&[u8]) -> usize,
-    /// True if a block ends where the writer pauses.
+    /// True to end blocks where the writer pauses.
     pub(super) at_pauses: bool,
 }
 
 /// Cuts the input into blocks.
 pub(super) struct Feeder<'a> {
     input: Box<dyn Read + Send>,
-    /// The pool for finished blocks.
+    /// Buffers of finished blocks.
     spare: &'a Spare<Vec<u8>>,
     pub(super) cutting: Cutting,
     state: State,
-    /// Read, but behind the last cut.
+    /// Bytes that have been read but not returned.
     rest: Vec<u8>,
-    /// The amount that was given out.
+    /// How many bytes have been returned.
     at: u64,
     pub(super) ended: bool,
-    /// True if the writer paused behind what was read last.
+    /// True if the writer paused after the last bytes read.
     pub(super) paused: bool,
     pub(super) failed: Option<Error>,
 }
@@ -93,13 +93,13 @@ impl<'a> Feeder<'a> {
         Self { input, spare, cutting, state, rest, at: 0, ended: false, paused: false, failed: None }
     }
 
-    /// The state that the text has given so far.
+    /// What the text has said so far.
     pub(super) fn state(&self) -> &State {
         &self.state
     }
 
     pub(super) fn next_block(&mut self) -> Option<Block> {
-        // As it was: what is there is written over, and need not be made zeros again.
+        // Reused buffers aren't cleared: their contents are overwritten, and zeroing them again takes time.
         let mut bytes = self.spare.take();
         let mut filled = self.rest.len();
         if bytes.len() < filled {
@@ -133,7 +133,7 @@ impl<'a> Feeder<'a> {
         Some(Block { bytes, state, records, at })
     }
 
-    /// Reads more behind this many bytes; how many there are then.
+    /// Reads more after the first `filled` bytes, and returns how many there are then.
     fn fill(&mut self, bytes: &mut Vec<u8>, filled: usize, wanted: usize) -> usize {
         if self.cutting.at_pauses {
             return self.fill_to_pause(bytes, filled, wanted);
@@ -151,7 +151,7 @@ impl<'a> Feeder<'a> {
         bytes.len()
     }
 
-    /// Reads until there are this many bytes, the writer pauses or the input ends.
+    /// Reads until there are `wanted` bytes, the writer pauses or the input ends.
     fn fill_to_pause(&mut self, bytes: &mut Vec<u8>, mut filled: usize, wanted: usize) -> usize {
         if bytes.len() < wanted {
             bytes.resize(wanted, 0);
@@ -162,7 +162,7 @@ impl<'a> Feeder<'a> {
             match self.input.read(&mut bytes[filled..wanted]) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Ok(0) => self.ended = true,
-                // A pipe gives at most its capacity at once; less than a page's worth means that there is no more.
+                // A pipe returns at most its capacity at once. A short read means that it is empty now.
                 Ok(len) => {
                     filled += len;
                     self.paused = len < room && len < PAUSE;
@@ -177,5 +177,5 @@ impl<'a> Feeder<'a> {
     }
 }
 
-/// The capacity of a pipe: a read that gives less has emptied it.
+/// The capacity of a pipe. A read that returns less has emptied it.
 const PAUSE: usize = 1 << 16;

@@ -1,14 +1,14 @@
-//! `script` as a filter: perf script's text in, the same text out, with names for the frames of JIT code.
+//! `script` as a filter: reads perf script's text and writes the same text, with names for frames of JIT code.
 //!
 //! ```text
 //! feeder ── blocks cut at samples ──▶ workers: rewrite ──▶ sink, in order
-//!                                        │ a process nobody looked for yet
+//!                                        │ a process that wasn't looked up yet
 //!                                        ▼
-//!                     stop, find and load its dumps and maps, go on with the same blocks
+//!                     stop, find and load its jitdumps and perf maps, go on with the same blocks
 //! ```
 //!
-//! Memory: a few blocks a thread, and the code map. A slow pipe is passed on as it comes: a block ends where the
-//! writer pauses.
+//! In memory are a few blocks per thread and the code map. The text of a slow pipe is passed on as it arrives, because
+//! blocks end where the writer pauses.
 
 mod feeder;
 mod namer;
@@ -40,18 +40,18 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// The text to filter, and the options.
+/// What to filter, and how.
 #[derive(Debug, Clone)]
 pub struct FilterOptions {
     /// The text.
     pub input: InPath,
-    /// The text with names.
+    /// Where to write the text with names.
     pub output: OutPath,
-    /// The way frames are named and printed.
+    /// How to name and print frames.
     pub style: Style,
-    /// The sources of names.
+    /// Where to find names of JIT code.
     pub sources: SourceOptions,
-    /// The sources of names of files' code, if that is requested.
+    /// Where to find symbols of native code, if these are wanted.
     pub symbols: SymbolOptions,
 }
 
@@ -77,12 +77,12 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
     Ok(outcome)
 }
 
-/// The findings in a text.
+/// What was found in a text.
 struct Filtered {
     counts: Counts,
-    /// Processes with JIT code of which no dump or map was found, if the text does not name processes.
+    /// Processes with JIT code for which no source was found. Only if the text doesn't contain process events.
     nameless: Vec<Pid>,
-    /// The summary of source maps.
+    /// Remarks about source maps.
     maps: Vec<String>,
 }
 
@@ -90,9 +90,9 @@ struct TextFilter<'a> {
     style: Style,
     sources: &'a SourceOptions,
     symbols: &'a SymbolOptions,
-    /// The directory of the input.
+    /// The input's directory.
     beside: Option<PathBuf>,
-    /// The directory of the images that `inject` would write.
+    /// The directory in which `inject` would write its images.
     images: PathBuf,
     job: &'a Job,
 }
@@ -101,23 +101,23 @@ struct TextFilter<'a> {
 struct NamedBlock {
     /// The text.
     bytes: Vec<u8>,
-    /// The value before, if it differs.
+    /// The text before it was rewritten, if it was changed.
     before: Option<Vec<u8>>,
-    /// The state that the text before it has given.
+    /// What the text before it says.
     state: State,
-    /// The number of bytes that the text before it had.
+    /// Its position in the text.
     at: u64,
 }
 
-/// The results made of blocks.
+/// How to cut the text, and what to do with the blocks.
 struct Made<'f, T> {
-    /// The way the text is cut.
+    /// How to cut the text.
     cutting: Cutting,
-    /// The pool of block buffers.
+    /// Buffers to be reused for blocks.
     buffers: &'f Spare<Vec<u8>>,
-    /// Run by workers.
+    /// Called by the workers for each block.
     make: &'f (dyn Fn(NamedBlock) -> T + Sync),
-    /// Gets what was made, in the order of the text.
+    /// Called with the results, in the order of the text.
     take: &'f mut dyn FnMut(T) -> Result<()>,
 }
 
@@ -139,22 +139,22 @@ impl TextFilter<'_> {
         self.run(input, Made { cutting, buffers, make, take }, warnings)
     }
 
-    /// Rewrites block by block. If names of a process are wanted that were not looked for, it stops, looks, and goes on
-    /// with the blocks that were under way.
+    /// Rewrites the text block by block. If a block needs names of a process that wasn't looked up yet, stops, looks
+    /// the process up, and goes on with the blocks that were being processed.
     fn run<T: Send>(&self, mut input: Stream, made: Made<'_, T>, warnings: &mut Warnings) -> Result<Filtered> {
         let mut style = self.style;
         style.learn(input.peek(1 << 16)?);
         let buffers = made.buffers;
         let mut feeder = Feeder::new(input, made.cutting, buffers);
         let mut processes = Processes::default();
-        // perf script does not print the clock. A jitdump needs the monotonic one, so that is what was recorded if
-        // its times are any good.
+        // perf script doesn't print the clock. Assume the monotonic clock that jitdumps need; with any other, their
+        // times would be useless anyway.
         processes.clock.clockid = Some(1);
         processes.told = ProcessListState::Begun(None);
         let (mut counts, mut pending) = (Counts::default(), Vec::new());
         let mut maps: Vec<String>;
         let (mut natives, mut natives_said) = (Natives::new(self.symbols), Warnings::new());
-        // Each look at the sources is at all of them: what it has to state is reported by the last one.
+        // Each look at the sources covers all of them, so only the last one's warnings count.
         let mut said;
         let nameless = 'sources: loop {
             said = Warnings::new();
@@ -191,7 +191,7 @@ impl TextFilter<'_> {
         feeder.failed.map_or(Ok(Filtered { counts, nameless, maps }), Err)
     }
 
-    /// Rewrites blocks until one needs names, or to the end.
+    /// Rewrites blocks until one needs more names, or until the end.
     fn round<T: Send>(
         &self,
         feeder: &mut Feeder<'_>,
@@ -203,7 +203,7 @@ impl TextFilter<'_> {
         if !feeder.cutting.at_pauses && pending.is_empty() {
             pending.extend(feeder.next_block().map(Work::Raw));
         }
-        // Readers of many small texts start no threads for each.
+        // Don't start threads for inputs that fit in one block, since there may be many.
         if feeder.ended && pending.len() < 2 {
             pending.into_iter().try_for_each(|last| round.take(last.run(shop), take))?;
             return Ok(round);
@@ -223,18 +223,18 @@ impl TextFilter<'_> {
     }
 }
 
-/// The process of the first block that needs names, if that is one alone: which blocks are looked at together depends on
-/// the threads.
+/// The process of the first block that needs names, if it is a single one. Only the first block counts, because which
+/// blocks are in a round depends on the threads.
 fn first_asked(asked: &[(Needs, State)]) -> Option<Pid> {
     let (needs, _) = asked.iter().find(|(needs, _)| !needs.pids.is_empty())?;
     needs.pids.first().copied().filter(|_| needs.pids.len() == 1)
 }
 
-/// The output between two look-ups of names.
+/// What happened between two lookups of names.
 struct Round<T> {
-    /// From the first block on that needs more names: all blocks, done or not, in order.
+    /// All blocks from the first one on that needs more names, finished or not, in order.
     again: Vec<Work<T>>,
-    /// Their needs, and the state at their ends.
+    /// What these blocks need, and what the text up to their ends says.
     needs: Vec<(Needs, State)>,
     counts: Counts,
 }
@@ -258,22 +258,22 @@ impl<T> Round<T> {
     }
 }
 
-/// A block on its way.
+/// A block being processed.
 enum Work<T> {
     Raw(Block),
     Done(T, Counts),
     Needs(Block, Needs),
 }
 
-/// The context of workers.
+/// What workers share.
 struct Workshop<'a, 'm, 'data, T> {
     style: Style,
     namer: &'a Namer<'m, 'data>,
     natives: &'a Natives<'a>,
-    /// The memos of earlier blocks, of any worker.
+    /// Memos that other blocks have used, for reuse by any worker.
     memos: &'a Spare<Memo>,
     buffers: &'a Spare<Vec<u8>>,
-    /// The length of blocks.
+    /// The size of blocks.
     block: usize,
     make: &'a (dyn Fn(NamedBlock) -> T + Sync),
 }
@@ -303,7 +303,7 @@ impl<T> Work<T> {
     }
 }
 
-/// The directory in which `inject` would put its images: beside the output, else the current one.
+/// The directory in which `inject` would write its images: that of the output, or else the current one.
 fn images_directory(output: &OutPath) -> PathBuf {
     let here = || std::env::current_dir().unwrap_or_default();
     match output {
@@ -318,14 +318,14 @@ fn beside(input: &InPath) -> Option<PathBuf> {
     Some(input.path()?.parent()?.to_owned())
 }
 
-/// The processes that were requested in vain, if the text does not show which was forked from which.
+/// Processes that were looked up in vain, if the text doesn't contain process events.
 fn without_code(map: &CodeMap<'_>, processes: &Processes, told: &State) -> Vec<Pid> {
     let known: BTreeSet<Pid> = map.pids().collect();
     let asked = processes.by_pid.keys().filter(|_| told.known().is_empty());
     asked.copied().filter(|pid| !known.contains(pid)).collect()
 }
 
-/// The warning about processes without a dump or map in a text that does not show which was forked from which.
+/// A message about processes without a jitdump or perf map, if the text doesn't contain process events.
 fn untold(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.nobodys)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
@@ -335,7 +335,7 @@ fn untold(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     ))
 }
 
-/// The warning about samples that perf printed no frame of.
+/// A message about samples for which perf printed no frames.
 fn frameless(counts: &Counts) -> Option<String> {
     let Counts { samples, frameless, .. } = *counts;
     (frameless > 0).then(|| {

@@ -1,4 +1,4 @@
-//! Answers what a frame is, from the code map.
+//! Looks up frames in the code map.
 
 use crate::model::code::Line;
 use crate::model::lasting::{ALWAYS, UNTIMED};
@@ -14,13 +14,13 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Answers from the code map.
+/// Looks up frames in the code map.
 pub(super) struct Namer<'m, 'data> {
     map: &'m CodeMap<'data>,
     asked: &'m Processes,
-    /// The modules of JIT code of each process: its image, and its perf map.
+    /// For each process, the modules to show for its JIT code: its image and its perf map.
     dsos: BTreeMap<Pid, (Vec<u8>, Vec<u8>)>,
-    /// Decoded once each, if they are requested; else empty.
+    /// The source lines of each piece of code, decoded on first use; empty if lines aren't wanted.
     lines: Vec<OnceLock<Vec<Line<'data>>>>,
     symbols: &'m SymbolOptions,
 }
@@ -43,17 +43,17 @@ impl<'m, 'data> Namer<'m, 'data> {
 
     pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
         let asked = self.asked.by_pid.get(&wanted.pid);
-        // A dump that was mapped since then is to be looked for.
+        // Look again if the process has mapped a jitdump since.
         let markers = || self.asked.markers.iter().filter(|marker| marker.pid == wanted.pid).count();
         let Some(process) = asked.filter(|_| wanted.markers <= markers()) else { return Answer::NotLoaded };
         let at = self.map.lookup_address(wanted.pid, wanted.addr, wanted.time);
         let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else {
-            // True if a child still runs its parent's program depends on the time.
+            // Whether a child still runs its parent's program depends on the time.
             let never = process.forked.is_none() && self.map.lookup(wanted.pid, at, None).is_none();
             return Answer::Unknown(if never { ALWAYS } else { moment(wanted.time.unwrap_or(UNTIMED)) });
         };
         let code = self.map.code(hit.code);
-        // A child has the objects of its parent.
+        // A child's code belongs to its parent's modules.
         let owner = self.map.segment(hit.segment).pid;
         let (image, map) = self.dsos.get(&owner).unwrap_or(&self.dsos[&wanted.pid]);
         let dso = if hit.how == How::Untimed { map } else { image };
@@ -72,7 +72,7 @@ impl<'m, 'data> Namer<'m, 'data> {
         Answer::Named(named, self.valid(&wanted, hit))
     }
 
-    /// The period for which the answer is the same.
+    /// The time range in which the answer is the same.
     fn valid(&self, wanted: &Wanted<'_>, hit: Hit) -> Range<Nanos> {
         let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
         match (hit.how, wanted.time) {
@@ -82,7 +82,7 @@ impl<'m, 'data> Namer<'m, 'data> {
                 let segment = self.map.segment(hit.segment);
                 segment.from..segment.until.min(UNTIMED)
             }
-            // No load with a time was ever there; another program of the process may have run before or after.
+            // No timed code was ever there, but the process may have run another program before or after.
             (How::Untimed, Some(time)) if last().is_some_and(|last| last.how == How::Untimed) => {
                 let owner = self.map.segment(hit.segment).pid;
                 let named = self.map.untimed_names(owner);
@@ -93,13 +93,13 @@ impl<'m, 'data> Namer<'m, 'data> {
     }
 }
 
-/// No other time.
+/// A range that contains only this time.
 fn moment(time: Nanos) -> Range<Nanos> {
     time..Nanos(time.0.saturating_add(1))
 }
 
-/// Marks processes, and those they were forked from, as asked for, with what the text states about them: forks, execs,
-/// and the jitdumps they mapped.
+/// Adds processes and their ancestors to those to be looked up, with what the text says about them: forks, execs, and
+/// mapped jitdumps.
 pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &State) {
     let mut waiting: Vec<Pid> = pids.iter().copied().collect();
     while let Some(pid) = waiting.pop() {

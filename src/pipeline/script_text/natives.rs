@@ -1,7 +1,7 @@
-//! Names for frames of files, where the text shows their mappings (`--native`).
+//! Names frames of native code whose mappings the text contains (`--native`).
 //!
-//! A text has no build IDs: the files that are here are taken for those that ran. The addresses that a block requests
-//! are looked up in one go, and kept.
+//! A text has no build IDs, so the files that exist now are assumed to be those that ran. All addresses that a block
+//! needs are looked up at once and cached.
 
 use crate::error::Warnings;
 use crate::model::FrameAddr;
@@ -15,10 +15,10 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A function, and how far into it.
+/// The name of a function and the offset from its start.
 type NativeFunction = (Box<[u8]>, u64);
 
-/// The look-ups so far.
+/// The results of earlier lookups.
 #[derive(Debug)]
 pub(super) struct Natives<'a> {
     options: &'a SymbolOptions,
@@ -36,7 +36,7 @@ impl<'a> Natives<'a> {
         let Some((path, known)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
         let Some(function) = known.get(&at.0) else { return Answer::NotLoaded };
         let back = addr.raw().0 - at.0;
-        // A signal handler returns to a function that nothing called.
+        // A signal handler returns to a function that wasn't called.
         let entered = || known.get(&addr.raw().0)?.as_ref().filter(|(_, offset)| *offset == 0);
         let Some((name, offset)) = function.as_ref().map(|(name, offset)| (name, offset + back)).or_else(|| {
             let (name, offset) = entered()?;
@@ -54,15 +54,15 @@ impl<'a> Natives<'a> {
         Answer::Named(named, ALWAYS)
     }
 
-    /// Looks these offsets in files up.
+    /// Looks up these offsets in files.
     pub(super) fn look_up(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) {
         let unknown = self.find(places, pool, warnings);
-        // If nothing is one byte before a return address, a function may begin at the address.
+        // If there is no function at the byte before a return address, one may start at the address itself.
         let entered = unknown.into_iter().map(|(path, offset)| (path, offset.saturating_add(1)));
         self.find(entered.collect(), pool, warnings);
     }
 
-    /// The places where nothing was found.
+    /// Looks up offsets and returns those where no function was found.
     fn find(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) -> Vec<(Vec<u8>, u64)> {
         let mut wanted: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
         for (path, offset) in places {

@@ -1,4 +1,4 @@
-//! A text that becomes stacks: each block is read as soon as it has names.
+//! Reads a text as stacks. Each block is parsed as soon as its frames have names.
 
 use super::feeder::Cutting;
 use super::{Filtered, Made, NamedBlock, TextFilter, beside, frameless, images_directory, summarise, untold};
@@ -16,7 +16,7 @@ use crate::records::perf_script::rewrite::Style;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 
-/// Reads a text, with names for its frames of JIT code.
+/// Reads a text, naming its frames of JIT code.
 pub(crate) fn stacks(
     (mut input, path): (Stream, &InPath),
     keep: Keep,
@@ -38,7 +38,8 @@ pub(crate) fn stacks(
     Ok(profile)
 }
 
-/// Makes something of each block of a text, with names for its frames of JIT code, and takes that in the text's order.
+/// Names the frames of JIT code in each block of a text, calls `make` with the block, in parallel, and `take` with the
+/// results, in order.
 pub(super) fn each_block<T: Send>(
     (input, path): (Stream, &InPath),
     sources: &SourceOptions,

@@ -1,7 +1,8 @@
-//! A text that becomes sums of lines, for outputs that need only the spelling of its stacks.
+//! Reads a text as sums of folded lines, for outputs that need only those.
 //!
-//! A reader's stacks are spelled when they have become many, and sorted: however many stacks differ, each thread looks them
-//! up among few, and nobody has to put together what two threads read but in their order.
+//! When a worker has collected many stacks, they are written as lines and sorted. No matter how many stacks are
+//! distinct, each worker therefore looks stacks up among few, and merging the workers' results only means merging
+//! sorted lines.
 
 use super::NamedBlock;
 use super::stacks::each_block;
@@ -21,25 +22,25 @@ use std::sync::Mutex;
 /// The lines of one event.
 #[derive(Debug)]
 pub(crate) struct EventSums {
-    /// Its name.
     pub(crate) name: String,
     unit: Unit,
-    /// Its first appearance: seen: the part, and the place among the events that began there.
+    /// Where it first appeared: the position of the block, and the index among the events that appeared first in it.
     first: (u64, usize),
     /// Its lines.
     pub(crate) lines: Runs,
 }
 
-/// A reader's stacks are spelled when they are so many, each beginning of one counted: they stay in the processor's cache.
+/// A worker writes its stacks as lines when it has this many (counting all prefixes), so that they fit in the CPU's
+/// cache.
 const MANY_STACKS: usize = 1 << 15;
 
-/// The largest number where stacks repeat: kept stacks need not be read twice.
+/// The maximum if stacks repeat, because then keeping them saves work.
 const MOST_STACKS: usize = 1 << 20;
 
-/// A reader with more names is not used again.
+/// A reader with more names than this isn't used any more.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Reads a text, with names for its frames of JIT code. Events are in the order in which they come.
+/// Reads a text, naming its frames of JIT code. Events are in order of appearance.
 pub(crate) fn sums(
     (mut input, path): (Stream, &InPath),
     options: &WriteOptions,
@@ -53,7 +54,7 @@ pub(crate) fn sums(
     let readers: Mutex<Vec<SumReader>> = Mutex::default();
     let (mut events, mut all_skipped) = (Vec::new(), Skipped::new("line"));
     let make = |block: &NamedBlock| {
-        // A poisoned lock means that another worker panicked: the scope will state it.
+        // The lock is only poisoned if another worker panicked, and the thread scope will report that.
         let reader = readers.lock().ok().and_then(|mut readers| readers.pop());
         let mut reader = reader.unwrap_or_else(|| SumReader::new(new_reader(), options));
         let skipped = reader.read(block);
@@ -73,7 +74,7 @@ pub(crate) fn sums(
     Ok(named(events))
 }
 
-/// The text of an event for a reader.
+/// An event's lines from one worker.
 struct SpelledEvent {
     name: String,
     unit: Unit,
@@ -96,7 +97,7 @@ fn add(events: &mut Vec<EventSums>, new: SpelledEvent) {
     }
 }
 
-/// In their order, with the names that a profile gives to events of one name that count different things.
+/// Sorts events, and gives those with the same name but different units the names that they would have in a profile.
 fn named(mut events: Vec<EventSums>) -> Vec<EventSums> {
     events.sort_by_key(|event| event.first);
     let mut names = Profile::new();
@@ -111,9 +112,9 @@ struct SumReader {
     reader: PartReader,
     speller: Speller,
     sorting: Unsorted,
-    /// The first appearance of each event.
+    /// Where each event first appeared.
     firsts: Vec<(u64, usize)>,
-    /// With more stacks, this checks that they repeat.
+    /// With more stacks than this, check whether they repeat.
     many: usize,
 }
 
@@ -131,7 +132,7 @@ impl SumReader {
         skipped
     }
 
-    /// True if it has many stacks of which few repeat.
+    /// True if it has many stacks, few of which repeat.
     fn is_full(&mut self) -> bool {
         let profile = self.reader.profile();
         while profile.stack_count() > self.many {
@@ -145,7 +146,7 @@ impl SumReader {
         false
     }
 
-    /// Spells what was read since the last time.
+    /// Writes as lines what was read since the last call.
     fn spell(&mut self, options: &WriteOptions) -> Vec<SpelledEvent> {
         let (profile, mut spelled) = (self.reader.profile(), Vec::new());
         for (series, &first) in profile.series.iter().zip(&self.firsts).filter(|(series, _)| !series.rows.is_empty()) {
@@ -158,8 +159,8 @@ impl SumReader {
     }
 }
 
-/// The name of an event before the unit was put behind its name: which of several keeps its name is for all readers
-/// together to state.
+/// The event's name without the unit that was appended to make it unique. Which of several events gets the suffix must
+/// be decided for all workers together.
 fn given_name<'s>(all: &'s [Series], series: &'s Series) -> &'s str {
     let bare = series.name.strip_suffix(')').and_then(|name| name.strip_suffix(series.unit.name()));
     let bare = bare.and_then(|name| name.strip_suffix(" ("));
@@ -182,8 +183,8 @@ mod tests {
         Job { pool: Pool::new(NonZeroUsize::new(threads)).unwrap(), ..Job::quiet().unwrap() }
     }
 
-    /// Several blocks, and more stacks than a reader keeps; events that come late, with and without periods, other threads,
-    /// names that folded stacks spell otherwise, and lines that are none.
+    /// Several blocks, with more stacks than a worker keeps; events that appear late, with and without periods; other
+    /// threads; names that folded stacks spell differently; and invalid lines.
     fn text() -> String {
         let mut text = String::new();
         for sample in 0..20_000u32 {
@@ -195,7 +196,7 @@ mod tests {
                 _ => "cpu-clock:",
             };
             writeln!(text, "{comm} {tid} {}.000001: {event} ", sample / 10).unwrap();
-            // Few repeat.
+            // Few of them repeat.
             let mut seed = if sample % 8 == 7 { sample - 7 } else { sample };
             for frame in 0..12 {
                 seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12_345);

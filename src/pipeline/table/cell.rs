@@ -1,11 +1,11 @@
-//! The values of a table, and how each is written.
+//! The values in a table, and how each is written.
 
 use crate::model::printable::{csv_cell, readable};
 use serde::{Serialize, Serializer};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The way a table is written.
+/// How to write a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
     /// Aligned columns.
@@ -17,51 +17,52 @@ pub enum Layout {
     Json,
 }
 
-/// One value. Tables have millions of them: none takes more than three words, and names are shared.
+/// A value in a table. Tables may contain millions, so that a value takes at most three words and names are shared.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     /// A name.
     Text(Arc<str>),
-    /// One of few words.
+    /// A word from a small set.
     Word(&'static str),
-    /// A whole number.
+    /// An integer.
     Count(u64),
-    /// A whole number that may be negative.
+    /// An integer that may be negative.
     Signed(i64),
-    /// A percentage, shown with two decimals and `%`; a plain number in CSV and JSON.
+    /// A percentage. In text, it is shown with two decimals and `%`; in CSV and JSON, it is a plain number.
     Percent(f64),
-    /// A difference of percentages, shown with two decimals and its sign; a plain number in CSV and JSON.
+    /// A difference between percentages. In text, it is shown with two decimals and its sign; in CSV and JSON, it is a
+    /// plain number.
     Points(f64),
-    /// A name in a tree, behind the lines that lead to it in text.
+    /// A name in a tree. In text, it comes after the lines that connect it to its parent.
     Branch(Box<Branch>),
-    /// A number that is shown with this many decimals.
+    /// A number to be shown with this many decimals.
     Number(f64, u8),
-    /// Not known: empty, or `null`.
+    /// An unknown value: empty, or `null` in JSON.
     None,
-    /// Nothing, in a column of numbers.
+    /// No value, in a column of numbers.
     Empty,
 }
 
 /// A name in a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch {
-    /// Lines of the tree, for text only.
+    /// The lines to its left; left out in CSV and JSON.
     pub(super) lines: String,
     pub(super) name: String,
 }
 
 impl Cell {
-    /// A name.
+    /// A cell that contains text.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A name in a tree, behind lines.
+    /// A cell with a name in a tree.
     pub fn branch(lines: String, name: String) -> Self {
         Self::Branch(Box::new(Branch { lines, name }))
     }
 
-    /// True if nothing is in it.
+    /// True if the cell would be shown as empty.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::None | Self::Empty => true,
@@ -71,14 +72,14 @@ impl Cell {
         }
     }
 
-    /// Appends what is shown of it.
+    /// Appends the cell as it is shown in this layout.
     pub(super) fn show(&self, layout: Layout, out: &mut String) {
         let name = |name: &str, out: &mut String| match layout {
             Layout::Csv => out.push_str(&csv_cell(name.as_bytes())),
             _ => out.push_str(&readable(name.as_bytes())),
         };
         let is_text = layout == Layout::Text;
-        // Writing to a String cannot fail.
+        // Writing to a string can't fail.
         _ = match *self {
             Self::Text(ref text) => return name(text, out),
             Self::Word(word) => return name(word, out),
@@ -105,7 +106,7 @@ impl Serialize for Cell {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(count) => serializer.serialize_u64(*count),
             Self::Signed(number) => serializer.serialize_i64(*number),
-            // Rounded as in CSV, so that the two state the same.
+            // Rounded like in CSV, so that both contain the same numbers.
             Self::Percent(percent) | Self::Points(percent) => serializer.serialize_f64((percent * 1e4).round() / 1e4),
             Self::Word(word) => serializer.serialize_str(word),
             Self::Branch(branch) => serializer.serialize_str(&branch.name),

@@ -1,8 +1,8 @@
-//! Tables as text, CSV or JSON: what `report`, `stats` and `doctor` print.
+//! Tables as text, CSV or JSON, as `report`, `stats` and `doctor` print them.
 //!
-//! Text is aligned, numbers to the right, and the last column is not padded; [`TextStyle`] fits it to a terminal. CSV is
-//! RFC 4180 with a header line. In both, names are printable, and in CSV none is a formula.
-//! JSON is an array of objects, numbers as numbers.
+//! Text has aligned columns, with numbers on the right; the last column isn't padded. [`TextStyle`] fits it to a
+//! terminal. CSV follows RFC 4180 and has a header line. In both, names are escaped, and CSV never contains formulas.
+//! JSON is an array of objects in which numbers are numbers.
 
 mod cell;
 mod text;
@@ -16,24 +16,24 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use std::io::Write;
 
-/// Named columns and rows of as many cells.
+/// A table; every row has a cell for each column.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     /// The names of the columns.
     pub columns: Vec<&'static str>,
-    /// The rows.
+    /// The rows, each from left to right.
     pub rows: Vec<Vec<Cell>>,
-    /// The numbers of rows that matter less: they are faint where colors are allowed.
+    /// Indices of rows that matter less, which are shown faint where colors are allowed.
     pub faint: FxHashSet<usize>,
 }
 
 impl Table {
-    /// An empty table.
+    /// An empty table with these columns.
     pub fn new(columns: &[&'static str]) -> Self {
         Self { columns: columns.to_vec(), ..Self::default() }
     }
 
-    /// Drops the columns in which nothing stands.
+    /// Removes columns whose cells are all empty.
     pub fn drop_empty_columns(&mut self) {
         let is_empty = |at: usize| self.rows.iter().all(|row| row.get(at).is_none_or(Cell::is_empty));
         for at in (0..self.columns.len()).rev().filter(|at| is_empty(*at)).collect::<Vec<_>>() {
@@ -42,7 +42,7 @@ impl Table {
         }
     }
 
-    /// Writes it.
+    /// Writes the table.
     pub fn write(&self, layout: Layout, out: &mut dyn Write) -> Result<()> {
         match layout {
             Layout::Text => self.write_text(TextStyle::default(), out),
@@ -54,7 +54,7 @@ impl Table {
         }
     }
 
-    /// Writes it as text in a style.
+    /// Writes the table as text in this style.
     pub fn write_text(&self, style: TextStyle, out: &mut dyn Write) -> Result<()> {
         let text = text::Text { columns: &self.columns, rows: &self.rows, faint: &self.faint, style };
         text.write(out)

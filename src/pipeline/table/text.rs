@@ -1,6 +1,6 @@
-//! A table as aligned text: in full, or cut to the width of a terminal.
+//! Writes a table as aligned text, at full width or fitted to a terminal.
 //!
-//! Widths are those that characters have on a terminal: Chinese ones are two columns wide, combining ones none.
+//! Widths are measured as on a terminal: Chinese characters take two columns, combining characters none.
 
 use super::cell::{Cell, Layout};
 use crate::error::Result;
@@ -9,27 +9,27 @@ use std::borrow::Cow;
 use std::io::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The way that text is fitted to the reader. The default is for files and pipes: in full, without colors.
+/// How to fit text to its reader. The default is for files and pipes: full width, no colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextStyle {
-    /// Lines are at most so wide; names are cut in their middle.
+    /// The maximum width of a line; longer names are cut in the middle.
     pub width: Option<usize>,
-    /// True if colors and the like are allowed.
+    /// True if colors and other styles are allowed.
     pub colour: bool,
 }
 
-/// Narrower than this no name is cut, whatever the width: nothing could be determined from it.
+/// Names aren't cut below this width, even if lines get too long, because nothing could be recognized.
 const LEAST_NAME: usize = 12;
 
-/// Names beside a symbol are cut to this before the symbol is.
+/// Names in other columns are cut to this width before symbols are cut.
 const TELLING_NAME: usize = 18;
 
-/// If lines may be of any length, names longer than this push the columns behind them away, and not those of all rows.
+/// If lines may have any length, a longer name moves the following columns of its own row only, and not of all rows.
 const ALIGNED_NAME: usize = 100;
 
 const GAP: &str = "  ";
 
-/// Terminal sequences (ECMA-48, "select graphic rendition").
+/// Terminal escape sequences (ECMA-48, "select graphic rendition").
 mod colours {
     pub(super) const RED: &str = "\x1b[31m";
     pub(super) const GREEN: &str = "\x1b[32m";
@@ -38,28 +38,28 @@ mod colours {
     pub(super) const PLAIN: &str = "\x1b[0m";
 }
 
-/// A table, to be written as text.
+/// A table to be written as text.
 #[derive(Debug)]
 pub(super) struct Text<'a> {
     pub(super) columns: &'a [&'static str],
     pub(super) rows: &'a [Vec<Cell>],
-    /// The numbers of rows that matter less.
+    /// Indices of rows that matter less.
     pub(super) faint: &'a FxHashSet<usize>,
     pub(super) style: TextStyle,
 }
 
-/// The width of columns.
+/// Widths and alignment of columns.
 struct Fitted {
-    /// The maximum widths of cells.
+    /// The maximum width of each column's cells.
     widths: Vec<usize>,
-    /// Their width made.
+    /// The width that each column's cells are padded to.
     padded: Vec<usize>,
-    /// Columns of names are at the left.
+    /// True for columns of names, which are left-aligned.
     left: Vec<bool>,
 }
 
 impl Text<'_> {
-    /// Writes it.
+    /// Writes the table.
     pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
         let fitted = self.fitted();
         let (mut line, mut text) = (String::new(), String::new());
@@ -103,7 +103,7 @@ impl Text<'_> {
         Fitted { widths, padded, left }
     }
 
-    /// True if a column holds names, which are at the left and may be cut.
+    /// True if a column contains names, which are left-aligned and may be cut.
     fn is_of_names(&self, at: usize) -> bool {
         let is_name = |row: &Vec<Cell>| {
             matches!(row.get(at), Some(Cell::Text(_) | Cell::Word(_) | Cell::Branch(_) | Cell::None) | None)
@@ -113,7 +113,7 @@ impl Text<'_> {
 }
 
 impl Fitted {
-    /// Appends a text in its column; the last one is not padded.
+    /// Appends a cell's text with padding; the last column isn't padded.
     fn align(&self, at: usize, text: &str, line: &mut String) {
         self.align_in(None, at, text, line);
     }
@@ -135,8 +135,7 @@ impl Fitted {
 }
 
 impl Cell {
-    /// As perf report colors: what takes much of the time is red, what takes some is green. A change is red where there
-    /// is more, green where there is less.
+    /// Colors like perf report's: red for large shares, green for moderate ones. Increases are red, decreases green.
     fn colour(&self) -> Option<&'static str> {
         match *self {
             Self::Percent(percent) if percent >= 5.0 => Some(colours::RED),
@@ -147,7 +146,7 @@ impl Cell {
         }
     }
 
-    /// The part of it that is shown in this many columns; the lines of a tree are not cut.
+    /// The cell's text, cut to at most this many columns; the lines of a tree aren't cut.
     fn cut<'t>(&self, text: &'t str, most: usize) -> Cow<'t, str> {
         match self {
             _ if width(text) <= most => Cow::Borrowed(text),
@@ -161,8 +160,8 @@ impl Cell {
     }
 }
 
-/// The widest columns of names lose most, until all fit. The symbols that people look for are cut when the others have
-/// come down to so much as distinguishes them.
+/// Narrows the widest columns of names until the line fits. Symbols matter most, so they are only cut once the other
+/// names are as short as they can be without becoming indistinguishable.
 fn fit(widths: &mut [usize], names: &[bool], symbols: Option<usize>, most: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
@@ -186,15 +185,15 @@ fn write_line(out: &mut dyn Write, line: &str, style: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// A text of at most this many columns: what is too long loses its middle, for names begin with what they are of and
-/// end with what they are.
+/// Cuts the middle out of a text that takes more than `most` columns. Keeps both ends, because names start with where
+/// something belongs and end with what it is.
 pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     if width(text) <= most {
         return Cow::Borrowed(text);
     }
     let room = most.saturating_sub(1);
     let mut tail = taken(text.chars().rev(), room / 2);
-    // A mark that combines with the character before it stays with that.
+    // A combining character stays with the character before it.
     while tail.last().is_some_and(|last| last.width() == Some(0)) {
         tail.pop();
     }
@@ -203,12 +202,12 @@ pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(parts.take(if most == 0 { 0 } else { usize::MAX }).collect())
 }
 
-/// The number of columns of a terminal a text takes. Most are ASCII, and printable.
+/// The number of terminal columns that a text takes. The fast path is for printable ASCII.
 fn width(text: &str) -> usize {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) { text.len() } else { text.width() }
 }
 
-/// As many characters as fit.
+/// As many characters as fit into this width.
 fn taken(chars: impl Iterator<Item = char>, width: usize) -> Vec<char> {
     let mut left = width;
     let fits = |c: &char| {

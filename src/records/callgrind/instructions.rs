@@ -1,4 +1,4 @@
-//! The cost and calls of each instruction (`--dump-instr=yes`), by the function that callgrind booked it on.
+//! Reads costs and calls of each instruction (`--dump-instr=yes`), by the function to which callgrind attributed them.
 
 use super::grammar::{
     Columns, IdSpace, Keyword, NameField, PositionDecoder, Statement, add_costs, event_names, lines, name_field,
@@ -9,85 +9,85 @@ use crate::error::{Error, Result, Skipped, Warnings};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The costs of all parts of a file together.
+/// The costs of all parts of a file.
 #[derive(Debug, Default)]
 pub struct InstructionCosts {
-    /// The names of the events.
+    /// Names of the events.
     pub events: Vec<Vec<u8>>,
-    /// The process.
+    /// Process ID.
     pub pid: Option<i32>,
-    /// True if positions have addresses.
+    /// True if positions include addresses.
     pub has_addresses: bool,
-    /// The functions in order of appearance.
+    /// The functions in order of appearance, each with all its files and recursion levels.
     pub functions: Vec<CostedFunction>,
-    /// The same functions as the file states them: by file, too, and with each level of recursion on its own.
+    /// The functions as listed in the file: one per source file and recursion level.
     pub stated: Vec<StatedFunction>,
-    /// Source files, by their numbers in the instructions.
+    /// Source files, by the numbers that instructions refer to.
     pub files: Vec<Vec<u8>>,
-    /// For each event, what the file states that all of it costs; empty if it states nothing.
+    /// The total cost per event according to the file; empty if the file has no totals.
     pub totals: Vec<u64>,
 }
 
-/// A function of an object, in all files that it is made of.
+/// A function of an object, with the code from all its source files.
 #[derive(Debug)]
 pub struct CostedFunction {
-    /// As callgrind calls it.
+    /// The name as callgrind has it.
     pub name: Vec<u8>,
-    /// Its object; `???` for memory that no file backs.
+    /// The object; `???` for memory without a file.
     pub object: Vec<u8>,
-    /// By address: absolute in memory that no file backs, else as linked.
+    /// Instructions by address: absolute in memory without a file, otherwise as linked.
     pub at: BTreeMap<u64, CostedInstruction>,
-    /// The calls of instructions, by the same addresses.
+    /// Calls by the address of the calling instruction.
     pub calls_at: BTreeMap<u64, Vec<CostedCalls>>,
 }
 
-/// A function as a file states it.
+/// A function as listed in the file.
 #[derive(Debug)]
 pub struct StatedFunction {
-    /// With the level of recursion, if it is distinguished: `fib'2`.
+    /// The name with the recursion level, if the file has one: `fib'2`.
     pub name: Vec<u8>,
-    /// Number of its source file.
+    /// Index of its source file in [`InstructionCosts::files`].
     pub file: usize,
-    /// Number of the function that it is a level of.
+    /// Index in [`InstructionCosts::functions`] of the function that this is a part of.
     pub function: usize,
-    /// The target of the first call; `None` if nothing called it.
+    /// Target address of the first call to it; `None` if nothing called it.
     pub entry: Option<u64>,
-    /// The costs of to it, for each event; events at the end may be missing.
+    /// The costs of the calls to it, per event. Trailing events may be missing.
     called: Vec<u64>,
-    /// The cost of it and its calls.
+    /// Its own cost plus that of its calls, per event.
     calling: Vec<u64>,
 }
 
-/// The calls of an instruction to one function.
+/// The calls from one instruction to one function.
 #[derive(Debug)]
 pub struct CostedCalls {
-    /// Number of the stated function.
+    /// Index of the callee in [`InstructionCosts::stated`].
     pub callee: usize,
-    /// The number.
+    /// Number of calls.
     pub count: u64,
-    /// Their inclusive cost, for each event; events at the end may be missing.
+    /// Inclusive cost of the calls, per event. Trailing events may be missing.
     pub costs: Vec<u64>,
 }
 
 impl StatedFunction {
-    /// Its inclusive cost, for each event: that of the calls to it, or if there are none, its own and that of its calls.
+    /// Inclusive cost per event: that of the calls to it or, if there are none, its own cost plus that of its calls.
     pub fn inclusive(&self) -> &[u64] {
         if self.entry.is_some() { &self.called } else { &self.calling }
     }
 }
 
-/// An instruction.
+/// The self cost of an instruction.
 #[derive(Debug, Default)]
 pub struct CostedInstruction {
-    /// For each event; events at the end may be missing.
+    /// Cost per event. Trailing events may be missing.
     pub costs: Vec<u64>,
-    /// Number of its source file.
+    /// Index of its source file in [`InstructionCosts::files`].
     pub file: usize,
-    /// 0 if unknown.
+    /// Source line; 0 if unknown.
     pub line: u64,
 }
 
-/// Reads a whole file.
+/// Reads a whole file. Lines that cannot be understood are skipped with a warning.
 pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCosts {
     let mut reader = InstructionReader { ids: definitions(bytes), ..InstructionReader::default() };
     let mut skipped = Skipped::new("line");
@@ -102,7 +102,7 @@ pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCo
     costs
 }
 
-/// The names of ids, by their space. Parts of a file may use what only a later one defines.
+/// The names of all IDs. Collected in advance, because a part may use an ID that only a later part defines.
 fn definitions(bytes: &[u8]) -> FunctionIds<'_> {
     let mut ids = FunctionIds::default();
     for (_, _, line) in statements(bytes) {
@@ -121,25 +121,25 @@ type FunctionIds<'a> = FxHashMap<(IdSpace, u32), &'a [u8]>;
 #[derive(Default)]
 struct InstructionReader<'a> {
     costs: InstructionCosts,
-    /// The totals that the parts state.
+    /// Sum of the `totals:` of all parts.
     totals: Vec<u64>,
     summary: Vec<u64>,
     columns: Columns,
     decoder: PositionDecoder,
-    /// Its writer measures relative positions as the manual states, not as valgrind does.
+    /// True if relative positions are measured as the manual says, not as valgrind does.
     every_line_moves: bool,
     ids: FunctionIds<'a>,
     files: FxHashMap<&'a [u8], usize>,
     functions: FxHashMap<(&'a [u8], &'a [u8]), usize>,
-    /// Stated functions by object, file and name.
+    /// Indices of stated functions by object, file and name.
     stated: FxHashMap<(&'a [u8], usize, &'a [u8]), usize>,
-    /// The stated functions that ids were defined as, whatever object and file are current where they are used.
+    /// Indices of stated functions by ID. The definition counts, whatever object and file are current at a use.
     stated_ids: FxHashMap<u32, usize>,
     object: &'a [u8],
-    /// The last `fl=`, and where the lines are.
+    /// The last `fl=`, and the file of the current lines.
     fl: usize,
     file: usize,
-    /// The stated one.
+    /// Index in `stated` of the function that current cost lines belong to.
     function: Option<usize>,
     called_object: Option<&'a [u8]>,
     called_file: Option<usize>,
@@ -147,7 +147,7 @@ struct InstructionReader<'a> {
     site: Option<NextLineKind>,
 }
 
-/// The kind of the next cost line, if not a self cost.
+/// What the next cost line means if it isn't a self cost.
 #[derive(Debug, Clone, Copy)]
 enum NextLineKind {
     Jump,
@@ -191,7 +191,7 @@ impl<'a> InstructionReader<'a> {
                     value.split_at(value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len()));
                 let target = self.decoder.peek(target).ok_or_else(|| Error::new("calls= has no position"));
                 let count = number(count).ok_or_else(|| Error::new("calls= has no count"));
-                // Its cost line is not a self cost, whatever is wrong with it.
+                // Whatever is wrong here, the next cost line is not a self cost.
                 self.site = Some(NextLineKind::Jump);
                 let entry = target?.0.0[self.columns.instr.unwrap_or(0)];
                 self.site = Some(NextLineKind::Calls { count: count?, entry });
@@ -199,7 +199,7 @@ impl<'a> InstructionReader<'a> {
             Keyword::Jump | Keyword::Jcnd => self.site = Some(NextLineKind::Jump),
             _ => self.site = None,
         }
-        // Costs of a function whose name is not understood are not other's.
+        // If a function's name is not understood, its costs must not go to another function.
         match key {
             Keyword::Fn => self.function = None,
             Keyword::Cfn => self.callee = None,
@@ -226,7 +226,7 @@ impl<'a> InstructionReader<'a> {
                 self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
                 self.file = self.fl;
                 let stated = self.stated_number(value, (self.object, self.fl, name));
-                // Its addresses are those of this object.
+                // The definition may name another object, but the addresses are in this one.
                 self.costs.stated[stated].function = self.function_number(self.object, without_recursion(name));
                 self.function = Some(stated);
             }

@@ -1,18 +1,19 @@
-//! The callgrind profile format.
+//! Reads, rewrites and writes callgrind profiles.
 //!
-//! A file is a list of blocks, one for each function (`fn=`), of cost lines and calls; `ob=` and `fl=` before it
-//! stay in force until changed. callgrind calls memory that no file backs `ob=???` and its functions by the address
-//! where they were first entered. Only there are addresses absolute, so only there are they looked up.
+//! A file is a list of blocks, one per function (`fn=`), which contain cost lines and calls. `ob=` (object) and `fl=`
+//! (file) before a block stay in effect until changed. For memory without a file, callgrind writes `ob=???` and names
+//! functions by the address at which they were first entered. Only there are addresses absolute, so only those
+//! addresses are looked up.
 //!
-//! | room | what it is for |
+//! | module | purpose |
 //! |---|---|
 //! | `grammar` | lines, names, positions and costs |
-//! | `instructions` | reads what each instruction cost |
-//! | `stacks` | reads a file as stacks, and writes stacks as one |
-//! | `rewrite` | puts the names of JIT-compiled functions into a file as it streams by |
+//! | `instructions` | reads the cost of each instruction |
+//! | `stacks` | converts a file to stacks, and stacks to a file |
+//! | `rewrite` | inserts the names of JIT-compiled functions while streaming a file |
 //!
-//! Specification: <https://valgrind.org/docs/manual/cl-format.html>; where valgrind's writer (callgrind/dump.c) does
-//! otherwise, the writer is followed.
+//! Specification: <https://valgrind.org/docs/manual/cl-format.html>. Where valgrind's writer (callgrind/dump.c)
+//! deviates from it, we follow the writer.
 
 mod grammar;
 mod instructions;
@@ -31,8 +32,8 @@ pub use stacks::{read, write};
 
 use grammar::{Keyword, Statement, lines};
 
-/// True if an input begins like a file of this format, from any writer: headers, of which only `events:` must be there,
-/// and behind them a function. cachegrind's files and those of cg_diff are such files without calls.
+/// True if an input begins like a callgrind file, from any writer: headers with at least `events:`, then a function.
+/// Files of cachegrind and cg_diff count too; they are callgrind files without calls.
 pub fn sniff(head: &[u8]) -> bool {
     if head.starts_with(b"# callgrind format") {
         return true;
@@ -49,6 +50,6 @@ pub fn sniff(head: &[u8]) -> bool {
             Statement::Spec(..) | Statement::Cost(_) | Statement::Other => return false,
         }
     }
-    // Its headers may be longer than what is looked at.
+    // The headers may be longer than `head`.
     events && is_known
 }

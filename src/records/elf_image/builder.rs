@@ -1,4 +1,4 @@
-//! Collects the code of an image.
+//! Collects the code for an image.
 
 use super::image::{Addressing, Image};
 use super::layout::Layout;
@@ -9,7 +9,7 @@ use crate::model::Addr;
 use crate::model::code::Code;
 use std::ops::Range;
 
-/// Code that must become an image.
+/// The code for an image, or for a set of images.
 #[derive(Debug)]
 pub struct ImageBuilder<'a, 'data> {
     target: Target,
@@ -19,18 +19,18 @@ pub struct ImageBuilder<'a, 'data> {
 }
 
 impl<'a, 'data> ImageBuilder<'a, 'data> {
-    /// An image without code.
+    /// Starts an image without code.
     pub fn new(target: Target, addressing: Addressing) -> Self {
         Self { target, addressing, for_viewers: false, slots: Vec::new() }
     }
 
-    /// Suits it to readers of perf.data that are not perf: samply, hotspot. With [`Addressing::FileOffset`] only.
+    /// Adapts the image to readers of perf.data other than perf: samply, hotspot. Only with [`Addressing::FileOffset`].
     pub fn for_viewers(self) -> Self {
         Self { for_viewers: true, ..self }
     }
 
-    /// Adds a code range as it was at `addr` (for code that moved: once for each address). The order of calls is the
-    /// order of time: with [`Addressing::RunTime`] the latest wins.
+    /// Adds a code range as it was at `addr`; code that moved is added once per address. Call this in order of time:
+    /// with [`Addressing::RunTime`] the last code at an address wins.
     pub fn add(&mut self, code: &'a Code<'data>, addr: Addr) -> SlotId {
         let id = u32::try_from(self.slots.len()).unwrap_or(NO_SLOT);
         if id < NO_SLOT {
@@ -39,7 +39,7 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
         SlotId(id)
     }
 
-    /// Gives every piece its place.
+    /// Lays out a single image with all the code.
     pub fn build(self) -> Image<'a, 'data> {
         let mut layout = match self.addressing {
             Addressing::FileOffset => Layout::mirror(&self.slots, self.target),
@@ -51,8 +51,8 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
         Image { target: self.target, addressing: self.addressing, slots: self.slots, layout }
     }
 
-    /// Gives every piece its place in one or more images through which user stacks can be unwound. `foreign` are the
-    /// addresses at which other files were mapped in the process, at any time.
+    /// Lays out one or more images through which user stacks can be unwound. `foreign` are the addresses at which other
+    /// files were ever mapped in the process.
     pub fn build_set(self, foreign: impl IntoIterator<Item = Range<u64>>) -> ImageSet<'a, 'data> {
         set::build(self.target, &self.slots, foreign)
     }

@@ -1,4 +1,4 @@
-//! The build ID: a hash over everything that the image is made from.
+//! Computes the build ID, a hash of everything that the image is made from.
 
 use super::image::{Addressing, Image};
 use super::layout::FramesAt;
@@ -6,13 +6,14 @@ use crate::bytes::cursor::Endian;
 use crate::model::process::BuildId;
 use sha1::{Digest, Sha1};
 
-/// Changes when the same content is written differently: the readers' caches must not mix the two.
+/// Must change when the same content is written in a different way, so that caches of readers don't mix the two.
 const WRITER: &[u8] = b"jitgraft image 3";
 
 impl Image<'_, '_> {
-    /// The build ID: the same for the same content at the same places. It takes as long as a good part of writing.
+    /// The build ID. It is the same for the same content at the same places. Computing it takes a considerable part of
+    /// the time for writing.
     ///
-    /// It is a SHA-1, as GNU ld makes it, over the inputs and their places. Parts that are derived from them (symbol table,
+    /// It is a SHA-1, as in GNU ld, over the inputs and their places. Parts that are derived from them (symbol table,
     /// DWARF) need not be hashed.
     pub fn build_id(&self) -> BuildId {
         let Self { target, addressing, layout, .. } = self;
@@ -31,7 +32,8 @@ impl Image<'_, '_> {
             let (eh_frame, eh_frame_hdr) =
                 code.unwind.map_or((None, None), |u| (Some(u.eh_frame), Some(u.eh_frame_hdr)));
             for part in [Some(code.name), code.bytes, Some(code.lines.raw), eh_frame, eh_frame_hdr] {
-                // A length before each part, and one that no part has for a missing one: nothing else hashes alike.
+                // Each part is preceded by its length, or by an impossible length if it is missing. This makes the
+                // encoding unambiguous.
                 content.number(part.map_or(u64::MAX, |part| part.len() as u64));
                 content.bytes(part.unwrap_or_default());
             }
@@ -40,13 +42,13 @@ impl Image<'_, '_> {
     }
 }
 
-/// The hashed content. It is mostly short: a few thousand bytes are hashed at a time.
+/// Buffers the content to hash, because most parts are short.
 struct HashedContent {
     hash: Sha1,
     waiting: Vec<u8>,
 }
 
-/// The largest number of waiting bytes.
+/// Size of the buffer in bytes.
 const WAITING: usize = 1 << 13;
 
 impl HashedContent {

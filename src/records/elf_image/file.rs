@@ -1,11 +1,11 @@
-//! The file around the content: header, program headers, build-ID note, section headers.
+//! Writes the file of an image: ELF header, program headers, build ID note, section headers, and the contents between.
 //!
 //! ```text
 //! ELF header · program headers · .note.gnu.build-id · code, with holes · .eh_frame, .eh_frame_hdr ·
 //! .debug_* · .symtab, .strtab, .shstrtab · section headers
 //! ```
 //!
-//! Everything is written in this order but the first three, which need to know the rest.
+//! The file is written in this order, except that the first three parts come last because they depend on the rest.
 
 use super::image::{Addressing, Image};
 use super::layout::FramesAt;
@@ -20,10 +20,10 @@ use object::write::elf::{FileHeader, FileHeaderLayout, ProgramHeader};
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
 
-/// The bytes filled with breakpoints : between code ranges in one section of a viewer's image nothing was ever run.
+/// Fills gaps between code ranges in an image for viewers with breakpoints, because nothing ever ran there.
 const GAP_FILL: u8 = 0xcc;
 
-/// The data around the code that the start of a file depends on.
+/// What the start of the file depends on, after everything else is written.
 #[derive(Debug)]
 pub struct Rest {
     frames: eh_frame::Frames,
@@ -34,14 +34,14 @@ pub struct Rest {
 }
 
 impl Image<'_, '_> {
-    /// Writes the file from the start of `out`, with seeks over what must be holes: give a new, empty file.
+    /// Writes the whole file from the start of `out`, seeking over holes. `out` must be a new, empty file.
     pub fn write(&self, out: &mut (impl Write + Seek)) -> Result<Written> {
         self.write_code(out)?;
         let rest = self.write_rest(out)?;
         self.finish(&rest, self.build_id(), out)
     }
 
-    /// Writes the code to its place in the file, so that another thread can make the build ID meanwhile.
+    /// Writes only the code, so that another thread can compute the build ID meanwhile.
     pub fn write_code(&self, out: &mut (impl Write + Seek)) -> Result<()> {
         let fill = if self.addressing == Addressing::RunTime { GAP_FILL } else { 0 };
         let mut sink = ByteSink::new(out, self.layout.code.start)?;
@@ -59,7 +59,7 @@ impl Image<'_, '_> {
         Ok(())
     }
 
-    /// Writes all of the file but the code and the start.
+    /// Writes everything but the code and the start of the file.
     pub fn write_rest(&self, out: &mut (impl Write + Seek)) -> Result<Rest> {
         let mut counts = Counts::default();
         let mut sections = Sections::new(self);
@@ -82,7 +82,7 @@ impl Image<'_, '_> {
         Ok(Rest { frames, sections, len: sink.offset(), counts })
     }
 
-    /// Writes the start of the file.
+    /// Writes the start of the file, which completes it.
     pub fn finish(&self, rest: &Rest, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
         out.seek(SeekFrom::Start(0))?;
         out.write_all(&start_of_file(self, rest, build_id)?)?;
@@ -91,7 +91,7 @@ impl Image<'_, '_> {
     }
 }
 
-/// ELF header, program headers and build-ID note.
+/// Encodes ELF header, program headers and build ID note.
 fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8>> {
     let Rest { frames, sections, len, .. } = rest;
     let encoder = image.target.encoder();
@@ -138,11 +138,11 @@ fn segment(p_type: elf::ProgramType, place: Range<u64>, p_flags: elf::ProgramFla
     }
 }
 
-/// The loaded part: the header from address 0 on, so that the image's base is what perf calculates; the code, holes and
-/// all; unwinding information.
+/// The program headers of an image for perf. The header is loaded at address 0, so that the image's base is what perf
+/// calculates; then come the code with its holes, and the unwinding information.
 fn segments(image: &Image, frames: &eh_frame::Frames) -> Vec<ProgramHeader> {
     let note = image.target.note(image.layout.segments);
-    // An alignment of 1: libdw would round the base, which is known exactly, up to any other.
+    // The alignment is 1, because libdw would round the exactly known base up to any larger alignment.
     let load = |place, flags| segment(elf::PT_LOAD, place, flags, 1);
     let mut loads = vec![load(0..note.end, elf::PF_R)];
     let code = image.layout.code.clone();
@@ -162,7 +162,7 @@ fn segments(image: &Image, frames: &eh_frame::Frames) -> Vec<ProgramHeader> {
     segments
 }
 
-/// One for each section of code: nothing is loaded from this file, but readers judge it as a program.
+/// One program header per code section. Nothing is loaded from this file, but readers treat it as a program.
 fn run_time_segments(image: &Image) -> Vec<ProgramHeader> {
     let runs = image.layout.runs.iter().filter(|run| run.has_bytes).map(|run| {
         let load = segment(elf::PT_LOAD, run.offset..run.offset + run.size, elf::PF_R | elf::PF_X, 1);

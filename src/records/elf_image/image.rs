@@ -1,4 +1,4 @@
-//! An image whose content and places are settled.
+//! An image after layout, ready to be written.
 
 use super::layout::Layout;
 use super::slot::{Piece, Place, Slot, SlotId};
@@ -6,16 +6,16 @@ use super::target::Target;
 use crate::model::code::Code;
 use std::hint::black_box;
 
-/// The kind of addresses in an image.
+/// What addresses in an image mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addressing {
-    /// The code's offset in the image.
+    /// Every address is a file offset in the image.
     FileOffset,
-    /// At the addresses where the code ran.
+    /// Every address is the one at which the code ran.
     RunTime,
 }
 
-/// An image whose content and places are settled.
+/// An image after layout, ready to be written.
 #[derive(Debug)]
 pub struct Image<'a, 'data> {
     pub(super) target: Target,
@@ -25,20 +25,20 @@ pub struct Image<'a, 'data> {
 }
 
 impl<'a, 'data> Image<'a, 'data> {
-    /// The place of a code range; `None` if it could not get a place: with [`Addressing::RunTime`] if later code took
-    /// its start, or if its address is beyond the class; with [`Addressing::FileOffset`] if its size is absurd.
+    /// The place of a code range. `None` with [`Addressing::RunTime`] if later code overwrote its start or its address
+    /// exceeds the ELF class, and with [`Addressing::FileOffset`] if its size is absurd.
     pub fn place(&self, slot: SlotId) -> Option<Place> {
         self.layout.places.get(slot.0 as usize).copied().flatten()
     }
 
-    /// Pieces with their code. The code of neighbors lies all over a dump, far from any cache: of a few pieces at a
-    /// time all is requested at once, so that the processor waits for them together and not for one after the other.
-    /// It buys a fifth of `inject --all-functions` with a million functions.
+    /// The pieces with their code. Code of neighboring pieces is scattered all over the dump and not in the cache.
+    /// Therefore the memory of several pieces is touched at once, so that the CPU waits for all of it in parallel. This
+    /// saves a fifth of `inject --all-functions` with a million functions.
     pub(super) fn with_code<'i>(
         &'i self,
         pieces: &'i [Piece],
     ) -> impl Iterator<Item = (&'i Piece, &'a Code<'data>)> + use<'i, 'a, 'data> {
-        /// The number of lines of memory that can be under way.
+        /// How many cache lines can be loaded in parallel.
         const AT_ONCE: usize = 16;
         let code = |piece: &Piece| self.slots[piece.slot as usize].code;
         pieces.chunks(AT_ONCE).flat_map(move |some| {
@@ -52,17 +52,17 @@ impl<'a, 'data> Image<'a, 'data> {
         })
     }
 
-    /// The end of its code in the file.
+    /// File offset of the end of the code.
     pub fn code_end(&self) -> u64 {
         self.layout.code.end
     }
 
-    /// The number of code ranges were added.
+    /// Number of code ranges that were added.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// True if there is no code in it.
+    /// True if no code was added.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }

@@ -1,7 +1,8 @@
-//! Line tables: `.debug_line`, `.debug_info` and what they need, in DWARF 4, which every current reader supports.
+//! Writes line tables: `.debug_line`, `.debug_info` and what they need, in DWARF 4, which every current reader
+//! supports.
 //!
-//! One unit holds the functions of one stretch of code. It has address ranges, without which addr2line and libdw do
-//! not find a unit, and a DW_TAG_subprogram for each function, from which viewers take its name.
+//! A unit contains consecutive functions. It has address ranges, without which addr2line and libdw don't find a unit,
+//! and a DW_TAG_subprogram per function, from which viewers take the name.
 
 use super::image::Image;
 use super::sections::{Counts, Sections};
@@ -18,7 +19,7 @@ use object::elf;
 use object::write::elf::SectionHeader;
 use std::io::{Seek, Write};
 
-/// A unit ends when it has this many rows: bounds the memory that rows take before they are encoded.
+/// A unit ends when it has this many rows. This limits the memory for rows that are not encoded yet.
 const ROWS_IN_UNIT: usize = 1 << 14;
 
 type Dwarf = gimli::write::Sections<EndianVec<RunTimeEndian>>;
@@ -60,7 +61,7 @@ pub(super) fn write<W: Write + Seek>(
         (b".debug_line", dwarf.debug_line.0.slice()),
     ];
     for (name, bytes) in parts.into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
-        sink.align(16)?; // an arange's tuples are aligned to twice the address size
+        sink.align(16)?; // tuples in .debug_aranges are aligned to twice the address size
         let start = sink.offset();
         sink.bytes(bytes)?;
         let header = SectionHeader { sh_type: elf::SHT_PROGBITS, sh_addralign: 1, ..SectionHeader::default() };
@@ -69,7 +70,7 @@ pub(super) fn write<W: Write + Seek>(
     Ok(())
 }
 
-/// A unit under way.
+/// The unit being built.
 struct LineUnit {
     target: Target,
     dwarf: DwarfUnit,
@@ -83,7 +84,7 @@ impl LineUnit {
         Self { target, dwarf: DwarfUnit::new(encoding), ranges: Vec::new(), rows: 0 }
     }
 
-    /// Adds a function with its lines; there is at least one.
+    /// Adds a function with its lines, at least one.
     fn add(&mut self, name: &[u8], piece: &Piece, lines: &[Line]) {
         if self.rows == 0 {
             self.start(lines[0].file);
@@ -97,7 +98,8 @@ impl LineUnit {
     fn start(&mut self, first_file: &[u8]) {
         let file = string(first_file);
         let encoding = self.dwarf.unit.encoding();
-        // Directory 0 is the compilation's, which is in an attribute: it is empty, file names are as given.
+        // Directory 0 is the compilation directory, which would be an attribute. It is missing, so file names stay as
+        // given.
         let directory = LineString::String(b".".to_vec());
         self.dwarf.unit.line_program = LineProgram::new(
             encoding,
@@ -121,7 +123,7 @@ impl LineUnit {
         for line in lines {
             let file = program.add_file(LineString::String(string(line.file)), directory, None);
             let row = program.row();
-            // Entries are sorted; an offset is never less than the one before.
+            // Entries are sorted, so an offset is never less than the one before.
             row.address_offset = line.offset.max(row.address_offset);
             row.file = file;
             row.line = u64::from(line.line);
@@ -140,15 +142,16 @@ impl LineUnit {
         entry.set(gimli::DW_AT_high_pc, AttributeValue::Udata(piece.len));
     }
 
-    /// Adds its set to `.debug_aranges`, which shows which unit covers an address: libdw before 0.192 finds no unit without
-    /// it. DWARF 4, 6.1.2. The unit is at `info` in `.debug_info`.
+    /// Adds the unit to `.debug_aranges`, which maps addresses to units (DWARF 4, 6.1.2). Without it, libdw before
+    /// 0.192 finds no unit. `info` is the unit's offset in `.debug_info`.
     fn add_aranges(&self, info: usize, aranges: &mut ByteWriter) {
         let size = usize::from(self.target.address_size());
         let mut set = ByteWriter::new(self.target.endian);
         set.u16(2); // version
         set.u32(info as u32);
         set.low_bytes(size as u64, 1).low_bytes(0, 1); // no segments
-        // A set starts aligned; the first tuple is aligned to the size of a tuple within it, its length counted.
+        // A set starts aligned. Its first tuple is aligned to the size of a tuple, counted from the start of the set's
+        // length field.
         let header = (LENGTH + set.len()).next_multiple_of(2 * size) - LENGTH;
         set.bytes(&vec![0; header - set.len()]);
         for &(addr, len) in self.ranges.iter().chain([&(0, 0)]) {
@@ -175,10 +178,10 @@ impl LineUnit {
     }
 }
 
-/// The bytes of a set's length, which it does not count.
+/// Length in bytes of the length field of a set, which doesn't count itself.
 const LENGTH: usize = 4;
 
-/// A file's name as viewers can open it: scripts loaded as ES modules are named by URL.
+/// A file name that viewers can open. Scripts loaded as ES modules have URLs as names.
 fn string(file: &[u8]) -> Vec<u8> {
     let file = until_nul(file);
     file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/")).unwrap_or(file).to_vec()

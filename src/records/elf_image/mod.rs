@@ -1,23 +1,24 @@
-//! ELF images of JIT code: what perf, objdump, addr2line and KCachegrind read in place of the memory that is gone.
+//! Builds ELF images of JIT code. perf, objdump, addr2line and KCachegrind read them in place of the memory that is
+//! gone.
 //!
-//! [`ImageBuilder`] collects code ranges with the addresses at which they ran, [`ImageBuilder::build`] gives each its
-//! place, [`Image::write`] writes the file. Two ways of addressing:
+//! [`ImageBuilder`] collects code ranges with the addresses at which they ran, [`ImageBuilder::build`] lays them out,
+//! and [`Image::write`] writes the file. There are two kinds of addressing:
 //!
-//! * [`Addressing::FileOffset`], for perf. ET_DYN in which every virtual address equals its file offset, because perf
-//!   finds a symbol at `ip - map.start + map.pgoff`. Code is laid out as a sparse mirror of the address space
-//!   (`layout::mirror`), so that `map.start - map.pgoff`, where libdw believes the module to be loaded, is one
-//!   number for a whole region of code, and so that calls between functions show their targets when disassembled.
-//! * [`Addressing::RunTime`], for callgrind's viewers. ET_EXEC with sections at the addresses where the code ran; of
-//!   code that shared an address the latest wins.
+//! * [`Addressing::FileOffset`], for perf: ET_DYN in which every virtual address equals the file offset, because perf
+//!   looks up a symbol at `ip - map.start + map.pgoff`. The layout is a sparse mirror of the address space
+//!   (`layout::mirror`). Thus `map.start - map.pgoff`, where libdw assumes the module to be loaded, is the same for a
+//!   whole region of code, and disassembled calls between functions show their targets.
+//! * [`Addressing::RunTime`], for viewers of callgrind files: ET_EXEC with sections at the addresses where the code
+//!   ran. If several code ranges used an address, the last one wins.
 //!
-//! With [`ImageBuilder::build_set`] code that lies apart gets images of its own: for recordings with user stacks, which
-//! perf unwinds through the images (`layout::apart`).
+//! [`ImageBuilder::build_set`] distributes distant code over several images. This is for recordings with user stacks,
+//! which perf unwinds through the images (`layout::apart`).
 //!
-//! Written: code (`.text`; of type NOBITS where only names are known), `.symtab`, `.eh_frame` with a sorted
-//! `.eh_frame_hdr`, DWARF 4 line tables, and a build ID made from the content. Memory: some 60 bytes for each piece,
-//! plus what its line table takes when encoded; code and names are streamed from the dump to the file.
+//! An image contains: code (`.text`; of type NOBITS where only names are known), `.symtab`, `.eh_frame` with a sorted
+//! `.eh_frame_hdr`, DWARF 4 line tables, and a build ID derived from the content. Memory: about 60 bytes per piece,
+//! plus the encoded line table. Code and names are streamed from the dump to the file.
 //!
-//! The ELF format: <https://gabi.xinuos.com/>; `.eh_frame` and its header: Linux Standard Base Core 5.0, chapter 10.6.
+//! ELF: <https://gabi.xinuos.com/>; `.eh_frame` and its header: Linux Standard Base Core 5.0, chapter 10.6.
 
 mod builder;
 mod content;

@@ -1,4 +1,4 @@
-//! The sections of an image while its file is being written, and the facts about it when it is.
+//! Collects the section headers of an image while its file is written, and describes the written file.
 
 use super::image::{Addressing, Image};
 use super::layout::LayoutRun;
@@ -11,33 +11,33 @@ use object::write::elf::SectionHeader;
 use std::io::{Seek, Write};
 use std::ops::Range;
 
-/// A file that was written.
+/// Describes a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// The build ID: the same for the same content at the same places.
+    /// The build ID. It is the same for the same content at the same places.
     pub build_id: BuildId,
-    /// Length of the file in bytes, holes included.
+    /// Length of the file in bytes, including holes.
     pub len: u64,
-    /// The counts of the content.
+    /// Statistics about the content.
     pub counts: Counts,
 }
 
-/// The counts of an image's content.
+/// Statistics about the content of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Code ranges with a line table.
+    /// Number of code ranges with a line table.
     pub with_lines: u64,
-    /// Code ranges with unwinding information.
+    /// Number of code ranges with unwinding information.
     pub with_unwind: u64,
-    /// Code ranges whose unwinding information was malformed and left out.
+    /// Number of code ranges whose unwinding information was malformed and therefore left out.
     pub bad_unwind: u64,
 }
 
-/// The section headers under way.
+/// The section headers collected so far.
 pub(super) struct Sections {
     headers: Vec<SectionHeader>,
     names: Vec<u8>,
-    /// True if addresses of loaded sections are file offsets.
+    /// True if addresses of loaded sections equal their file offsets.
     addressed: bool,
     pub(super) first_text: u32,
 }
@@ -60,7 +60,7 @@ impl Sections {
         sections
     }
 
-    /// The index of the next section; 0 is the null section.
+    /// The index of the next section. 0 is the null section.
     pub(super) fn next(&self) -> u32 {
         self.headers.len() as u32 + 1
     }
@@ -76,7 +76,7 @@ impl Sections {
         });
     }
 
-    /// The offset of a name, which many runs of code have in common.
+    /// Offset of a name in the string table. Many sections share one name.
     fn name(&mut self, name: &[u8]) -> u32 {
         let with_nul = [name, &[0]].concat();
         let known = memchr::memmem::find(&self.names, &with_nul);
@@ -87,20 +87,20 @@ impl Sections {
         at as u32
     }
 
-    /// Adds a section whose address, in an image for perf, is its file offset.
+    /// Adds a loaded section. In an image for perf, its address is its file offset.
     pub(super) fn push_loaded(&mut self, name: &[u8], header: SectionHeader, place: Range<u64>) {
         let sh_addr = if self.addressed { place.start } else { 0 };
         self.push(name, SectionHeader { sh_addr, ..header }, place);
     }
 
-    /// Adds the first section with code, and those behind it.
+    /// Adds the code sections.
     pub(super) fn push_runs(&mut self, runs: &[LayoutRun]) {
         self.first_text = self.next();
         runs.iter().for_each(|run| self.push_run(run));
     }
 
     fn push_run(&mut self, run: &LayoutRun) {
-        // elflint accepts executable sections only with bytes in them; perf requests "text" in the name.
+        // elflint accepts executable sections only if they have bytes. perf looks for "text" in the name.
         let (name, sh_type, sh_flags) = if run.has_bytes {
             (&b".text"[..], elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR)
         } else {
@@ -113,7 +113,7 @@ impl Sections {
     }
 }
 
-/// Writes `.shstrtab` and the section headers; gives their offset and number.
+/// Writes `.shstrtab` and the section headers. Returns offset and number of the headers.
 pub(super) fn write_headers<W: Write + Seek>(
     target: Target,
     sink: &mut ByteSink<W>,

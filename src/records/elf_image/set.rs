@@ -1,4 +1,4 @@
-//! Several images for the code of one process, each of which looks like a library to perf's unwinders.
+//! A set of images for one process. Each looks like a shared library to perf's unwinders.
 
 use super::eh_frame;
 use super::image::{Addressing, Image};
@@ -12,19 +12,19 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct ImageSet<'a, 'data> {
     images: Vec<(Image<'a, 'data>, Vec<AuxMapping>)>,
-    /// By slot: which image, and which slot in it.
+    /// For each slot: the index of its image, and its slot there.
     slots: Vec<Option<(u32, SlotId)>>,
 }
 
-/// Something of an image, beside code, that must be mapped for libunwind: as long as code of the image is mapped, and
-/// like it again after another map covered it.
+/// A part of an image other than code that must be mapped for libunwind: whenever code of the image is mapped, and
+/// again after another map covered it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuxMapping {
     /// First address.
     pub addr: u64,
     /// Length in bytes.
     pub len: u64,
-    /// Offset in the image.
+    /// Offset of the mapped part in the image.
     pub offset: u64,
 }
 
@@ -34,12 +34,12 @@ impl<'a, 'data> ImageSet<'a, 'data> {
         self.images.iter().map(|(image, _)| image)
     }
 
-    /// The other parts of an image that must be mapped; nothing if the image has no unwinding information.
+    /// The parts of an image other than code that must be mapped. Empty if the image has no unwinding information.
     pub fn aux_mappings(&self, image: usize) -> &[AuxMapping] {
         self.images.get(image).map_or(&[], |(_, aux_mappings)| aux_mappings)
     }
 
-    /// The image and the place of a code range; `None` as with [`Image::place`].
+    /// The image that contains a code range, and the place in it. `None` as with [`Image::place`].
     pub fn place(&self, slot: SlotId) -> Option<(usize, Place)> {
         let (image, slot) = self.slots.get(slot.0 as usize).copied().flatten()?;
         let (of, _) = self.images.get(image as usize)?;
@@ -57,7 +57,7 @@ pub(super) fn build<'a, 'data>(
     let code = Ranges::new(groups.iter().filter_map(|group| group.span.clone()));
     let free = |range: &Range<u64>| !foreign.touch(range) && !code.touch(range);
     let mut set = ImageSet { images: Vec::new(), slots: vec![None; slots.len()] };
-    // The stretch of the image before, and its base.
+    // The range of the previous image, and its base.
     let mut known: Option<(Range<u64>, u64)> = None;
     for (index, group) in groups.iter().enumerate() {
         for (place, &slot) in group.slots.iter().enumerate() {
@@ -73,16 +73,16 @@ pub(super) fn build<'a, 'data>(
     set
 }
 
-/// The plan of one image.
+/// The layout of an image, and what it needs.
 struct ImagePlan {
     layout: Layout,
-    /// The address of its first byte in the process, if that is one place for all of it.
+    /// Where the image's first byte would be in the process; `None` if its code has no common base.
     base: Option<u64>,
     aux_mappings: Vec<AuxMapping>,
 }
 
-/// The layout of one image, and what else of it must be mapped. `same` is the base of another image of this stretch;
-/// `free` gives addresses where no code ever was.
+/// Plans an image. `same` is the base of another image of the same range. `free` tells whether no code was ever in a
+/// range.
 fn plan(
     target: Target,
     slots: &[Slot],
@@ -94,7 +94,7 @@ fn plan(
     let mirror = || ImagePlan { layout: Layout::mirror(slots, target), base: None, aux_mappings: Vec::new() };
     let Some(span) = &group.span else { return mirror() };
     let frames = eh_frame::measure(target, slots);
-    // In front: header, table and code are one piece of the address space.
+    // If header and table go before the code, all three form one contiguous range of addresses.
     let front = header + frames.len.next_multiple_of(16) + span.start % 16;
     if frames.any
         && same.is_none()
@@ -110,9 +110,9 @@ fn plan(
     }
     let front = header + span.start % 16;
     let Some(base) = same.or(span.start.checked_sub(front)) else { return mirror() };
-    // An empty table makes libunwind go on by frame pointers. Runtimes that leave only names seldom keep them, and
-    // every stack would end in a frame from nowhere (MoarVM). But where the image is in the place of a file, stacks
-    // that the file's own table let through must not end (node's builtins, which keep them).
+    // With an empty table, libunwind continues by frame pointers. Runtimes that only leave names rarely keep frame
+    // pointers, and every stack would end in a bogus frame (MoarVM). But if the image replaces a file, stacks that the
+    // file's own table could unwind must not end (Node.js's builtins, which do keep frame pointers).
     let named_only = !group.in_file && slots.iter().all(|slot| slot.code.bytes.is_none());
     let frames_at = if named_only { FramesAt::Behind } else { FramesAt::BehindAlways };
     let layout = Layout::one_region(slots, target, base, span, frames_at);
@@ -140,7 +140,7 @@ mod tests {
         let codes = [named(0x100), named(0x40), named(0x80)];
         let target = Target { machine: 62, is_64: true, endian: Endian::Little };
         let mut builder = ImageBuilder::new(target, Addressing::FileOffset);
-        // The second takes the place of a part of the first, the third is between the two ends.
+        // The second code replaces part of the first; the third lies between their ends.
         let slots = [0x7000, 0x70c0, 0x7200].map(Addr);
         let ids: Vec<SlotId> = slots.iter().zip(&codes).map(|(&addr, code)| builder.add(code, addr)).collect();
         let set = builder.build_set([]);

@@ -1,15 +1,15 @@
-//! The output file with its position: writes in order of offset and leaves holes.
+//! An output file that keeps track of its position, for writing in order of offset with holes.
 
 use crate::error::Result;
 use std::io::{Seek, SeekFrom, Write};
 
-/// Gaps up to this length are written out, larger ones are left as holes: a filesystem keeps no smaller ones.
+/// Gaps shorter than this are written out; longer ones become holes. Filesystems don't keep smaller holes.
 const SMALLEST_HOLE: u64 = 4096;
 
-/// So much of a gap is filled at a time: most are shorter.
+/// Gaps are filled in steps of this many bytes; most are shorter.
 const FILL: usize = 64;
 
-/// An output that has its offset. Buffer what is behind it: most writes are small.
+/// An output with its current offset. Most writes are small, so `out` should be buffered.
 pub(super) struct ByteSink<'w, W> {
     out: &'w mut W,
     at: u64,
@@ -27,14 +27,13 @@ impl<'w, W: Write + Seek> ByteSink<'w, W> {
         self.at
     }
 
-    /// Writes bytes here.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes)?;
         self.at += bytes.len() as u64;
         Ok(())
     }
 
-    /// Goes on to `offset`, which is not behind: short gaps are filled with `fill`, long ones become holes of zeros.
+    /// Moves forward to `offset`. Short gaps are filled with `fill`, long ones become holes of zeros.
     pub(super) fn skip_to(&mut self, offset: u64, fill: u8) -> Result<()> {
         let gap = offset.saturating_sub(self.at);
         if gap < SMALLEST_HOLE {
@@ -49,7 +48,7 @@ impl<'w, W: Write + Seek> ByteSink<'w, W> {
         Ok(())
     }
 
-    /// Goes on to the next multiple of `align`, a power of two.
+    /// Moves to the next multiple of `align`, a power of two.
     pub(super) fn align(&mut self, align: u64) -> Result<()> {
         self.skip_to(self.at.next_multiple_of(align), 0)
     }

@@ -1,37 +1,37 @@
-//! The code ranges that were added to an image, the places that they get in it, and its parts of them.
+//! The code ranges that were added to an image, their places in it, and the pieces that are left of them.
 
 use crate::model::Addr;
 use crate::model::code::Code;
 
-/// A code range added to an image.
+/// Identifies a code range that was added to an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub(super) u32);
 
-/// The number of entries beyond the limit: it gets no place.
+/// The ID of a code range beyond the limit, which gets no place.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// The place of a code range in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The offset in the file of its first byte; for perf the `pgoff` of a map that starts at that byte.
+    /// File offset of the first byte. For perf: the `pgoff` of a map that starts with that byte.
     pub offset: u64,
-    /// Its virtual address in the image.
+    /// Virtual address in the image.
     pub addr: u64,
 }
 
-/// A code range and where it ran.
+/// A code range, and the address at which it ran.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot<'a, 'data> {
     pub(super) code: &'a Code<'data>,
     pub(super) addr: Addr,
 }
 
-/// A stretch of one slot's code in the image: all of it, or what later code left of it.
+/// A part of a slot's code in the image: all of it, or what later code left of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     /// Virtual address in the image.
     pub(super) addr: u64,
-    /// The offset in the code at which it starts.
+    /// Offset in the slot's code at which the piece starts.
     pub(super) skip: u64,
     pub(super) len: u64,
     pub(super) slot: u32,

@@ -1,10 +1,10 @@
-//! `.symtab` and `.strtab`: one local function symbol for each code range, streamed.
+//! Writes `.symtab` and `.strtab`: one local function symbol per code range, streamed.
 //!
-//! In an image for perf another one precedes them, for samply: whatever a file named `jitted-*.so` has at an address,
-//! it files it under the kind of code that the *first* function's name gives (`JS:*f` is JavaScript, compiled by
-//! Turbofan), and adds a JavaScript frame of that name. The first name here contains nothing.
+//! In an image for perf, an extra symbol precedes them for samply. samply files all code in a file named `jitted-*.so`
+//! under the category that the *first* function's name implies (`JS:*f` is JavaScript compiled by TurboFan), and adds a
+//! JavaScript frame of that name. The extra symbol's name implies nothing.
 //!
-//! Names may repeat (V8 logs one function many times, each at its own address), and are the runtime's bytes.
+//! Names are the runtime's bytes. They may repeat: V8 logs the same function many times, at different addresses.
 
 use super::image::{Addressing, Image};
 use super::layout::{SENTINEL_LEN, SENTINELS};
@@ -18,26 +18,26 @@ use std::io::{Seek, Write};
 /// Symbols are encoded in batches of this many bytes.
 const BATCH: usize = 1 << 16;
 
-/// The function that precedes all code: the build-ID note, which nobody runs.
+/// The extra symbol before all code. It covers the build ID note, which is never executed.
 const FIRST: &[u8] = b"[JIT]";
-/// The sentinels: functions that follow all code, in an image for viewers.
+/// The name of the sentinels, functions after all code in an image for viewers.
 const SENTINEL_NAME: &[u8] = b"[end]";
-/// The section of the note.
+/// Section index of the build ID note.
 const NOTE_SECTION: u32 = 1;
 
-/// The form of a name in a string table: up to its first NUL.
+/// A name as a string table can hold it: up to the first NUL.
 pub(super) fn until_nul(name: &[u8]) -> &[u8] {
     &name[..memchr::memchr(0, name).unwrap_or(name.len())]
 }
 
-/// Writes both sections.
+/// Writes `.symtab` and `.strtab`.
 pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sections: &mut Sections) -> Result<()> {
     let encoder = image.target.encoder();
     sink.align(8)?;
     let start = sink.offset();
     let mut batch = Vec::with_capacity(BATCH + 64);
     encoder.null_symbol(&mut batch);
-    // Names of code that samples touch: they lie all over the dump, and are fetched from there only once.
+    // Names are scattered all over the dump, so each is fetched only once and collected here.
     let mut names = SymbolNames(vec![0]);
     let first = first_name(image);
     if !first.is_empty() {
@@ -69,11 +69,11 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
     Ok(())
 }
 
-/// The string table under way.
+/// The string table being built.
 struct SymbolNames(Vec<u8>);
 
 impl SymbolNames {
-    /// Adds a name and gives its offset. Names beyond 4 GiB cannot be referred to: such a symbol has none.
+    /// Adds a name and returns its offset. Offsets beyond 4 GiB can't be represented; such a symbol gets no name.
     fn add(&mut self, name: &[u8]) -> u32 {
         match u32::try_from(self.0.len()) {
             Ok(at) if !name.is_empty() => {
@@ -86,12 +86,12 @@ impl SymbolNames {
     }
 }
 
-/// The name of the function before all code; none in an image for callgrind's viewers.
+/// The name of the extra symbol before all code; empty in an image for callgrind's viewers.
 fn first_name(image: &Image) -> &'static [u8] {
     if image.addressing == Addressing::FileOffset { FIRST } else { b"" }
 }
 
-/// The addresses of the functions behind all code: viewers lose the last ones of a file.
+/// Addresses of the sentinel functions after all code, because some viewers lose a file's last functions.
 fn sentinel_symbols(image: &Image) -> Vec<u64> {
     let first = image.layout.sentinels.into_iter();
     first.flat_map(|first| (0..SENTINELS).map(move |number| first + number * SENTINEL_LEN)).collect()

@@ -1,29 +1,29 @@
-//! The kind of program that an image is for, and how long the parts at the start of its file are.
+//! The kind of program that an image is for, and the size of the parts at the start of its file.
 
 use crate::bytes::cursor::Endian;
 use object::elf;
 use object::write::elf::Encoder;
 use std::ops::Range;
 
-/// Program headers of an image for perf; unused ones are of type PT_NULL.
+/// Number of program headers in an image for perf. Unused ones are of type PT_NULL.
 pub(super) const SEGMENTS: usize = 5;
 
-/// Length of the build-ID note: namesz, descsz, type, "GNU\0", 20 bytes.
+/// Length of the build ID note: namesz, descsz, type, "GNU\0", 20 bytes.
 const NOTE: u64 = 12 + 4 + 20;
 
-/// The kind of program that the code belongs to: the recorded one, not the one that reads the recording.
+/// The kind of program that the code belongs to: the recorded one, not the one reading the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     /// `e_machine`
     pub machine: u16,
-    /// True if it is ELFCLASS64.
+    /// True for ELFCLASS64.
     pub is_64: bool,
     /// The byte order.
     pub endian: Endian,
 }
 
 impl Target {
-    /// With the class that programs for this machine usually have: dumps give machine and byte order only.
+    /// Chooses the usual ELF class for a machine, because dumps only state machine and byte order.
     pub fn new(machine: u16, endian: Endian) -> Self {
         let narrow = [elf::EM_386, elf::EM_ARM, elf::EM_PPC, elf::EM_MIPS, elf::EM_SPARC, elf::EM_68K, elf::EM_SH];
         Self { machine, is_64: !narrow.contains(&elf::Machine(machine)), endian }
@@ -33,18 +33,18 @@ impl Target {
         if self.is_64 { 8 } else { 4 }
     }
 
-    /// Encodes the parts of an ELF file.
+    /// The encoder for the structures of an ELF file.
     pub(super) fn encoder(self) -> Encoder<object::Endianness> {
         let endian = if self.endian == Endian::Big { object::Endianness::Big } else { object::Endianness::Little };
         Encoder::new(endian, self.is_64, elf::Machine(self.machine))
     }
 
-    /// The possible start of the code behind this many program headers.
+    /// The earliest offset of code after this many program headers.
     pub(super) fn header_size(self, segments: usize) -> u64 {
         self.note(segments).end.next_multiple_of(16)
     }
 
-    /// The place of the build-ID note, first section, behind this many program headers.
+    /// The file range of the build ID note, the first section, which follows the program headers.
     pub(super) fn note(self, segments: usize) -> Range<u64> {
         let encoder = self.encoder();
         let at = encoder.file_header_size() + segments as u64 * encoder.program_header_size();

@@ -1,5 +1,5 @@
-//! Images of JIT code as real readers see them: readelf, eu-elflint, objdump, addr2line, and the crates `object`,
-//! `gimli`, `addr2line` and `framehop`.
+//! Checks images with real readers: readelf, eu-elflint, objdump, addr2line, and the crates `object`, `gimli`,
+//! `addr2line` and `framehop`.
 
 use crate::bytes::cursor::Endian;
 use crate::model::Addr;
@@ -32,7 +32,7 @@ fn at(code: Code, addr: u64) -> Code {
     Code { addr: Addr(addr), ..code }
 }
 
-/// Two lines in a file whose name is odd.
+/// Two lines in a file with an odd name.
 fn lines() -> Lines<'static> {
     fn decode<'data>(_: &Lines<'data>) -> Vec<Line<'data>> {
         let line = |offset, line| Line { offset, file: b"/src/na\xefve app.js", line, discriminator: 3, inlined: None };
@@ -41,7 +41,8 @@ fn lines() -> Lines<'static> {
     Lines { decode: Some(decode), count: 2, raw: b"two lines", ..Lines::default() }
 }
 
-/// V8's unwind data for a function with a frame: a CIE and an FDE relative to the place behind `BODY`, then the header.
+/// V8's unwinding data for a function with a frame: a CIE and an FDE relative to the position after `BODY`, then the
+/// header.
 const V8_FRAMES: [u8; 80] = [
     0x18, 0, 0, 0, 0, 0, 0, 0, 3, b'z', b'L', b'R', 0, 1, 0x78, 0x10, 2, 0xff, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0, 0,
     0, // CIE
@@ -76,7 +77,7 @@ fn write(image: &Image) -> Made {
     Made { _dir: dir, path, bytes }
 }
 
-/// Runs a reader; its standard output and standard error must not show what `forbidden` states.
+/// Runs a reader. Its output must not contain any of the `forbidden` texts.
 fn run(tool: &str, args: &[&str], file: &Path, forbidden: &[&str]) -> String {
     let output = Command::new(tool).args(args).arg(file).output();
     let output = output.unwrap_or_else(|error| panic!("cannot run {tool} (tests/run.sh installs it): {error}"));
@@ -88,7 +89,7 @@ fn run(tool: &str, args: &[&str], file: &Path, forbidden: &[&str]) -> String {
     text
 }
 
-/// Both judges of ELF files are content.
+/// Checks an image with readelf and eu-elflint.
 fn judge(made: &Made) {
     run("readelf", &["--all", "--wide"], &made.path, &["readelf: ", "Warning", "Error", "error"]);
     let said = run("eu-elflint", &["--gnu-ld"], &made.path, &[]);
@@ -155,8 +156,8 @@ fn images_of_every_class_and_order_are_clean() {
     }
 }
 
-/// The names of the functions of an image that are in sections of code, as samply looks for them, and of the first
-/// function of all, by which samply files all code of the image.
+/// The names of the functions in code sections, as samply looks for them, and the name of the very first function, by
+/// which samply files all code of the image.
 fn functions(made: &Made) -> (Vec<String>, String) {
     let file = object::File::parse(&*made.bytes).unwrap();
     let functions: Vec<_> = file.symbols().filter(|symbol| symbol.kind() == object::SymbolKind::Text).collect();
@@ -185,7 +186,7 @@ fn viewers_find_functions_without_code_bytes_and_do_not_judge_all_by_the_first()
     judge(&made);
     let shown = ["JS:*first", "py::second", "[end]", "[end]"].map(String::from).to_vec();
     assert_eq!(functions(&made), (shown, "[JIT]".to_owned()));
-    // Other readers look for code only where it is, not at what the last call returns to.
+    // Other readers look only at the code itself, not at the address to which its last call would return.
     let symbols = run("readelf", &["--wide", "--symbols"], &made.path, &[]);
     assert!(symbols.contains(" 0000000000009000 ") && symbols.contains(" 0000000000009020 "), "{symbols}");
     assert_eq!(functions(&write(&for_perf)), (vec![], "[JIT]".to_owned()));
@@ -198,8 +199,7 @@ fn an_image_without_code_is_clean() {
     }
 }
 
-/// The CFA rule that gimli finds for each address through the header's search table, and framehop's own opinion of
-/// the same frames.
+/// Compares the CFA rules that gimli finds through the header's search table with those that framehop finds.
 #[test]
 fn unwinding_information_is_found_through_the_search_table() {
     let full = Code { unwind: Some(unwind()), ..code(b"f", &BODY) };
@@ -232,7 +232,7 @@ fn section<'a>(bytes: &'a [u8], name: &str) -> (u64, &'a [u8]) {
     (section.address(), &bytes[at as usize..(at + len) as usize])
 }
 
-/// (register, offset) of the rule for the CFA.
+/// The CFA rule at an address, as (register, offset).
 fn cfa(bytes: &[u8], addr: u64) -> Option<(u16, i64)> {
     use gimli::{BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, UnwindContext, UnwindSection};
     let ((hdr_at, hdr), (frame_at, frame)) = (section(bytes, ".eh_frame_hdr"), section(bytes, ".eh_frame"));
@@ -249,7 +249,7 @@ fn cfa(bytes: &[u8], addr: u64) -> Option<(u16, i64)> {
     }
 }
 
-/// A stack: the function was called twice by itself, and pushed %rbp, but has not set it yet.
+/// On this stack, the function called itself twice, and the innermost call has pushed %rbp but not yet set it.
 #[test]
 fn framehop_unwinds_through_an_image() {
     use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
@@ -273,7 +273,7 @@ fn framehop_unwinds_through_an_image() {
     };
     let mut unwinder = UnwinderX86_64::new();
     unwinder.add_module(Module::new("image".into(), base..base + made.bytes.len() as u64, base, info));
-    // 0x100: saved rbp, 0x108: return into f (frame set up); 0x110: saved rbp, 0x118: return to 0x4242.
+    // 0x100: saved rbp, 0x108: return into f (its frame is set up); 0x110: saved rbp, 0x118: return to 0x4242.
     let memory = |addr: u64| match addr {
         0x100 => Ok(0x110),
         0x108 => Ok(0x7f00_0000_5008),
@@ -300,7 +300,8 @@ fn a_set_has_an_image_for_each_stretch_and_shows_what_else_to_map() {
     let codes: Vec<Code> = places.map(|(code, addr)| at(code, addr)).to_vec();
     let mut builder = ImageBuilder::new(X86_64, Addressing::FileOffset);
     let slots: Vec<SlotId> = codes.iter().map(|code| builder.add(code, code.addr)).collect();
-    // A library between the two stretches, up to the second one: its information can only follow it.
+    // A library lies between the two code ranges and extends up to the second one, whose information must therefore
+    // come after it.
     let library = 0x7f00_0006_0000..0x7f00_0009_0000;
     let set = builder.build_set(Some(library.clone()));
     let images: Vec<usize> = slots.iter().map(|&slot| set.place(slot).unwrap().0).collect();
@@ -308,7 +309,8 @@ fn a_set_has_an_image_for_each_stretch_and_shows_what_else_to_map() {
     for (index, image) in set.images().enumerate() {
         let made = write(image);
         judge(&made);
-        // Even without information there is a table: libunwind goes on by frame pointers only if there is one.
+        // There is a table even without information, because libunwind falls back to frame pointers only if there is
+        // one.
         let (hdr_at, hdr) = section(&made.bytes, ".eh_frame_hdr");
         let base = slots.iter().zip(&codes).find_map(|(&slot, code)| {
             set.place(slot).filter(|(of, _)| *of == index).map(|(_, place)| code.addr.0 - place.offset)

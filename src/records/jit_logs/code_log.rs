@@ -1,4 +1,4 @@
-//! The type of a log, and its content, by any writer.
+//! A kind of log, and the content of a log in a form independent of its writer.
 
 use crate::error::{Result, Skipped};
 use crate::model::code::{ExpandedCall, SourceMap};
@@ -6,106 +6,106 @@ use crate::model::interner::id;
 use std::fmt::Debug;
 use std::ops::Range;
 
-/// One sort of log.
+/// A kind of log.
 #[derive(Debug)]
 pub struct JitLog {
-    /// As people call it: "V8 log".
+    /// What people call it, such as "V8 log".
     pub name: &'static str,
-    /// For programs: `v8-log`.
+    /// Its name on command lines and in output: `v8-log`.
     pub id: &'static str,
-    /// The log and its writer, in a line.
+    /// One line about the log and its writer.
     pub about: &'static str,
-    /// The names it goes by. `PID` stands for the number of the process in its own namespace, `*` for anything.
+    /// Its usual file names. `PID` stands for the process ID in its own namespace, `*` for any text.
     pub files: &'static [&'static str],
-    /// True if a file that begins like this is one (at least 4 KiB, or all there are).
+    /// Recognizes a log by its beginning (at least 4 KiB, or the whole file).
     pub sniff: fn(head: &[u8]) -> bool,
-    /// Reads all of it. Damaged parts are skipped and counted; it fails only if nothing can be read.
+    /// Reads a whole log. Damaged parts are skipped and counted. Fails only if nothing can be read.
     pub read: fn(bytes: &[u8]) -> Result<CodeLog>,
-    /// Its process, where a log shows it without being read whole.
+    /// Finds the process of a log without reading all of it, if this kind of log allows that.
     pub process: Option<TellsProcess>,
 }
 
-/// Reports whose a log is, if it does.
+/// A function that finds the process of a log; `None` if the log doesn't contain it.
 pub type TellsProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
 
-/// The process of a log.
+/// The process that a log belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogProcess {
-    /// The number by which the process knew itself.
+    /// The process ID in its own namespace.
     pub pid: Option<i32>,
-    /// Its mappings, by ascending address.
+    /// Its mapped files, by ascending address.
     pub files: Vec<MappedFile>,
 }
 
 impl MappedFile {
-    /// The one of these, ascending address, that is at an address.
+    /// The file at an address, among files in ascending order of address.
     pub fn at(files: &[Self], addr: u64) -> Option<&Self> {
         let after = files.partition_point(|file| file.start <= addr);
         files[..after].last().filter(|file| addr < file.end)
     }
 }
 
-/// A part of a file that a process had mapped.
+/// A mapped part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappedFile {
     /// First address.
     pub start: u64,
-    /// One past the last address.
+    /// End address, exclusive.
     pub end: u64,
-    /// Its start in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// The file.
+    /// Path of the file.
     pub path: Vec<u8>,
 }
 
-/// The facts about JIT code in one log.
+/// What a log says about JIT code.
 #[derive(Debug)]
 pub struct CodeLog {
-    /// In the log's order, which is that of time.
+    /// The events in order of time, which is also the log's order.
     pub events: Vec<LogEvent>,
-    /// Names and machine code.
+    /// Names, machine code and other byte strings.
     pub texts: Texts,
-    /// The clock of its times.
+    /// The clock of the log's times.
     pub clock: LogClock,
-    /// The number of its process in its own namespace, if the log states it.
+    /// The process ID in its own namespace, if the log contains it.
     pub pid: Option<i32>,
-    /// The processor, as ELF's `e_machine`, if the log states it.
+    /// ELF `e_machine` of the CPU, if the log contains it.
     pub machine: Option<u16>,
-    /// The unusable parts.
+    /// The parts that could not be used.
     pub skipped: Skipped,
-    /// True if it ends in the middle of something.
+    /// True if the log ends in the middle of something.
     pub torn: bool,
-    /// Finds source lines and inlined calls, if the log has any.
+    /// Looks up source lines and inlined calls, if the log has any.
     pub positions: Option<Box<dyn LogPositions>>,
 }
 
 impl CodeLog {
-    /// Nothing yet; `what` is skipped if it cannot be used ("line").
+    /// Creates an empty log. `what` names the thing that is counted when it must be skipped ("line").
     pub fn new(clock: LogClock, what: &'static str) -> Self {
         let (events, texts, skipped) = (Vec::new(), Texts::default(), Skipped::new(what));
         Self { events, texts, clock, pid: None, machine: None, skipped, torn: false, positions: None }
     }
 
-    /// Adds code that was made.
+    /// Adds an event: code was created.
     pub fn load(&mut self, time: Option<u64>, code: LogCode) {
         self.events.push(LogEvent { time, kind: LogEventKind::Load(code) });
     }
 }
 
-/// The clock of a log's times. All but ticks are nanoseconds.
+/// The clock of a log's times. All times except ticks are in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogClock {
-    /// It has no times.
+    /// The log has no times.
     None,
     /// CLOCK_MONOTONIC.
     Monotonic,
-    /// Since 1970.
+    /// The wall clock, since 1970.
     Wall,
-    /// No nanoseconds, but ticks of the processor's time-stamp counter.
+    /// Ticks of the CPU's time-stamp counter.
     Ticks,
-    /// Since the engine started, which was at this time of the wall clock, if that is known.
+    /// Time since the engine started.
     SinceStart {
-        /// Nanoseconds since 1970.
+        /// When the engine started, in nanoseconds since 1970, if known.
         began: Option<u64>,
     },
 }
@@ -113,67 +113,67 @@ pub enum LogClock {
 /// Something that happened to JIT code.
 #[derive(Debug, Clone, Copy)]
 pub struct LogEvent {
-    /// When, on the log's clock.
+    /// When the event happened, on the log's clock.
     pub time: Option<u64>,
-    /// The kind.
+    /// What happened to which code.
     pub kind: LogEventKind,
 }
 
-/// The kind of event.
+/// What happened to JIT code.
 #[derive(Debug, Clone, Copy)]
 pub enum LogEventKind {
-    /// Code was made.
+    /// Code was created.
     Load(LogCode),
-    /// The code of an earlier load went elsewhere.
+    /// The code of an earlier load moved.
     Move {
-        /// The place of the load in [`CodeLog::events`].
+        /// Index of the load in [`CodeLog::events`].
         load: usize,
-        /// Its new place.
+        /// The new address of the code.
         to: u64,
     },
-    /// The code of an earlier load is no more.
+    /// The code of an earlier load was removed.
     Unload {
-        /// The place of the load in [`CodeLog::events`].
+        /// Index of the load in [`CodeLog::events`].
         load: usize,
-        /// Its old place.
+        /// The address that the code had.
         at: u64,
     },
 }
 
-/// A code range.
+/// A code range as a log describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct LogCode {
-    /// As the runtime's own perf map would call it, if it has any.
+    /// The name that the runtime's own perf map would use, if it has one.
     pub name: TextId,
     /// First address.
     pub addr: u64,
     /// Length in bytes.
     pub size: u64,
-    /// The machine code, if the log has it: `size` bytes.
+    /// The machine code, `size` bytes, if it had to be copied from the log.
     pub bytes: Option<TextId>,
-    /// The place that [`CodeLog::positions`] needs to report it: bytes of the log; empty if there is nothing.
+    /// The range of the log that [`CodeLog::positions`] decodes. Empty if there are no lines.
     pub positions: (u64, u64),
-    /// The same where it stands nowhere in the log.
+    /// Like `positions`, if the information is not a range of the log but was put together.
     pub place: Option<TextId>,
-    /// The machine code, if it is in the log as it is: from where to where; empty if it does not.
+    /// The range of the log that is the machine code, if the log contains it verbatim; otherwise empty.
     pub memory: (u64, u64),
-    /// Unwinding information, if there is any ([`Unwind::eh_frame`](crate::model::code::Unwind)).
+    /// Unwinding information, if any ([`Unwind::eh_frame`](crate::model::code::Unwind)).
     pub unwind: Option<TextId>,
 }
 
 impl LogCode {
-    /// Code of which only name and place are known.
+    /// Creates a code range of which only name, address and size are known.
     pub fn new(name: TextId, addr: u64, size: u64) -> Self {
         let (positions, memory) = ((0, 0), (0, 0));
         Self { name, addr, size, bytes: None, positions, place: None, memory, unwind: None }
     }
 
-    /// The part of the log that reports lines.
+    /// The range of the log for [`CodeLog::positions`].
     pub fn positions(&self) -> Range<usize> {
         part(self.positions)
     }
 
-    /// The part of the log that is the machine code.
+    /// The range of the log that is the machine code.
     pub fn memory(&self) -> Range<usize> {
         part(self.memory)
     }
@@ -183,22 +183,22 @@ fn part((start, end): (u64, u64)) -> Range<usize> {
     usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
 }
 
-/// Reports of source lines and inlined calls, late: only code that was sampled is requested.
+/// Decodes source lines and inlined calls on demand, because only sampled code needs them.
 pub trait LogPositions: Debug + Send + Sync {
-    /// The source map that `entry` ([`LogCode::positions`]), a part of the log `file`, states. Damage gives less, never
-    /// wrong lines.
+    /// Decodes the source map of a code range. `entry` is its [`LogCode::positions`], a range of the log `file`.
+    /// Damaged input yields fewer lines, but never wrong ones.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a>;
 
-    /// The calls that the compiler expanded, where `entry` reports them without their addresses.
+    /// The inlined calls of a code range, for logs that don't contain their addresses.
     fn expanded(&self, _entry: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }
 }
 
 id! {
-    /// A text in a [`Texts`].
+    /// A byte string in [`Texts`].
     TextId
 }
 
-/// The texts of a log.
+/// The byte strings of a log.
 pub type Texts = crate::model::texts::Texts<TextId>;

@@ -1,31 +1,31 @@
-//! LuaJIT's dump of its traces: `luajit -jdump=m,FILE` (or any mode with `m`: machine code).
+//! Reads LuaJIT's dump of its traces: `luajit -jdump=m,FILE` (or any mode with `m` for machine code).
 //!
 //! ```text
 //! ---- TRACE 3 start 2/2 work.lua:9          a side trace: it leaves trace 2 at exit 2; root traces have none
-//! 0007  KPRI     7   2                       bytecode, operations, snapshots, as the mode asks for
-//! ---- TRACE 3 mcode 171                     bytes of machine code
+//! 0007  KPRI     7   2                       bytecode, operations, snapshots, depending on the mode
+//! ---- TRACE 3 mcode 171                     size of the machine code in bytes
 //! 55fa9c02fdc5  mov dword [r14-0xec8], 0x3   each instruction with its address; the first is where the code begins
 //! 55fa9c02fdd0  jnz 0x55fa9c02004c ->0        a jump to an exit
 //! ->LOOP:                                    between two instructions
 //! ---- TRACE 3 stop -> 2
-//! ---- TRACE 12 abort work.lua:26 -- …       nothing came of it, and the next trace has its number
-//! ---- TRACE flush                           all code is thrown away, and numbers begin again
+//! ---- TRACE 12 abort work.lua:26 -- …       the trace was given up; the next one gets its number
+//! ---- TRACE flush                           all code is discarded, and numbers start over
 //! ```
 //!
-//! Facts that the reader must know:
-//! * There are not times and no bytes of machine code: of two traces at one address the later one holds.
-//! * A trace is compiled before its dump is written, and may run before that.
-//! * Exits that no side trace has been made for yet jump to stubs of a few bytes, which the dump names only where they
-//!   are jumped to (`->0`); several traces share them.
-//! * The same text in HTML (`-jdump=H`) has tags around its lines, and colored text (`A`) escape sequences in others.
-//! * By default the dump goes to the standard output: lines of the program may be in it.
-//! * `-jv` reports the same traces without addresses: no use here.
+//! What to know about the format:
+//! * There are no times and no bytes of machine code. Of two traces at the same address, the later one counts.
+//! * A trace is compiled before its dump is written, and may already run before that.
+//! * An exit without a side trace jumps to a stub of a few bytes. The dump names stubs only where they are jumped to
+//!   (`->0`); several traces share them.
+//! * In HTML dumps (`-jdump=H`), some lines are enclosed in tags; in colored ones (`A`), some contain escape sequences.
+//! * By default, the dump goes to standard output, so the program's own output may be mixed in.
+//! * `-jv` lists the same traces without addresses, which is no use here.
 //!
 //! Names are those of LuaJIT's own perf map (`-DLUAJIT_USE_PERFTOOLS`): `TRACE_3::work.lua:9`.
 //!
-//! Memory: less than the dump; a trace has some 40 bytes for each of its lines at the least.
+//! Memory: less than the size of the dump. A trace takes at least about 40 bytes for each of its lines.
 //!
-//! See `src/jit/dump.lua`, `src/jit/v.lua` and `perftools_addtrace` of `src/lj_trace.c` of LuaJIT 2.1.
+//! See `src/jit/dump.lua`, `src/jit/v.lua` and `perftools_addtrace` in `src/lj_trace.c` of LuaJIT 2.1.
 
 use super::{CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, TextId};
 use crate::bytes::digits::{decimal, hex};
@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 use memchr::memmem;
 use rustc_hash::FxHashMap;
 
-/// LuaJIT's dump of its traces.
+/// The table entry for LuaJIT's dump of its traces.
 pub(super) const DUMP: JitLog = JitLog {
     name: "LuaJIT dump",
     id: "luajit-dump",
@@ -67,7 +67,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     if !reader.has_code && (verbose || reader.started) {
         return Err(Error::new("LuaJIT wrote this without addresses: -jdump=m,FILE has them"));
     }
-    // A log that is cut off ends in the machine code of a trace, or in the middle of a line.
+    // A dump that was cut off ends in a trace's machine code, or in the middle of a line.
     log.torn = reader.in_code || bytes.last().is_some_and(|last| *last != b'\n');
     Ok(log)
 }
@@ -75,15 +75,15 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
 /// A line that begins with `---- TRACE `.
 #[derive(Debug, PartialEq, Eq)]
 enum Head<'a> {
-    /// Recording of a trace begins here.
+    /// A trace begins at a place in the source.
     Start { trace: u64, place: &'a [u8] },
-    /// This many bytes of machine code follow.
+    /// The given number of bytes of machine code follow.
     Code { trace: u64, size: u64 },
-    /// A trace is done.
+    /// A trace is finished or aborted.
     Stop,
-    /// All traces are gone.
+    /// All traces are discarded.
     Flush,
-    /// Lines without a meaning here.
+    /// A line about traces that doesn't matter here.
     Other,
 }
 
@@ -103,7 +103,7 @@ fn head_of(line: &[u8]) -> Option<Head<'_>> {
     })
 }
 
-/// The start of a trace: without the exit `2/2` or `2/stitch` that a side trace leaves another one by.
+/// Where a trace starts in the source. Drops the exit (`2/2` or `2/stitch`) at which a side trace leaves another one.
 fn place(text: &[u8]) -> &[u8] {
     let (exit, rest) = word(text);
     let mut parts = exit.splitn(2, |&byte| byte == b'/');
@@ -112,7 +112,7 @@ fn place(text: &[u8]) -> &[u8] {
     if is_exit && !rest.is_empty() { rest } else { text }
 }
 
-/// `[TRACE   1 work.lua:3 loop]`, of `-jv`.
+/// True for `[TRACE   1 work.lua:3 loop]`, the format of `-jv`.
 fn is_verbose(line: &[u8]) -> bool {
     line.strip_prefix(b"[TRACE ").is_some_and(|rest| rest.ends_with(b"]"))
 }
@@ -120,15 +120,15 @@ fn is_verbose(line: &[u8]) -> bool {
 #[derive(Debug)]
 struct TraceReader {
     log: CodeLog,
-    /// The start of each trace in progress.
+    /// The start of each current trace in the source, by its number.
     places: FxHashMap<u64, TextId>,
-    /// The loads of traces that are not gone.
+    /// Traces that were not discarded: (index of the load, address).
     alive: Vec<(usize, u64)>,
-    /// The trace whose first instruction is to come, its bytes, and where that is reported.
+    /// A trace whose first instruction is still to come: (number, size of its code, file offset of its line).
     expected: Option<(u64, u64, u64)>,
-    /// True if the machine code of a trace was the last that was seen.
+    /// True if the last thing seen was machine code of a trace.
     in_code: bool,
-    /// True if any trace was begun, and the machine code of any.
+    /// True if any trace began; `has_code` is true if any had machine code.
     started: bool,
     has_code: bool,
 }
@@ -163,7 +163,7 @@ impl TraceReader {
         }
     }
 
-    /// Machine code without an instruction cannot be placed.
+    /// Ends the code of a trace. Without an instruction, its address is unknown and it is skipped.
     fn end_of_code(&mut self) {
         if let Some((trace, _, offset)) = self.expected.take() {
             let said = format!("no instruction of trace {trace} follows");
@@ -192,14 +192,14 @@ impl TraceReader {
     }
 }
 
-/// The address that an instruction's line begins with.
+/// The address at the beginning of an instruction's line.
 fn address(line: &[u8]) -> Option<u64> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let is_instruction = digits >= 8 && line[digits..].starts_with(b"  ");
     hex(&line[..digits]).filter(|_| is_instruction)
 }
 
-/// The text up to a blank, and what is behind that.
+/// The text up to a blank, and the text after it.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = memmem::find(text, b" ").unwrap_or(text.len());
     (&text[..end], text.get(end + 1..).unwrap_or_default())
@@ -313,7 +313,7 @@ program's own line
     fn a_damaged_recorded_dump_does_no_harm() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/recording-luajit/luajit.dump");
         let bytes = std::fs::read(path).unwrap();
-        // Some 1000 places, spread evenly: the unit tests go through all places of a small one.
+        // About 1000 positions, evenly spread. The unit tests try all positions of a small dump.
         for at in (0..bytes.len()).step_by(bytes.len() / 1000) {
             let _ = read(&bytes[..at]);
             let mut changed = bytes.clone();

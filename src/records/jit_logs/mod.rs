@@ -1,11 +1,12 @@
-//! Logs of engines that report JIT code though nobody asked for a jitdump or a perf map: what was where and when, some
-//! with lines, inlined calls and machine code.
+//! Reads logs in which engines describe their JIT code even without a jitdump or perf map: what was where and when;
+//! some also have lines, inlined calls and machine code.
 //!
-//! [`JIT_LOGS`] is the one table of them: how people call one, by which names it goes, how it is known and read. A new
-//! log is its own file or folder here, a `mod` line and an entry; `sources` finds, dates and loads it.
+//! [`JIT_LOGS`] is the table of all kinds of logs: what people call them, their file names, how to recognize and read
+//! them. A new kind of log is a file or folder here, a `mod` line and a table entry. `sources` finds, dates and loads
+//! logs.
 //!
-//! The content of a log becomes a [`CodeLog`], which owns it: engines spread a name over several fields and lines, so
-//! that it is put together here.
+//! The content of a log becomes a [`CodeLog`], which owns its data: engines spread a name over several fields and
+//! lines, so it must be assembled here.
 
 mod code_log;
 pub mod gdb;
@@ -21,31 +22,31 @@ pub use code_log::{
 
 use crate::bytes::glob::matches_glob;
 
-/// Every log that is read.
+/// All kinds of logs that can be read.
 pub const JIT_LOGS: &[JitLog] =
     &[v8::V8_LOG, hotspot::COMPILATION, hotspot::CODE_LIST, luajit::DUMP, pypy::LOG, gdb::CORE];
 
-/// One sort of log, by its place in [`JIT_LOGS`].
+/// A kind of log, as an index into [`JIT_LOGS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogId(u8);
 
 impl LogId {
-    /// All of them.
+    /// Iterates over all kinds of logs.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..JIT_LOGS.len() as u8).map(Self)
     }
 
-    /// The facts about it.
+    /// The table entry of this kind.
     pub fn log(self) -> &'static JitLog {
         &JIT_LOGS[self.0 as usize]
     }
 
-    /// The sort of a log that begins like this.
+    /// Detects the kind of a log by its beginning.
     pub fn detect(head: &[u8]) -> Option<Self> {
         Self::all().find(|id| (id.log().sniff)(head))
     }
 
-    /// The sorts that go by this name, with the number of the process if the name gives one.
+    /// The kinds of logs that may have this file name, each with the process ID if the name contains it.
     pub fn named(name: &str) -> impl Iterator<Item = (Self, Option<i32>)> {
         let patterns = Self::all().flat_map(|id| id.log().files.iter().map(move |pattern| (id, *pattern)));
         let patterns = patterns.filter(|(_, pattern)| may_fit(pattern, name));
@@ -53,7 +54,7 @@ impl LogId {
     }
 }
 
-/// True if a name start and end as a pattern does: a directory may hold a hundred thousand names that do not.
+/// A quick test whether a name starts and ends like a pattern: a directory may contain a hundred thousand other names.
 fn may_fit(pattern: &str, name: &str) -> bool {
     let (begin, end) = (pattern.bytes().zip(name.bytes()), pattern.bytes().rev().zip(name.bytes().rev()));
     let same_until = |open: [u8; 2]| move |&(pattern, _): &(u8, u8)| !open.contains(&pattern);
@@ -61,12 +62,12 @@ fn may_fit(pattern: &str, name: &str) -> bool {
         && end.take_while(same_until(*b"*D")).all(|(pattern, name)| pattern == name)
 }
 
-/// True if a name fits a pattern, and the number that is in it for `PID`, if the pattern has that.
+/// Matches a name with a pattern. The inner value is the number in place of `PID`, if the pattern contains it.
 fn number_in(pattern: &str, name: &str) -> Option<Option<i32>> {
     let Some((before, behind)) = pattern.split_once("PID") else {
         return matches_glob(pattern.as_bytes(), name.as_bytes()).then_some(None);
     };
-    // The number is all digits between its neighbors: a `*` before it takes none of them.
+    // A number always includes all adjacent digits; a `*` before it doesn't take any of them.
     let mut starts = name.char_indices().filter(|(at, letter)| {
         letter.is_ascii_digit() && !name[..*at].ends_with(|letter: char| letter.is_ascii_digit())
     });

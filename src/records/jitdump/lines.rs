@@ -1,27 +1,29 @@
-//! The entries of a DEBUG_INFO record, decoded when somebody requests them.
+//! Decodes the entries of a DEBUG_INFO record, on demand.
 //!
-//! `addr u64 · line u32 · discriminator u32 · file name NUL`: entries have no length of their own, the name ends them.
-//! V8 (node 20) logs names out of memory that it has freed already: the allocator has written its own pointers over the
-//! first 16 bytes, NULs among them, in most records. The rest of the name is enough to show whether it was the script
-//! that is in the function's own name (`JS:*inner /app/main.js:2:15`); then that is taken. Otherwise the entry has no
-//! file and is left out, and the walk goes on where an entry can be.
+//! An entry is `addr u64 · line u32 · discriminator u32 · file name NUL`. It has no length field; the name's NUL ends
+//! it.
+//!
+//! V8 (Node.js 20) logs names from memory that it has already freed. In most records the allocator has overwritten the
+//! first 16 bytes with its own pointers, which contain NULs. The rest of the name is enough to check whether it was the
+//! script in the function's own name (`JS:*inner /app/main.js:2:15`); if so, that script is used. Otherwise the entry
+//! is left out because its file is unknown, and decoding continues where the next entry can be.
 
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::model::code::{Line, Lines};
 
-/// "The same file as the entry before", instead of a name (`jitdump.h`, used by V8).
+/// Stands for "the same file as the previous entry" (`jitdump.h`; V8 writes it).
 const SAME_FILE: &[u8] = b"\xff";
 
-/// Address, line, discriminator and an empty name.
+/// Length of an entry with an empty name: address, line, discriminator, NUL.
 const SHORTEST: usize = 8 + 4 + 4 + 1;
 
-/// The number of bytes of freed memory that the allocator overwrites: two pointers of its own.
+/// How many bytes of freed memory the allocator overwrites: two pointers.
 const OVERWRITTEN: usize = 16;
 
-/// The longest file name that is looked for behind overwritten bytes (`PATH_MAX`).
+/// The longest file name to look for after overwritten bytes (`PATH_MAX`).
 const LONGEST: usize = 4096;
 
-/// Decodes entries, up to the first that lies outside the code.
+/// Decodes the entries up to the first one outside the code. The result is sorted by offset.
 pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     let endian = if lines.big_endian { Endian::Big } else { Endian::Little };
     let mut cursor = Cursor::new(lines.raw, 0, endian);
@@ -40,7 +42,7 @@ pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     entries
 }
 
-/// An entry, and its file unless that is lost.
+/// Reads an entry. The file is `None` if its name is lost.
 fn entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Line<'data>, Option<&'data [u8]>)> {
     let addr = cursor.u64("addr").ok()?;
     let line = cursor.u32("line").ok()?;
@@ -49,7 +51,7 @@ fn entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Lin
     let rest = *cursor;
     let name = cursor.cstr("file name").ok()?;
     let line = Line { offset, file: b"", line, discriminator, inlined: None };
-    // Control characters come from pointers; a name that is whole is followed by an entry, or by nothing.
+    // Control characters are bytes of a pointer. An intact name is followed by another entry or by the end.
     let clean = !name.is_empty() && !has_control(name);
     if clean && follows(cursor, lines) {
         return Some((line, Some(name)));
@@ -64,7 +66,7 @@ fn entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Lin
     Some((line, file))
 }
 
-/// Looks at all of a name: so the compiler compares many bytes at once.
+/// Looks at the whole name instead of stopping early, so that the compiler vectorizes the loop.
 fn has_control(name: &[u8]) -> bool {
     name.iter().fold(false, |found, byte| found | byte.is_ascii_control())
 }
@@ -73,20 +75,20 @@ fn offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
     addr.checked_sub(lines.base).filter(|offset| *offset <= lines.size)
 }
 
-/// True if an entry of this code can be here, or the end.
+/// True at the end, or if an entry for this code can begin here.
 fn follows(cursor: &Cursor<'_>, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
-    // Writers may pad the record.
+    // At the end, fewer bytes than an entry are padding.
     next.left() < SHORTEST || next.u64("addr").is_ok_and(|addr| offset(addr, lines).is_some())
 }
 
-/// True if a name of this many bytes can be here.
+/// True if a name of `len` bytes can be here.
 fn can_end(cursor: &Cursor<'_>, len: usize, lines: &Lines<'_>) -> bool {
     let mut behind = *cursor;
     cursor.rest().get(len) == Some(&0) && behind.bytes(len as u64 + 1, "").is_ok() && follows(&behind, lines)
 }
 
-/// The function's script, if what is here can be its name with the start overwritten.
+/// The function's script, if the bytes here can be its name with an overwritten start.
 fn script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'data [u8]> {
     scripts(lines.function).find(|script| {
         let kept = script.len().min(OVERWRITTEN);
@@ -94,14 +96,14 @@ fn script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'data [
     })
 }
 
-/// The length of a name of which nothing can be determined.
+/// The length of a name that is lost.
 fn lost(cursor: Cursor<'_>, lines: &Lines<'_>) -> Option<usize> {
     let bytes = cursor.rest();
     let mut ends = memchr::memchr_iter(0, &bytes[..LONGEST.min(bytes.len())]);
     ends.find(|&len| can_end(&cursor, len, lines))
 }
 
-/// The possible script in a function's name: all between a space and `:line:column`, for any space.
+/// Candidates for the script in a function's name: the text from any space up to `:line:column`.
 fn scripts(function: &[u8]) -> impl Iterator<Item = &[u8]> {
     let position = |name| -> Option<&[u8]> {
         let colon = memchr::memrchr(b':', name)?;
@@ -124,14 +126,14 @@ mod tests {
         raw.push(0);
     }
 
-    /// (offset, line, file) of the decoded entries.
+    /// (offset, line, file) of each decoded entry.
     fn decoded(raw: &[u8], count: u64, function: &[u8]) -> Vec<(u64, u32, String)> {
         let lines = Lines { raw, decode: Some(decode), count, base: BASE, size: 0x40, function, ..Lines::default() };
         let shown = |line: &Line<'_>| (line.offset, line.line, String::from_utf8_lossy(line.file).into_owned());
         lines.entries().iter().map(shown).collect()
     }
 
-    /// A name as V8 logs it out of freed memory.
+    /// A name as V8 logs it from freed memory.
     fn freed(name: &[u8]) -> Vec<u8> {
         let mut name = name.to_vec();
         let pointers = *b"D\x16\x03\0\0\0\0\0{q\x10\x1d\xf7\xa93\r";

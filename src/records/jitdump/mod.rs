@@ -1,18 +1,19 @@
-//! jitdump: what a runtime logged of the code it generated, with times, bytes, lines and unwinding information.
+//! Reads jitdump, a runtime's log of the code that it generated: times, machine code, lines and unwinding information.
 //!
 //! ```text
 //! header (40 bytes, or as long as it says), then records:
 //! id u32 · total_size u32 (these 16 bytes included) · timestamp u64 · payload
 //! ```
 //!
-//! Facts that the reader must know (the specification leaves it open, producers differ):
-//! * Everything is in the producer's byte order, which the magic gives.
-//! * Behind damage, records go on: a length that is nonsense does not end the walk if later records can be found.
-//! * A record of exactly 16 bytes is legal, and CLOSE is only a mark: records may follow.
-//! * `code_index` repeats; a load is known by its place in the file.
+//! The specification leaves the following open, and producers differ:
+//! * All fields are in the producer's byte order, which the magic number reveals.
+//! * Good records may follow damage, so a nonsensical length doesn't end the walk if later records can be found.
+//! * A record of exactly 16 bytes is legal. CLOSE is only a marker: records may follow.
+//! * `code_index` repeats, so a load is identified by its position in the file.
 //! * The code is the last `code_size` bytes of a LOAD.
-//! * Runtimes that buffer what they write (V8) and are killed end in a LOAD without all of its code; its name is whole.
-//! * In UNWINDING_INFO `.eh_frame` comes first and `.eh_frame_hdr` last, as V8 and perf have it.
+//! * If a runtime that buffers its output (V8) is killed, its dump ends in a LOAD with an intact name and incomplete
+//!   code.
+//! * In UNWINDING_INFO `.eh_frame` comes first and `.eh_frame_hdr` last, as V8 and perf write it.
 //!
 //! See `tools/perf/Documentation/jitdump-specification.txt` and `tools/perf/util/jitdump.h` of Linux.
 
@@ -26,16 +27,16 @@ use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::{Error, Result};
 use crate::model::code::Unwind;
 
-/// The message about a file without a byte: not even the header was written.
+/// The message for an empty file, which doesn't even have a header.
 const EMPTY: &str = "is empty: its process was killed or ended by _exit before it wrote what it had buffered, or could not map it (noexec)";
 
-/// Bytes of the header that every version has.
+/// Length in bytes of the shortest header.
 const HEADER: usize = 40;
 
-/// Bytes of a record before its payload.
+/// Length in bytes of a record without its payload.
 const PREFIX: u64 = 16;
 
-/// `JITDUMP_FLAGS_ARCH_TIMESTAMP`: times are the processor's time-stamp counter.
+/// `JITDUMP_FLAGS_ARCH_TIMESTAMP`: times are values of the CPU's time-stamp counter.
 const ARCH_TIMESTAMP: u64 = 1;
 
 /// The file's header (`struct jitheader`).
@@ -43,50 +44,50 @@ const ARCH_TIMESTAMP: u64 = 1;
 pub struct Header {
     /// The producer's byte order.
     pub endian: Endian,
-    /// `version`; 1 in all known producers, 2 in a draft that differs in nothing else.
+    /// `version`: 1 in all known producers; 2 in a draft that differs in nothing else.
     pub version: u32,
-    /// `elf_mach`: e_machine of the code; 0 in CPython.
+    /// `elf_mach`: the code's ELF `e_machine`. CPython writes 0.
     pub machine: u16,
-    /// `pid`, as the process itself saw it.
+    /// `pid`, as seen in the process's own PID namespace.
     pub pid: i32,
-    /// `timestamp` of the file's creation; on the records' clock in some producers only.
+    /// `timestamp`: when the file was created. Only some producers use the clock of the records here.
     pub timestamp: u64,
     /// `flags`
     pub flags: u64,
 }
 
 impl Header {
-    /// True if times are the processor's time-stamp counter, not nanoseconds.
+    /// True if times are values of the CPU's time-stamp counter instead of nanoseconds.
     pub fn has_arch_timestamps(&self) -> bool {
         self.flags & ARCH_TIMESTAMP != 0
     }
 
-    /// Flags that nobody has defined.
+    /// The flags that the specification doesn't define.
     pub fn unknown_flags(&self) -> u64 {
         self.flags & !ARCH_TIMESTAMP
     }
 }
 
-/// A whole dump.
+/// A jitdump that is completely in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct JitDump<'data> {
-    /// The header.
+    /// The file's header.
     pub header: Header,
     records: Cursor<'data>,
 }
 
-/// True if a file begins as a jitdump of either byte order does.
+/// True if a file that starts with `head` is a jitdump of either byte order.
 pub fn sniff(head: &[u8]) -> bool {
     matches!(head, [b'D', b'T', b'i', b'J', ..] | [b'J', b'i', b'T', b'D', ..])
 }
 
 impl<'data> JitDump<'data> {
-    /// Reads the header.
+    /// Parses the header.
     pub fn parse(bytes: &'data [u8]) -> Result<Self> {
         let endian = match bytes.first_chunk() {
             Some(b"DTiJ") => Endian::Little,
             Some(b"JiTD") => Endian::Big,
-            // The actual first bytes are not reported: they may be somebody's secret.
+            // The message doesn't quote the file's first bytes: they may be confidential.
             Some(_) => return Err(Error::new("is not a jitdump: it does not begin with \"DTiJ\"").at(0)),
             None if bytes.is_empty() => return Err(Error::new(EMPTY).at(0)),
             None => {
@@ -109,64 +110,64 @@ impl<'data> JitDump<'data> {
         Ok(Self { header: Header { endian, version, machine, pid, timestamp, flags }, records: cursor })
     }
 
-    /// The records in the file's order. Behind a record whose length is nonsense they go on where the next two
-    /// records can be; if nowhere, it is finished.
+    /// The records in file order. After a record with a nonsensical length, the walk continues at the next position
+    /// where two records can be; if there is none, it ends.
     pub fn records(&self) -> Records<'data> {
         Records { cursor: self.records, last_time: 0, dead: false }
     }
 }
 
-/// A record and where it stands.
+/// A record and its position in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'data> {
     /// Offset in the file.
     pub offset: u64,
-    /// On the dump's clock.
+    /// When the record was logged, on the dump's clock.
     pub timestamp: u64,
-    /// Its content.
+    /// The parsed payload.
     pub body: Body<'data>,
 }
 
 /// The content of a record.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'data> {
-    /// JIT_CODE_LOAD
+    /// A JIT_CODE_LOAD record: code was created.
     Load(Load<'data>),
-    /// JIT_CODE_MOVE
+    /// A JIT_CODE_MOVE record: code moved to another address.
     Move(Move),
-    /// JIT_CODE_DEBUG_INFO
+    /// A JIT_CODE_DEBUG_INFO record: source lines of code that is loaded next.
     DebugInfo(DebugInfo<'data>),
-    /// JIT_CODE_UNWINDING_INFO; `None` if it holds no CFI.
+    /// JIT_CODE_UNWINDING_INFO; `None` if it has no `.eh_frame`.
     Unwinding(Option<Unwind<'data>>),
-    /// JIT_CODE_CLOSE
+    /// A JIT_CODE_CLOSE record, which marks the end of the dump but need not be its last record.
     Close,
-    /// A type that is not known, such as the proposed inline information (5).
+    /// An unknown record type, such as the proposed inlining information (5).
     Other(u32),
 }
 
 /// `struct jr_code_load`
 #[derive(Debug, Clone, Copy)]
 pub struct Load<'data> {
-    /// `pid`, as the process itself saw it.
+    /// `pid`, as seen in the process's own PID namespace.
     pub pid: i32,
-    /// `tid`; half a pthread handle in some producers.
+    /// `tid`. Some producers write half of a pthread handle.
     pub tid: i32,
     /// `code_addr`
     pub addr: u64,
-    /// `code_index`, which producers repeat.
+    /// `code_index`. Producers reuse the same number.
     pub index: u64,
     /// The function's name.
     pub name: &'data [u8],
     /// `code_size`
     pub size: u64,
-    /// The code, `size` bytes; `None` if the dump ends inside of it.
+    /// The code, `size` bytes; `None` if the dump ends before the end of the code.
     pub code: Option<&'data [u8]>,
 }
 
 /// `struct jr_code_move`
 #[derive(Debug, Clone, Copy)]
 pub struct Move {
-    /// `pid`, as the process itself saw it.
+    /// `pid`, as seen in the process's own PID namespace.
     pub pid: i32,
     /// `tid`
     pub tid: i32,
@@ -178,24 +179,24 @@ pub struct Move {
     pub index: u64,
 }
 
-/// `struct jr_code_debug_info`, its entries not decoded.
+/// `struct jr_code_debug_info` with its entries undecoded; see [`decode_lines`].
 #[derive(Debug, Clone, Copy)]
 pub struct DebugInfo<'data> {
-    /// `code_addr`: the load's address.
+    /// `code_addr`: the address of the code that the entries describe.
     pub addr: u64,
-    /// `nr_entry`, as claimed.
+    /// `nr_entry`: the claimed number of entries.
     pub count: u64,
-    /// The address of the first entry, if there is one.
+    /// Address of the first entry; `None` if there are no entries.
     pub first: Option<u64>,
-    /// The entries.
+    /// The entries, undecoded.
     pub entries: &'data [u8],
 }
 
-/// Walks the records of a dump.
+/// Iterator over the records of a dump.
 #[derive(Debug, Clone)]
 pub struct Records<'data> {
     cursor: Cursor<'data>,
-    /// The time of the last good record.
+    /// Timestamp of the last good record.
     last_time: u64,
     dead: bool,
 }
@@ -232,12 +233,12 @@ impl<'data> Iterator for Records<'data> {
 }
 
 impl<'data> Records<'data> {
-    /// True if the walk ended before the file did.
+    /// True if the walk ended before the end of the file.
     pub fn is_cut(&self) -> bool {
         self.dead
     }
 
-    /// Goes on at the next place behind `bad` at which two records can be, if there is one.
+    /// Continues at the next position after `bad` where two records can be, if there is one.
     fn resume(&mut self, bad: Cursor<'data>) {
         let mut next = bad;
         while next.bytes(1, "").is_ok() {
@@ -252,10 +253,10 @@ impl<'data> Records<'data> {
         }
     }
 
-    /// The position after a record that begins here, if one can: of a known type, as long as that needs, and not before
-    /// the last good one, nor days after it.
+    /// The position after the record at `at`, if it is plausible: a known type, long enough for it, and with a time
+    /// between the last good record and three days after it.
     fn plausible(&self, mut at: Cursor<'data>) -> Option<Cursor<'data>> {
-        /// In nanoseconds; counters of processors run at about that rate.
+        /// In nanoseconds. Time-stamp counters run at about the same rate.
         const DAYS: u64 = 3 * 86_400_000_000_000;
         let id = at.u32("id").ok()?;
         let total_size = u64::from(at.u32("total_size").ok()?);
@@ -269,7 +270,7 @@ impl<'data> Records<'data> {
             _ => false,
         };
         let timely = self.last_time == 0 || since < DAYS;
-        // Asked at every byte of a search: an error that nobody reads would cost more than all else.
+        // A search calls this at every byte, so building an error that nobody reads would dominate its cost.
         let payload = total_size.checked_sub(PREFIX).filter(|&len| fits && timely && len <= at.left() as u64)?;
         at.bytes(payload, "record").ok().map(|_| at)
     }
@@ -286,9 +287,9 @@ impl<'data> Records<'data> {
     }
 }
 
-/// Skips zeros (holes, too) but for the last seven: a record of type 0 may begin there, whose length is not zero.
+/// Skips zeros (such as holes in the file) except the last seven, because a record of type 0 may begin in them.
 fn skip_zeros(cursor: &mut Cursor<'_>) {
-    /// As much is compared at once.
+    /// Number of bytes compared at once.
     const STEP: usize = 256;
     let rest = cursor.rest();
     if !rest.starts_with(&[0; 8]) {
@@ -300,18 +301,18 @@ fn skip_zeros(cursor: &mut Cursor<'_>) {
     let _ = cursor.bytes(skipped as u64, "");
 }
 
-/// Why a record cannot be determined from what follows.
+/// Why a record cannot be read.
 enum Torn {
-    /// The file ends before its length is reported.
+    /// The file ends inside the record's prefix.
     Prefix,
-    /// It is claimed to be shorter than its prefix.
+    /// The record claims to be shorter than its prefix.
     Short { id: u32, total_size: u64 },
-    /// It is claimed to pass the end of the file.
+    /// The record claims to extend beyond the end of the file.
     Long { id: u32, total_size: u64 },
 }
 
 impl Torn {
-    /// `at_end`: no record was found behind it, so that the file ends in it.
+    /// `at_end` is true if no later record was found, so that this one is the end of the dump.
     fn into_error(self, start: Cursor<'_>, at_end: bool) -> Error {
         match self {
             Self::Prefix => {
@@ -352,14 +353,14 @@ fn read_body<'data>(id: u32, payload: &mut Cursor<'data>) -> Result<Body<'data>>
     })
 }
 
-/// The last record of a dump that ends inside of its code, if header and name are whole.
+/// The last LOAD of a dump that ends inside the record's code, if its header and name are complete.
 fn cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
     let mut at = start;
     let id = at.u32("record id").ok()?;
     let total_size = u64::from(at.u32("record total_size").ok()?);
     let timestamp = at.u64("record timestamp").ok()?;
     let load = read_load_header(&mut at).ok().filter(|_| id == 0)?;
-    // The bytes that were read are not damaged: the record states its own length.
+    // The bytes that were read must fit into the length that the record claims; otherwise they are damaged.
     let read = at.offset() - start.offset();
     let fits = read.checked_add(load.size).is_some_and(|needed| needed <= total_size);
     fits.then_some(Record { offset: start.offset(), timestamp, body: Body::Load(load) })
@@ -384,7 +385,7 @@ fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
 fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let load = read_load_header(payload)?;
     let size = load.size;
-    // The code ends the record; between it and the name there may be padding.
+    // The record ends with the code. There may be padding between the name and the code.
     let padding = (payload.left() as u64).checked_sub(size).ok_or_else(|| {
         payload.error(format!("JIT_CODE_LOAD code_size is {size}, but {} bytes follow the name", payload.left()))
     })?;

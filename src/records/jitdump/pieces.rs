@@ -1,33 +1,33 @@
-//! Pieces of a dump whose records are read before those in front of them.
+//! Reads a dump in pieces, so that they can be read in parallel.
 //!
-//! Each record shows where the next one begins. A piece is begun at what looks like a record ([`JitDump::piece`]);
-//! whether it is one gives the walk through the records in front of it ([`Records::step_over`]), which else reads them
-//! itself.
+//! Where a record begins is only known from the record before it. A piece therefore starts at a position that looks
+//! like a record ([`JitDump::piece`]). The walk through the records before it checks whether it arrives at the same
+//! position ([`Records::step_over`]); if not, the walk reads the records of the piece itself.
 
 use super::{JitDump, Record, Records};
 use std::ops::Range;
 
-/// As many records in a row are not accident of somebody's machine code.
+/// This many plausible records in a row don't occur in machine code by accident.
 const IN_A_ROW: usize = 4;
 
-/// Records that follow one another.
+/// Consecutive records of a dump.
 #[derive(Debug)]
 pub struct Piece<'data> {
-    /// The records that were read.
+    /// The records of the piece, in file order.
     pub records: Vec<Record<'data>>,
-    /// The start of the first one.
+    /// File offset of the first record.
     start: u64,
-    /// The walk behind the last one.
+    /// The walk, positioned after the last record.
     behind: Records<'data>,
 }
 
 impl<'data> JitDump<'data> {
-    /// The places of the records in the file.
+    /// The part of the file that holds records.
     pub fn extent(&self) -> Range<u64> {
         self.records.offset()..self.records.offset() + self.records.left() as u64
     }
 
-    /// The records that begin in a range of the file, if nothing is wrong with any of them and they begin where they seem to.
+    /// Reads the records that begin in `range`. `None` if any of them is damaged or no record seems to begin there.
     pub fn piece(&self, range: Range<u64>) -> Option<Piece<'data>> {
         let mut behind = self.records();
         behind.cursor.bytes(range.start.checked_sub(behind.cursor.offset())?, "").ok()?;
@@ -39,18 +39,18 @@ impl<'data> JitDump<'data> {
         while behind.cursor.offset() < range.end {
             records.push(behind.next()?.ok()?);
         }
-        // The last one of a dump that was cut off has more to be reported about it.
+        // If the dump was cut off, the ordinary walk must report its last record.
         (!behind.is_cut()).then_some(Piece { records, start, behind })
     }
 }
 
 impl<'data> Records<'data> {
-    /// The start of the next record, if there is one.
+    /// Offset of the next record; `None` at the end.
     pub fn next_offset(&self) -> Option<u64> {
         (!self.dead && !self.cursor.is_empty()).then(|| self.cursor.offset())
     }
 
-    /// Steps over a piece, if the next record is its first.
+    /// Skips a piece if the next record is the piece's first. Returns whether it did.
     pub fn step_over(&mut self, piece: &Piece<'data>) -> bool {
         let is_next = self.next_offset() == Some(piece.start) && !piece.records.is_empty();
         if is_next {
@@ -59,7 +59,7 @@ impl<'data> Records<'data> {
         is_next
     }
 
-    /// Goes to the next place below `end` where several records seem to be.
+    /// Moves to the next position below `end` where several plausible records follow each other.
     fn go_to_a_row(&mut self, end: u64) -> Option<()> {
         while self.cursor.offset() < end {
             let first = self.plausible(self.cursor);

@@ -1,4 +1,4 @@
-//! Dumps assembled by hand, with everything that is odd about real ones.
+//! Tests on hand-made dumps with all the oddities of real ones.
 
 use super::*;
 use crate::model::code::Lines;
@@ -74,7 +74,7 @@ fn said(bytes: &[u8]) -> Vec<String> {
     dump.records().map(shown).collect()
 }
 
-/// One of each record, with an odd thing at every place.
+/// One record of each type, each with some oddity.
 fn full(endian: Endian) -> Vec<u8> {
     let mut dump = Writer::new(endian, 48, 2, 0b101);
     dump.record(2, |w| {
@@ -184,7 +184,7 @@ fn a_last_load_cut_in_its_code_has_its_name_and_one_in_the_middle_is_damaged() {
         let said = last(len);
         assert!(said.starts_with("at byte ") && said.ends_with("the dump was cut off here"), "{len} of {end}: {said}");
     }
-    // The same length claimed where records follow.
+    // Now the same length is claimed in the middle of the file.
     dump.bytes[at + 4..at + 8].copy_from_slice(&0x1000u32.to_le_bytes());
     dump.load(b"behind", 0x3000, 1, b"c");
     let said = said(&dump.bytes);
@@ -195,7 +195,7 @@ fn a_last_load_cut_in_its_code_has_its_name_and_one_in_the_middle_is_damaged() {
 #[test]
 fn headers_that_are_none() {
     let say = |bytes: &[u8]| JitDump::parse(bytes).unwrap_err().to_string();
-    // CPython's children that end by os._exit leave such files.
+    // CPython's child processes that end with os._exit leave such files.
     assert_eq!(
         say(b""),
         "at byte 0x0: is empty: its process was killed or ended by _exit before it wrote what it had buffered, or could not map it (noexec)"
@@ -219,7 +219,7 @@ fn every_prefix_and_every_flipped_byte_ends_without_a_panic() {
             for bit in 0..8 {
                 let mut bent = whole.clone();
                 bent[at] ^= 1 << bit;
-                // More records than bytes for their prefixes cannot be.
+                // Each record needs at least 16 bytes for its prefix.
                 assert!(good(&bent) <= whole.len() / 16);
             }
         }

@@ -1,44 +1,46 @@
-//! `struct perf_event_attr`: what an event counts, and what its samples hold.
+//! `struct perf_event_attr`: what an event counts and which fields its samples have.
 //!
-//! Every length from the first version (64 bytes) on is read; fields that an older recorder did not write are 0.
+//! All versions of the struct are accepted, from the first (64 bytes) on. Fields that an older recorder didn't write
+//! are 0.
 
 use super::header::ATTR_SIZE_MIN;
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::{Error, Result};
 use linux_perf_event_reader::constants as abi;
 
-/// The fields of an attr that decide how records are laid out, timed and named. The rest stays in the file.
+/// The fields of an attr that decide how records are laid out, timed and named. [`Event::attr_bytes`] has the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventAttr {
-    /// `type`: `PERF_TYPE_*`, or a PMU's number.
+    /// `type`: `PERF_TYPE_*`, or the number of a PMU.
     pub kind: u32,
-    /// `config`
+    /// `config`: which counter of that type.
     pub config: u64,
-    /// `sample_period`, or `sample_freq` where [`Self::is_frequency`].
+    /// `sample_period`, or `sample_freq` if [`Self::is_frequency`] is true.
     pub period_or_frequency: u64,
     /// `sample_type`: `PERF_SAMPLE_*` bits.
     pub sample_type: u64,
     /// `read_format`: `PERF_FORMAT_*` bits.
     pub read_format: u64,
-    /// The bit-field, `disabled` lowest, whatever the recording machine's order.
+    /// The attr's bit-field as one word. `disabled` is the lowest bit, whatever the byte order of the recording.
     pub flags: u64,
     /// `branch_sample_type`: `PERF_SAMPLE_BRANCH_*` bits.
     pub branch_sample_type: u64,
-    /// `sample_regs_user`: which registers a sample of user space has.
+    /// `sample_regs_user`: mask of the user registers in a sample.
     pub sample_regs_user: u64,
-    /// `sample_stack_user`: the most bytes of user stack a sample may have.
+    /// `sample_stack_user`: limit in bytes of the copy of the user stack in a sample.
     pub sample_stack_user: u32,
-    /// `clockid`; meaningful where [`Self::clock`] states it.
+    /// `clockid`; only meaningful if [`Self::clock`] returns it.
     pub clockid: i32,
-    /// `sample_regs_intr`: which registers a sample has of the moment of the interrupt.
+    /// `sample_regs_intr`: mask of the registers at the interrupt.
     pub sample_regs_intr: u64,
-    /// `sample_max_stack`: the most frames a call chain may have; 0 is the machine's own limit
+    /// `sample_max_stack`: limit of the frames in a call chain. 0 means the machine's own limit
     /// (`kernel.perf_event_max_stack`).
     pub sample_max_stack: u16,
 }
 
 impl EventAttr {
-    /// From the bytes of the attr; its own `size` field may state that fewer of them are used.
+    /// Parses an attr. Its own `size` field may say that fewer of the bytes are used. `base` is its file offset, for
+    /// errors.
     pub(super) fn parse(bytes: &[u8], base: u64, endian: Endian) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, base, endian);
         let kind = cursor.u32("attr type")?;
@@ -46,7 +48,7 @@ impl EventAttr {
         if size != 0 && size < ATTR_SIZE_MIN {
             return Err(Error::new(format!("perf_event_attr.size is {size}, less than {ATTR_SIZE_MIN}")).at(base + 4));
         }
-        // 0 is written by the very first recorders. A longer one than the entry holds is cut to it, like perf.
+        // The very first recorders wrote a size of 0. A size beyond the entry is cut to the entry, as perf does.
         let used = if size == 0 { ATTR_SIZE_MIN } else { size.min(bytes.len() as u64) };
         let mut cursor = Cursor::new(&bytes[..used as usize], base, endian);
         cursor.bytes(8, "attr type and size")?;
@@ -86,55 +88,56 @@ impl EventAttr {
         Ok(())
     }
 
-    /// True if samples have this field (`PERF_SAMPLE_*`).
+    /// True if samples have the field of this `PERF_SAMPLE_*` bit.
     pub fn samples(&self, bit: u64) -> bool {
         self.sample_type & bit != 0
     }
 
-    /// `sample_id_all`: whether records that are not samples end with a [`super::SampleId`].
+    /// `sample_id_all`: records other than samples end with a [`super::SampleId`].
     pub fn sample_id_all(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_SAMPLE_ID_ALL != 0
     }
 
-    /// True if it is a tracepoint: `config` is its number.
+    /// True for tracepoints. `config` is then the tracepoint's ID.
     pub fn is_tracepoint(&self) -> bool {
         self.kind == abi::PERF_TYPE_TRACEPOINT
     }
 
-    /// True if it counts page faults: the data address of its samples is the one that was accessed.
+    /// True if the event counts page faults. The data address of its samples is then the address that faulted.
     pub fn is_page_fault(&self) -> bool {
         const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
         self.kind == abi::PERF_TYPE_SOFTWARE && PAGE_FAULTS.contains(&self.config)
     }
 
-    /// The number of samples per second that were requested, if it was one.
+    /// The requested samples per second; `None` if a fixed period was requested.
     pub fn requested_frequency(&self) -> Option<u64> {
         self.is_frequency().then_some(self.period_or_frequency)
     }
 
-    /// `freq`: whether samples were requested this many times a second.
+    /// `freq`: a sampling frequency was requested, not a fixed period.
     pub fn is_frequency(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_FREQ != 0
     }
 
-    /// `precise_ip`: 0 if the recorded instruction may be any behind the one that caused the event, else up to 3.
+    /// `precise_ip`, 0 to 3. At 0 the recorded address may be any distance after the instruction that caused the
+    /// event.
     pub fn precise_ip(&self) -> u8 {
-        /// The lowest of the two bits.
+        /// Bit number of the lower one of the two bits.
         const PRECISE_IP: u32 = 15;
         (self.flags >> PRECISE_IP & 3) as u8
     }
 
-    /// `inherit`: whether new threads count on their own, under the same id.
+    /// `inherit`: child threads are counted as well, under the same IDs.
     pub fn is_inherited(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_INHERIT != 0
     }
 
-    /// The clock of the times (`perf record -k`); `None` is perf's own.
+    /// The clock that `perf record -k` chose for times; `None` for perf's own clock.
     pub fn clock(&self) -> Option<i32> {
         (self.flags & abi::ATTR_FLAG_BIT_USE_CLOCKID != 0).then_some(self.clockid)
     }
 
-    /// The name in `perf` where the recording does not state one.
+    /// The name that perf gives such an event; used if the recording has no name for it.
     fn default_name(&self) -> String {
         let known = match self.kind {
             abi::PERF_TYPE_HARDWARE => HARDWARE.get(usize::try_from(self.config & 0xff).unwrap_or(usize::MAX)),
@@ -175,7 +178,7 @@ const SOFTWARE: &[&str] = &[
     "cgroup-switches",
 ];
 
-/// A C bit-field of 64 bits: big-endian machines fill it from the highest bit.
+/// Makes a 64-bit C bit-field independent of the byte order: big-endian machines fill it from the highest bit.
 fn bit_field(word: u64, endian: Endian) -> u64 {
     match endian {
         Endian::Little => word,
@@ -186,13 +189,13 @@ fn bit_field(word: u64, endian: Endian) -> u64 {
 /// One event of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The counter, and the fields of its samples.
+    /// The parsed `perf_event_attr`.
     pub attr: EventAttr,
-    /// The attr's bytes, as recorded.
+    /// The bytes of the `perf_event_attr` as recorded.
     pub attr_bytes: Vec<u8>,
-    /// The ids by which samples name it: one for each CPU or thread.
+    /// IDs by which samples name the event: one per CPU or thread.
     pub ids: Vec<u64>,
-    /// `cpu-clock`, `cycles:u`, …
+    /// Name in perf's spelling: `cpu-clock`, `cycles:u`, …
     pub name: String,
 }
 

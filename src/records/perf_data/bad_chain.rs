@@ -1,9 +1,9 @@
-//! Call chains that perf drops whole.
+//! Removes call chain entries that make perf drop the whole chain.
 //!
-//! Marks are words above `PERF_CONTEXT_MAX`. The kernel may take any word of the stack for a return address: code
-//! without frame pointers makes it fail. If such a word is in the range of the marks, but none of them, perf (6.1)
-//! states `invalid callchain context` when it is verbose, and drops the whole chain, the sample's own address with it.
-//! Zeros and other words that are not addresses do no harm.
+//! Words at or above `PERF_CONTEXT_MAX` are context markers. Without frame pointers, the kernel may take any word of
+//! the stack for a return address. If such a word is in the range of the markers but is none of them, perf (6.1) drops
+//! the whole chain, including the sample's own address; only with `-v` does it report `invalid callchain context`.
+//! Zeros and other words that are no addresses do no harm.
 
 use super::attr::EventAttr;
 use super::convert::with_words;
@@ -12,22 +12,22 @@ use super::walk::RawRecord;
 use super::words::Words;
 use crate::error::Result;
 
-/// True if a word of a call chain makes perf drop the chain.
+/// True if an entry of a call chain makes perf drop the chain.
 #[inline]
 pub fn is_bad_entry(word: u64) -> bool {
     is_context(word) && !is_mark(word)
 }
 
 impl Sample<'_> {
-    /// The number of entries of the call chain make perf drop the chain.
+    /// Number of entries that make perf drop the call chain.
     #[inline]
     pub fn bad_chain_entries(&self) -> usize {
         self.callchain.iter().filter(|&word| is_bad_entry(word)).count()
     }
 }
 
-/// A sample without the entries of its call chain that make perf drop the chain; all else stays as it is. `None` if it
-/// has no such entry.
+/// Copies a SAMPLE record without the entries that make perf drop its call chain; everything else stays. `None` if
+/// there is no such entry.
 pub fn without_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Option<Vec<u8>>> {
     let mut fields = Fields { body: raw.body(), attr };
     let start = fields.body.offset();
@@ -39,7 +39,7 @@ pub fn without_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Opti
     Ok(good_words(chain).and_then(|good| with_words(raw, &body[..before], &good, [&body[behind..], &[]])))
 }
 
-/// The same for a record with a deferred call chain.
+/// Like [`without_bad_entries`], for a CALLCHAIN_DEFERRED record.
 pub fn deferred_without_bad_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8>>> {
     const COOKIE: usize = 8;
     let mut fields = raw.body();
@@ -50,9 +50,9 @@ pub fn deferred_without_bad_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8
     Ok(good_words(chain).and_then(|good| with_words(raw, cookie, &good, [fields.rest(), &[]])))
 }
 
-/// The entries that do no harm; `None` if that is all of them.
+/// The entries that do no harm; `None` if all of them are harmless.
 fn good_words(chain: Words<'_>) -> Option<Vec<u64>> {
-    // The cookie behind this mark is a number, not an address.
+    // The word after this marker is a cookie, not an address.
     let is_deferred = chain.len() >= 2 && chain.get(chain.len() - 2) == Some(USER_DEFERRED);
     let cookie_at = if is_deferred { chain.len() - 1 } else { chain.len() };
     let entries = chain.iter().enumerate();
@@ -82,7 +82,7 @@ mod tests {
     fn bad_entries_go_and_all_else_stays() {
         let (kernel, user) = (abi::PERF_CONTEXT_KERNEL, abi::PERF_CONTEXT_USER);
         let chain = [kernel, 1, user, 2, 0, u64::MAX, 3, -4095i64 as u64, -4096i64 as u64];
-        // Behind the chain: raw data, a size of four bytes and four bytes.
+        // After the chain come the raw data: a 4-byte size and 4 bytes.
         let words = [&[2, chain.len() as u64], &chain[..], &[0x5555_5555_0000_0004]].concat();
         let expected = [2, 7, kernel, 1, user, 2, 0, 3, -4096i64 as u64, 0x5555_5555_0000_0004];
         for endian in [Endian::Little, Endian::Big] {

@@ -1,4 +1,4 @@
-//! Where records keep addresses of code: those who give code other addresses write there.
+//! Finds the code addresses in a record, for commands that change them.
 
 use super::attr::EventAttr;
 use super::recording::Recording;
@@ -10,28 +10,27 @@ use crate::model::FrameAddr;
 use crate::model::process::CpuMode;
 use linux_perf_event_reader::constants as abi;
 
-/// A word of a record that is the address of code.
+/// A word of a record that is a code address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeAddress {
-    /// Its offset in bytes in the record.
+    /// Byte offset of the word in the record.
     pub at: usize,
-    /// The owner of the code.
+    /// Whether the code belongs to user space, kernel or guest.
     pub mode: CpuMode,
-    /// The address.
+    /// The address as recorded.
     pub frame: FrameAddr,
 }
 
-/// Bytes of a record's header.
+/// Length of a record's header in bytes.
 const HEADER: usize = 8;
-/// Bytes of a word.
+/// Length of a word in bytes.
 const WORD: usize = 8;
-/// A branch is three words: from, to, flags.
+/// A branch has three words: from, to, flags.
 const BRANCH: usize = 3 * WORD;
 
 impl Recording {
-    /// The code addresses of a sample or a deferred call chain: the ip, the call chain, the branches. Registers and
-    /// stacks are not looked at.
-    /// `Err` as with [`Recording::sample`].
+    /// The code addresses of a sample or a deferred call chain: ip, call chain and branches. Addresses in registers and
+    /// stack copies are not included. Fails like [`Recording::sample`].
     pub fn code_addresses(&self, raw: &RawRecord<'_>) -> Result<Vec<CodeAddress>> {
         if raw.kind == kind::CALLCHAIN_DEFERRED {
             let Some(sample) = self.chain_sample(raw).transpose()? else { return Ok(Vec::new()) };
@@ -61,12 +60,12 @@ fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Resu
     Ok(found)
 }
 
-/// Those of a call chain whose first word is at `at`.
+/// The addresses of a call chain whose first word is at `at`.
 fn chain_words(sample: &Sample<'_>, at: usize) -> impl Iterator<Item = CodeAddress> {
     sample.chain().map(move |(index, mode, frame)| CodeAddress { at: at + index * WORD, mode, frame })
 }
 
-/// Those of a sample that has its call chain in its raw data: its ip is 0.
+/// The addresses of an off-CPU sample: its call chain is in the raw data, and its own ip is 0.
 fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
     const SIZE: usize = 4;
     let mut fields = Fields { body: raw.body(), attr };
@@ -75,7 +74,7 @@ fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr)
     Ok(chain_words(sample, raw_data + SIZE + off_cpu::CHAIN_AT).collect())
 }
 
-/// Those of the branch stack, whose field starts at `at`.
+/// The addresses of the branch stack, whose field starts at `at`.
 fn branches(sample: &Sample<'_>, at: usize) -> impl Iterator<Item = CodeAddress> {
     let has_index = sample.branches.is_some_and(|branches| branches.hw_idx.is_some());
     let first = at + WORD + if has_index { WORD } else { 0 };
@@ -83,7 +82,7 @@ fn branches(sample: &Sample<'_>, at: usize) -> impl Iterator<Item = CodeAddress>
     branches.flat_map(move |(index, branch)| {
         let at = first + index * BRANCH;
         [(at, branch.from), (at + WORD, branch.to)].map(|(at, addr)| {
-            // A branch does not show whose code it left. Kernel addresses are in the upper half.
+            // A branch doesn't say whose code it left. Kernel addresses are in the upper half.
             let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
             CodeAddress { at, mode, frame: FrameAddr::Ip(addr) }
         })
@@ -108,7 +107,7 @@ mod tests {
         let branch_sample_type = abi::PERF_SAMPLE_BRANCH_HW_INDEX;
         let attr = EventAttr { sample_type, branch_sample_type, ..EventAttr::default() };
         let kernel = abi::PERF_CONTEXT_KERNEL;
-        // Raw data: a size of four bytes, and four bytes.
+        // The raw data: a 4-byte size and 4 bytes.
         let chain = [kernel, 0xffff_0001, abi::PERF_CONTEXT_USER, 0x1000, 0x2000];
         let words = [&[1, 0x1000, 0x5_0000_0005, 5], &chain[..], &[4, 1, 0, 0x3000, 0xffff_8000_0000_4000, 0]].concat();
         let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

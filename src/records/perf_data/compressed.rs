@@ -1,8 +1,7 @@
-//! Records inside COMPRESSED and COMPRESSED2 records (`perf record -z`).
+//! Decompresses the records inside COMPRESSED and COMPRESSED2 records (`perf record -z`).
 //!
-//! All of them in one file are pieces of one zstd stream, so they are decompressed one after the other. The output of
-//! one piece may end inside a record: the rest comes out of the next piece, even if other records are between the two
-//! in the file.
+//! All compressed records of a file are pieces of one zstd stream and must be decompressed in order. The output of a
+//! piece may end inside a record; the rest comes out of the next piece, even if other records lie between the two.
 
 use super::kind;
 use super::walk::{RawRecord, Records, Stop};
@@ -10,20 +9,20 @@ use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-/// True if a record holds others.
+/// True if a record contains compressed records.
 pub fn is_compressed(record: &RawRecord<'_>) -> bool {
     matches!(record.kind, kind::COMPRESSED | kind::COMPRESSED2)
 }
 
-/// The state of one stream.
+/// Decompresses the zstd stream of one file.
 pub struct Decompressor {
     decoder: Decoder<'static>,
     endian: Endian,
-    /// Decompressed bytes: whole records, then the start of the next one.
+    /// Decompressed bytes: whole records, then the beginning of the next one.
     plain: Vec<u8>,
-    /// The number of bytes of `plain` were given out.
+    /// Number of bytes of `plain` that the last call returned.
     given: usize,
-    /// The limit of a record's unpacked size.
+    /// Limit in bytes for the decompressed size of one record.
     most: usize,
     failed: bool,
 }
@@ -34,26 +33,27 @@ impl std::fmt::Debug for Decompressor {
     }
 }
 
-/// perf compresses what is in the buffer of a processor, so one record holds a bufferful at most. A recording contains the
-/// length of its buffers, but anybody can write a larger number there. perf's own choice is 512 KiB. Users who lose
-/// samples choose a few MiB (`perf record -m`), and 65 KB that unpack to more than this are not samples with times.
+/// Limit in bytes for the decompressed size of one record, whatever the recording says. perf compresses at most one
+/// full buffer of a CPU per record. The recording states the length of the buffers, but a hostile file can state
+/// anything. perf's default is 512 KiB; users who lose samples choose a few MiB (`perf record -m`). 64 KiB that unpack
+/// to more than this limit cannot be samples with times.
 const LARGEST: usize = 64 << 20;
 
-/// The largest output of a step of decompression; zstd's own blocks are not longer.
+/// The most output in bytes of one decompression step. zstd's own blocks are not larger.
 const STEP: usize = 128 << 10;
 
 impl Decompressor {
-    /// The start of a stream. `mmap_len` is the recorder's buffer: no record holds more than one bufferful
-    /// (`record__mmap_read_evlist` of builtin-record.c).
+    /// Starts a stream. `mmap_len` is the size of the recorder's buffer; no record holds more than one full buffer
+    /// (`record__mmap_read_evlist` in builtin-record.c).
     pub fn new(endian: Endian, mmap_len: Option<u32>) -> Result<Self> {
         let decoder = Decoder::new().map_err(|error| Error::new("cannot start zstd").because(error))?;
         let most = mmap_len.map_or(LARGEST, |len| LARGEST.min(len as usize));
         Ok(Self { decoder, endian, plain: Vec::new(), given: 0, most, failed: false })
     }
 
-    /// The next whole records of a compressed record, in pieces of about [`STEP`] bytes; `None` behind the last of them.
-    /// Compressed records must come in the order of the file. After an error nothing more can be read: later records
-    /// give nothing.
+    /// Returns the next whole records of a compressed record, in chunks of about [`STEP`] bytes; `None` at its end.
+    /// Compressed records must be passed in file order. After an error nothing more can be decompressed, and later
+    /// calls return `None`.
     pub fn unpack(&mut self, packed: &mut Packed<'_>) -> Result<Option<&[u8]>> {
         self.plain.drain(..std::mem::take(&mut self.given));
         if self.failed || packed.is_done {
@@ -71,7 +71,7 @@ impl Decompressor {
         Ok(Some(&self.plain[..self.given]))
     }
 
-    /// Adds what the next step of decompression makes.
+    /// Runs one decompression step and appends its output to `plain`.
     fn step(&mut self, packed: &mut Packed<'_>) -> Result<()> {
         let start = self.plain.len();
         self.plain.resize(start + STEP, 0);
@@ -92,7 +92,7 @@ impl Decompressor {
         Ok(())
     }
 
-    /// The end of the last whole record.
+    /// The end of the last whole record in `plain`.
     fn whole_records(&self) -> Result<usize> {
         let mut records = Records::new(&self.plain, 0, self.endian);
         records.by_ref().for_each(drop);
@@ -102,24 +102,24 @@ impl Decompressor {
         }
     }
 
-    /// The number of bytes of a record are there whose rest did not come.
+    /// Number of bytes of a record whose rest never came.
     pub fn pending(&self) -> usize {
         self.plain.len() - self.given
     }
 }
 
-/// The rest of a compressed record.
+/// The part of a compressed record that is not decompressed yet.
 #[derive(Debug)]
 pub struct Packed<'data> {
     left: &'data [u8],
-    /// The place of the record, for messages.
+    /// Offset of the record in the file, for messages.
     offset: u64,
     unpacked: usize,
     is_done: bool,
 }
 
 impl<'data> Packed<'data> {
-    /// All of a record. An error if it is cut.
+    /// Starts with the whole record. Fails if the record is cut.
     pub fn new(record: &RawRecord<'data>) -> Result<Self> {
         let mut body = record.body();
         let size = if record.kind == kind::COMPRESSED { body.left() as u64 } else { body.u64("data_size")? };
@@ -140,7 +140,7 @@ mod tests {
         bytes
     }
 
-    /// All records in the first one of these bytes.
+    /// All records that come out of the first compressed record in `bytes`.
     fn unpacked(stream: &mut Decompressor, bytes: &[u8]) -> Result<Vec<u8>> {
         let record = Records::new(bytes, 0, Endian::Little).next().unwrap();
         let (mut packed, mut all) = (Packed::new(&record)?, Vec::new());

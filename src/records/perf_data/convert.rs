@@ -1,4 +1,4 @@
-//! Events whose samples copy registers and stack of user space (`--call-graph dwarf`) → events with plain call chains.
+//! Converts events whose samples copy user registers and stack (`--call-graph dwarf`) to events with plain call chains.
 
 use super::attr::{Event, EventAttr};
 use super::kind;
@@ -10,22 +10,22 @@ use crate::bytes::cursor::Endian;
 use crate::error::Result;
 use linux_perf_event_reader::constants as abi;
 
-/// The fields that go.
+/// The fields that the conversion removes.
 const GOES: u64 = abi::PERF_SAMPLE_REGS_USER | abi::PERF_SAMPLE_STACK_USER;
 
-/// Places in `struct perf_event_attr`.
+/// Offsets in `struct perf_event_attr`.
 const SAMPLE_TYPE: usize = 24;
 const FLAGS: usize = 40;
 const SAMPLE_REGS_USER: usize = 80;
 const SAMPLE_STACK_USER: usize = 88;
 
-/// True if samples of this event have copies of user stacks.
+/// True if samples of this event contain copies of the user stack.
 pub fn copies_stacks(attr: &EventAttr) -> bool {
     attr.samples(abi::PERF_SAMPLE_STACK_USER)
 }
 
 impl Recording {
-    /// Makes its events state that samples have call chains, and no copies of user stacks.
+    /// Changes the attrs of all events that copy stacks: their samples have call chains and no stack copies.
     pub fn plain_chains(&mut self) {
         let endian = self.header.endian;
         for event in self.events.iter_mut().filter(|event| copies_stacks(&event.attr)) {
@@ -39,7 +39,7 @@ fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     attr.flags &= !abi::ATTR_FLAG_BIT_EXCLUDE_CALLCHAIN_USER;
     attr.sample_regs_user = 0;
     attr.sample_stack_user = 0;
-    // The bit-field is mirrored on machines of the other order.
+    // Big-endian machines store the bit-field mirrored.
     let flags = if endian == Endian::Big { attr.flags.reverse_bits() } else { attr.flags };
     let mut put = |at: usize, word: u64, len: usize| {
         if let Some(place) = attr_bytes.get_mut(at..at + len) {
@@ -52,14 +52,15 @@ fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     put(SAMPLE_STACK_USER, 0, 4);
 }
 
-/// A HEADER_ATTR record of a pipe with the attr that this event has now.
+/// Rewrites a pipe's HEADER_ATTR record with the current attr of its event. `None` if the record is too long or too
+/// short.
 pub fn attr_record(raw: &RawRecord<'_>, event: &Event) -> Option<Vec<u8>> {
     let ids = raw.bytes.get(8 + event.attr_bytes.len()..)?;
     record(kind::HEADER_ATTR, raw.misc, &[&event.attr_bytes, ids].concat(), raw.endian)
 }
 
-/// A sample with this call chain, marks included, in place of its own, and without registers and stack of user
-/// space. `None` if it would be longer than a record can be.
+/// Copies a sample, replacing its call chain by `chain` (context markers included) and dropping user registers and
+/// stack. `None` if the result is longer than a record can be.
 pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Result<Option<Vec<u8>>> {
     let mut fields = Fields { body: raw.body(), attr };
     let start = fields.body.offset();
@@ -78,7 +79,7 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     Ok(with_words(raw, &body[..before], chain, [&body[behind..registers], &body[stack..]]))
 }
 
-/// A record like another one, of these parts around a call chain.
+/// Copies a record with a call chain, given the bytes before the chain, the new chain, and two pieces after it.
 pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], behind: [&[u8]; 2]) -> Option<Vec<u8>> {
     let mut new = ByteWriter::behind(before.to_vec(), raw.endian);
     new.u64(chain.len() as u64);
@@ -98,7 +99,7 @@ mod tests {
     fn a_sample_keeps_all_but_the_stack() {
         let sample_type = abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_CALLCHAIN | GOES | abi::PERF_SAMPLE_WEIGHT;
         let attr = EventAttr { sample_type, sample_regs_user: 0b11, ..EventAttr::default() };
-        // ip, chain of one, registers (abi and two), stack (16 bytes of which 8 were copied), weight
+        // ip, a chain of one entry, registers (ABI and two values), stack (16 bytes, 8 of them copied), weight.
         let words = [0x10u64, 1, 0x20, 2, 7, 8, 16, 0xaaaa, 0xbbbb, 8, 99];
         let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let old = record(kind::SAMPLE, 2, &body, Endian::Little).unwrap();

@@ -1,5 +1,4 @@
-//! The reader of perf.data against linux-perf-data and linux-perf-event-reader, on a real recording: both must see
-//! the same samples.
+//! Compares our perf.data reader with linux-perf-data and linux-perf-event-reader on a real recording.
 
 use crate::error::Warnings;
 use crate::records::perf_data::{Recording, kind};
@@ -65,7 +64,7 @@ fn the_same_samples_are_seen() {
     let bytes = recording();
     let (mut theirs, mut ours) = (by_crates(&bytes), by_us(&bytes));
     assert!(ours.len() > 100, "only {} samples", ours.len());
-    // The crates give records in the order of time.
+    // The crates sort records by time.
     theirs.sort();
     ours.sort();
     assert_eq!(ours, theirs);

@@ -1,15 +1,15 @@
 //! Deferred user call chains (`perf record --call-graph fp,defer`, Linux 6.19).
 //!
-//! A sample's chain then ends with `PERF_CONTEXT_USER_DEFERRED` and a cookie instead of the user's frames. They follow in
-//! a record of their own when the thread goes back to user space, which completes all samples of the thread that wait
-//! for its cookie:
+//! The chain of such a sample ends with `PERF_CONTEXT_USER_DEFERRED` and a cookie instead of the user frames. These
+//! follow in a record of their own when the thread returns to user space. That record completes all samples of the
+//! thread with the same cookie:
 //!
 //! ```text
 //! u64 cookie, u64 nr, u64 ips[nr], sample_id
 //! ```
 //!
-//! What is at its addresses is decided when the record is written: between sample and record the thread may have slept
-//! for long, and even have called exec. perf resolves them at that time, too.
+//! The addresses are resolved as of the time of that record, not of the sample. In between, the thread may have slept
+//! for a long time and even called exec. perf resolves them the same way.
 
 use super::kind;
 use super::recording::Recording;
@@ -26,24 +26,24 @@ use std::path::Path;
 /// `attr.defer_callchain`
 const DEFER_CALLCHAIN: u64 = 1 << 38;
 
-/// A user call chain that samples wait for.
+/// A user call chain that completes earlier samples.
 #[derive(Debug, Clone, Copy)]
 pub struct DeferredChain<'data> {
-    /// The record as a sample: process, thread, time and call chain.
+    /// The record represented as a sample: process, thread, time and call chain.
     pub sample: Sample<'data>,
-    /// The record's place in its stream.
+    /// The record's offset in the file.
     pub offset: u64,
 }
 
-/// The deferred chains of a recording.
+/// All deferred chains of a recording.
 #[derive(Debug, Default)]
 pub struct DeferredChains<'data> {
-    /// Of each thread and cookie, in the order of time.
+    /// Chains by thread and cookie. Each list is in order of time after [`Self::settle`].
     by_cookie: FxHashMap<(Tid, u64), Vec<DeferredChain<'data>>>,
     skipped: Skipped,
 }
 
-/// Samples and records that don't find each other.
+/// Counts samples without a chain, or chains without a sample.
 #[derive(Debug, Default)]
 struct Unmatched {
     count: u64,
@@ -64,7 +64,7 @@ impl<'data> DeferredChain<'data> {
 }
 
 impl<'data> DeferredChains<'data> {
-    /// Takes a record if it is a deferred chain.
+    /// Adds a record if it is a deferred chain; ignores all others.
     pub fn add(&mut self, recording: &Recording, raw: &RawRecord<'data>) {
         if raw.kind != kind::CALLCHAIN_DEFERRED {
             return;
@@ -80,7 +80,8 @@ impl<'data> DeferredChains<'data> {
         }
     }
 
-    /// Sorts the chains, and reports samples and records that don't find each other. `samples` are all records.
+    /// Sorts the chains, and warns about samples without a chain and chains without a sample. `records` must yield all
+    /// records of the recording.
     pub fn settle<'r>(
         &mut self,
         recording: &Recording,
@@ -137,8 +138,8 @@ impl<'data> DeferredChains<'data> {
         }
     }
 
-    /// The user's part of the call chain of a sample, whose record is at `offset`, if it was deferred and is there: the
-    /// first one that the thread wrote afterwards.
+    /// The user part of a sample's call chain, if it was deferred and recorded: the first chain that the thread wrote
+    /// after the sample. `offset` is the offset of the sample's record.
     pub fn find(&self, sample: &Sample<'_>, offset: u64) -> Option<&DeferredChain<'data>> {
         let (_, tid) = sample.pid_tid?;
         let chains = self.by_cookie.get(&(tid, sample.cookie?))?;
@@ -148,7 +149,7 @@ impl<'data> DeferredChains<'data> {
 }
 
 impl Recording {
-    /// A CALLCHAIN_DEFERRED record, as a sample that has this call chain.
+    /// Represents a CALLCHAIN_DEFERRED record as a sample with this call chain.
     fn deferred_chain<'data>(&self, raw: &RawRecord<'data>) -> Result<Sample<'data>> {
         let event = self.event_of(raw).unwrap_or(0);
         let trailer = self.sample_id(raw).unwrap_or_default();
@@ -181,8 +182,8 @@ impl Recording {
         attr.map_or(0, |attr| SampleId::size(attr.sample_type))
     }
 
-    /// What has a call chain: the sample in a SAMPLE record, or a CALLCHAIN_DEFERRED record as one. `None` for records of
-    /// other kinds.
+    /// Parses a record that has a call chain: SAMPLE, or CALLCHAIN_DEFERRED represented as a sample. `None` for other
+    /// kinds of records.
     pub fn chain_sample<'data>(&self, raw: &RawRecord<'data>) -> Option<Result<Sample<'data>>> {
         match raw.kind {
             kind::SAMPLE => Some(self.sample(raw)),

@@ -1,6 +1,6 @@
-//! Feature sections: what the recorder wrote about the machine and about itself, behind the data.
+//! Feature sections: what the recorder wrote about the machine and itself, after the data.
 //!
-//! They are kept as bytes; those that jitgraft requests are parsed here. Layouts:
+//! Sections are kept as bytes and parsed on demand, as far as jitgraft needs them. Layouts:
 //! tools/perf/Documentation/perf.data-file-format.txt.
 
 use super::record::{BuildIdRecord, Record};
@@ -10,12 +10,12 @@ use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::Result;
 use rustc_hash::FxHashMap;
 
-/// A feature section as it is in the file.
+/// A feature section as stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeatureSection {
-    /// Its place; 0 in pipe form.
+    /// Its offset in the file; 0 in pipe form.
     pub offset: u64,
-    /// Its bytes.
+    /// The bytes of the section.
     pub bytes: Vec<u8>,
 }
 
@@ -24,29 +24,29 @@ impl FeatureSection {
         Cursor::new(&self.bytes, self.offset, endian)
     }
 
-    /// HOSTNAME, ARCH and the like.
+    /// Parses a section that is one string, such as HOSTNAME or ARCH.
     pub fn string(&self, endian: Endian) -> Result<&[u8]> {
         string(&mut self.cursor(endian))
     }
 
-    /// CMDLINE
+    /// Parses a list of strings, such as CMDLINE.
     pub fn strings(&self, endian: Endian) -> Result<Vec<&[u8]>> {
         let mut cursor = self.cursor(endian);
         let count = cursor.u32("number of strings")?;
         (0..count).map(|_| string(&mut cursor)).collect()
     }
 
-    /// NRCPUS: the number of processors online, of all.
+    /// Parses NRCPUS: the number of CPUs that were online.
     pub fn online_cpus(&self, endian: Endian) -> Result<u32> {
         let mut cursor = self.cursor(endian);
         cursor.u32("number of processors")?;
         cursor.u32("number of processors online")
     }
 
-    /// BUILD_ID
+    /// Parses BUILD_ID. Entries that cannot be read are left out.
     pub fn build_ids(&self, endian: Endian) -> Vec<BuildIdRecord<'_>> {
         let records = Records::new(&self.bytes, self.offset, endian);
-        // The type of these records is 0 in files of all but the newest recorders.
+        // All but the newest recorders leave the type of these records 0.
         let parsed = records.filter_map(|mut record| {
             record.kind = kind::HEADER_BUILD_ID;
             Record::parse(&record).ok()
@@ -54,7 +54,7 @@ impl FeatureSection {
         parsed.filter_map(|record| if let Record::BuildId(record) = record { Some(record) } else { None }).collect()
     }
 
-    /// CLOCK_DATA: (clockid, wall clock, that clock), in nanoseconds
+    /// Parses CLOCK_DATA: the clock ID, a wall-clock time, and the time of that clock at the same moment. Nanoseconds.
     pub fn clock_data(&self, endian: Endian) -> Result<(i32, u64, u64)> {
         let mut cursor = self.cursor(endian);
         cursor.u32("version")?;
@@ -62,7 +62,8 @@ impl FeatureSection {
         Ok((clockid, cursor.u64("wall clock")?, cursor.u64("clock")?))
     }
 
-    /// EVENT_DESC: names for the events, distinguished by their ids, or by position.
+    /// Takes the names of events from EVENT_DESC. An entry belongs to the event with its first ID, or to the event at
+    /// the same position.
     pub(super) fn name_events(&self, endian: Endian, events: &mut [Event]) -> Result<()> {
         let mut cursor = self.cursor(endian);
         let count = cursor.u32("number of events")?;
@@ -86,7 +87,7 @@ impl FeatureSection {
     }
 }
 
-/// `struct perf_header_string`: a length that includes padding, then the text and NULs.
+/// `struct perf_header_string`: a length that includes the padding, the text, NULs.
 fn string<'data>(cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
     let len = cursor.u32("length of a string")?;
     let padded = cursor.bytes(len.into(), "string")?;

@@ -1,9 +1,10 @@
-//! `struct perf_file_header`, and the shorter `struct perf_pipe_file_header` (tools/perf/util/header.h).
+//! The header of perf.data: `struct perf_file_header`, or in a pipe the shorter `struct perf_pipe_file_header`
+//! (tools/perf/util/header.h).
 
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::{Error, Result};
 
-/// A stretch of the file: `struct perf_file_section`.
+/// A range of the file: `struct perf_file_section`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileSection {
     /// Offset in the file.
@@ -13,7 +14,7 @@ pub struct FileSection {
 }
 
 impl FileSection {
-    /// One past its last byte; saturates on nonsense.
+    /// Offset just past its last byte. Saturates on nonsense.
     pub fn end(self) -> u64 {
         self.offset.saturating_add(self.size)
     }
@@ -23,54 +24,55 @@ impl FileSection {
     }
 }
 
-/// The way a recording is laid out.
+/// How a recording is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Sections at offsets that the header names.
+    /// File form: sections at offsets that the header gives.
     File,
-    /// A header of 16 bytes, then records to the end.
+    /// A header of 16 bytes, then records up to the end.
     Pipe,
 }
 
-/// The header of either form.
+/// The header of a file or pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The byte order of the machine that recorded.
+    /// Byte order of the machine that recorded.
     pub endian: Endian,
-    /// File or pipe.
+    /// Whether this is a file or a pipe.
     pub form: Form,
-    /// Its own length: 104 or more, or 16.
+    /// Length of the header: 104 bytes or more in a file, 16 in a pipe.
     pub size: u64,
-    /// Length of an entry of the attrs section: the attr, then the section of its ids.
+    /// Length of an entry in the attrs section: an attr and the [`FileSection`] of its IDs.
     pub attr_entry_size: u64,
-    /// The entries, one for each event.
+    /// The attrs section: one entry per event.
     pub attrs: FileSection,
-    /// The records; `size` 0 if the recorder was killed before it could write it.
+    /// The data section, which holds the records. Its `size` is 0 if the recorder was killed before it could write it.
     pub data: FileSection,
-    /// A bit for each feature section, number 0 lowest. perf's are in the first half, simpleperf's in the other.
+    /// One bit per feature section, number 0 lowest. perf uses the first half, simpleperf the second.
     pub features: [u128; 2],
-    /// True if the feature bits are kept in 64-bit words (false: 32-bit words of a big-endian machine).
+    /// True if the feature bits are stored in 64-bit words. False for 32-bit words, which only matter on big-endian
+    /// machines.
     pub wide_feature_words: bool,
 }
 
-/// Bytes of the header in file form, and where its fields are.
+/// Length of the header in file form.
 pub(super) const FILE_HEADER: u64 = 104;
 pub(super) const PIPE_HEADER: u64 = 16;
-/// Length of `struct perf_event_attr` in its first version.
+/// Length of the first version of `struct perf_event_attr`.
 pub(super) const ATTR_SIZE_MIN: u64 = linux_perf_event_reader::constants::PERF_ATTR_SIZE_VER0 as u64;
 const SECTION: u64 = 16;
-/// The number of features that there can be (`HEADER_FEAT_BITS`).
+/// The number of possible features (`HEADER_FEAT_BITS`).
 pub(super) const FEATURES: u32 = 256;
-/// perf looks for this bit (HOSTNAME) to show how wide a foreign machine's bitmap words are.
+/// perf finds out from this bit (HOSTNAME) how wide the bitmap words of a foreign machine are.
 const HOSTNAME: u32 = 3;
 
-/// True if these first bytes are those of a perf.data.
+/// True if a file that starts with `head` is a perf.data.
 pub fn sniff(head: &[u8]) -> bool {
     head.starts_with(b"PERFILE2") || head.starts_with(b"2ELIFREP")
 }
 
 impl Header {
-    /// From the first bytes of the file (give 104, or all there are).
+    /// Parses a header. Pass the first 104 bytes of the file, or all if there are fewer.
     pub fn parse(head: &[u8]) -> Result<Self> {
         let endian = match head.first_chunk::<8>() {
             Some(b"PERFILE2") => Endian::Little,
@@ -108,7 +110,7 @@ impl Header {
         Ok(header)
     }
 
-    /// From a recording in pipe form.
+    /// The header of a recording in pipe form.
     pub fn pipe(endian: Endian) -> Self {
         let none = FileSection::default();
         let data = FileSection { offset: PIPE_HEADER, size: 0 };
@@ -143,21 +145,22 @@ impl Header {
         Ok(())
     }
 
-    /// The numbers of the feature sections, ascending: the order of their table behind the data.
+    /// Numbers of the feature sections, ascending. Their table behind the data has the same order.
     pub fn feature_numbers(&self) -> impl Iterator<Item = u32> + use<> {
         let bits = self.features;
         (0..FEATURES).filter(move |bit| bits[*bit as usize / 128] & 1 << (bit % 128) != 0)
     }
 }
 
-/// The bitmap is an array of C longs: on a big-endian machine, their width decides where a bit is.
+/// The feature bits, and whether they are stored in 64-bit words. The bitmap is an array of C longs, whose width
+/// decides where a bit is on a big-endian machine.
 fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
     let (wide, narrow) = (bits_in_words(bitmap, endian, true), bits_in_words(bitmap, endian, false));
     let is_narrow = wide & 1 << HOSTNAME == 0 && narrow & 1 << HOSTNAME != 0;
     if is_narrow { (narrow, false) } else { (wide, true) }
 }
 
-/// 16 bytes of the bitmap, in words of 64 or 32 bits.
+/// Decodes 16 bytes of the bitmap as words of 64 bits (`wide`) or 32 bits.
 fn bits_in_words(bitmap: &[u8], endian: Endian, wide: bool) -> u128 {
     let number = |value: u128, byte: &u8| value << 8 | u128::from(*byte);
     match endian {

@@ -1,20 +1,19 @@
-//! perf.data: header, attrs, records, features; read in file, pipe and directory form, and rewritten.
+//! Reads and rewrites perf.data: header, attrs, records and features, in file, pipe and directory form.
 //!
-//! A [`Recording`] is what stands around the records: byte order, events ([`Event`]) and feature sections. It is
-//! owned and small. The records themselves are walked in slices of the data section ([`Records`]), so that a
-//! caller may map the whole file, or only a window of it at a time; each is parsed when asked for ([`Record`],
-//! [`Sample`]).
+//! A [`Recording`] holds everything but the records: byte order, events ([`Event`]) and feature sections. It is owned
+//! and small. The records are walked in slices of the data section ([`Records`]), so a caller may map the whole file or
+//! one window of it at a time. Each record is parsed only on demand ([`Record`], [`Sample`]).
 //!
-//! * File form: header (104 bytes), attrs with the ids of each, data section, then one section for each feature bit.
-//! * Pipe form: header (16 bytes), then records only; attrs and features are records too.
-//! * Directory form (`perf record --threads`): the file `data` in file form, and `data.N` with records only.
+//! * File form: header (104 bytes), attrs with their IDs, data section, one section per feature bit.
+//! * Pipe form: header (16 bytes), then only records; attrs and features are records too.
+//! * Directory form (`perf record --threads`): the file `data` in file form, and files `data.N` with only records.
 //!
-//! Sources: the numbers and names of features ([`Feature`]) are those of linux-perf-data, the kernel's constants those
-//! of linux-perf-event-reader. Walking, parsing and writing are ours. We rewrite without loss, so each record keeps its
-//! offset and bytes, FINISHED_ROUND and unknown ones, too, where the crate swallows, sorts and decompresses; pipes and
-//! directories are read; and no count of the file is trusted. Its typed features parse from a reader and lose what does
-//! not fit (build IDs without a pid, names that are not UTF-8). `crate_tests` holds both readers against
-//! each other: samples and features must be the same.
+//! Feature numbers and names ([`Feature`]) come from the crate linux-perf-data, kernel constants from
+//! linux-perf-event-reader. Walking, parsing and writing are our own, because a rewriter must not lose anything: every
+//! record keeps its offset and bytes, including FINISHED_ROUND and unknown ones, which the crate swallows; it also
+//! sorts and decompresses. We read pipes and directories as well, and trust no count in the file. The crate's typed
+//! features lose what doesn't fit their types (build IDs without a pid, names that aren't UTF-8). `crate_tests`
+//! compares both readers: they must return the same samples and features.
 //!
 //! Specification: tools/perf/Documentation/perf.data-file-format.txt and include/uapi/linux/perf_event.h of Linux.
 
@@ -61,8 +60,8 @@ pub use survey::RecordSurvey;
 pub use walk::{RawRecord, Records, Stop, may_begin, record};
 pub use words::Words;
 
-/// `PERF_RECORD_*` numbers: those of the kernel as named by linux-perf-event-reader, and perf's own
-/// (`enum perf_user_event_type`, tools/lib/perf/include/perf/event.h).
+/// `PERF_RECORD_*` numbers: the kernel's, as named by linux-perf-event-reader, and perf's own (`enum
+/// perf_user_event_type`, tools/lib/perf/include/perf/event.h).
 pub mod kind {
     pub use linux_perf_event_reader::constants::{
         PERF_RECORD_AUX as AUX, PERF_RECORD_BPF_EVENT as BPF_EVENT, PERF_RECORD_CGROUP as CGROUP,
@@ -70,26 +69,26 @@ pub mod kind {
         PERF_RECORD_LOST as LOST, PERF_RECORD_LOST_SAMPLES as LOST_SAMPLES, PERF_RECORD_MMAP as MMAP,
         PERF_RECORD_MMAP2 as MMAP2, PERF_RECORD_NAMESPACES as NAMESPACES, PERF_RECORD_SAMPLE as SAMPLE,
     };
-    /// The user's part of call chains of samples before it.
+    /// The user part of call chains that earlier samples left open.
     pub const CALLCHAIN_DEFERRED: u32 = 22;
-    /// The first number that perf gives, not the kernel.
+    /// The first number of perf's own record types; lower numbers are the kernel's.
     pub const USER_START: u32 = linux_perf_event_reader::constants::PERF_RECORD_USER_TYPE_START;
-    /// Pipe form: a `perf_event_attr` and its ids.
+    /// Pipe form: a `perf_event_attr` and its IDs.
     pub const HEADER_ATTR: u32 = 64;
-    /// Pipe form: the TRACING_DATA feature; followed by its payload.
+    /// Pipe form: the TRACING_DATA feature. The data follow the record.
     pub const HEADER_TRACING_DATA: u32 = 66;
     /// The build ID of one file.
     pub const HEADER_BUILD_ID: u32 = 67;
-    /// Followed by a payload: trace data of a CPU.
+    /// AUX trace data of one CPU. The data follow the record.
     pub const AUXTRACE: u32 = 71;
     /// An event's unit, scale, name or CPUs.
     pub const EVENT_UPDATE: u32 = 78;
-    /// How to convert the CPU's time-stamp counter.
+    /// Factors to convert the CPU's time-stamp counter to nanoseconds.
     pub const TIME_CONV: u32 = 79;
     /// Pipe form: a feature section.
     pub const HEADER_FEATURE: u32 = 80;
-    /// zstd data up to the record's end.
+    /// zstd data up to the end of the record.
     pub const COMPRESSED: u32 = 81;
-    /// A length, zstd data of that length, padding to 8.
+    /// The length of the zstd data, the zstd data, padding to a multiple of 8.
     pub const COMPRESSED2: u32 = 83;
 }

@@ -1,42 +1,42 @@
-//! The number that a process has in its pid namespace, counted from the records.
+//! Determines the number of a process inside its PID namespace by counting forks.
 //!
-//! The kernel writes a NAMESPACES record for every new thread (`perf record --namespaces`; `perf_event_namespaces` in
-//! kernel/events/core.c), which gives the namespace, but not the number in it. Numbers are given out one after the
-//! other, so where a recording has seen a namespace begin, the forks into it can be counted.
+//! With `perf record --namespaces` the kernel writes a NAMESPACES record for every new thread (`perf_event_namespaces`
+//! in kernel/events/core.c). It identifies the namespace, but doesn't give the number in it. A namespace hands out
+//! numbers in sequence, so if the recording saw the namespace begin, the forks into it can be counted.
 
 use super::record::{Namespaces, Task};
 use crate::model::{Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// The namespace of a thread: in: device and inode of its file below `/proc/PID/ns`.
+/// Identity of a namespace: device and inode of its file below `/proc/PID/ns`.
 type Namespace = [u8; 16];
 
-/// `PID_NS_INDEX` of include/uapi/linux/perf_event.h: the place among the kinds of namespace.
+/// `PID_NS_INDEX` of include/uapi/linux/perf_event.h: the PID namespace's position in a NAMESPACES record.
 const PID_NS_INDEX: usize = 3;
 
-/// The namespaces that the records report.
+/// The PID namespaces and forks of a recording.
 #[derive(Debug, Default)]
 pub(super) struct PidNamespaces {
-    /// A thread stays in the one that it was born into.
+    /// The PID namespace of each thread. A thread never leaves the one it was born into.
     of: FxHashMap<Tid, Namespace>,
     forks: Vec<Task>,
 }
 
 impl PidNamespaces {
-    /// Takes a thread's namespaces.
+    /// Takes over a NAMESPACES record.
     pub(super) fn add(&mut self, record: &Namespaces<'_>) {
         if let Some(&namespace) = record.entries.as_chunks().0.get(PID_NS_INDEX) {
             self.of.entry(record.tid).or_insert(namespace);
         }
     }
 
-    /// Takes the birth of a thread.
+    /// Takes over a FORK record.
     pub(super) fn forked(&mut self, task: Task) {
         self.forks.push(task);
     }
 
-    /// The numbers of processes in namespaces that began while they were recorded.
+    /// For namespaces that began during the recording: (number outside, number inside) of each process.
     pub(super) fn numbers(mut self) -> Vec<(Pid, Pid)> {
         if self.of.is_empty() {
             return Vec::new();
@@ -51,7 +51,7 @@ impl PidNamespaces {
                 None => {}
             }
         }
-        // A thread of a namespace whose birth was not seen is older than the recording, and so is its namespace.
+        // A thread whose fork wasn't recorded is older than the recording, and so is its namespace.
         let seen: FxHashSet<Tid> = self.forks.iter().map(|task| task.tid).collect();
         for (_, namespace) in self.of.iter().filter(|(tid, _)| !seen.contains(tid)) {
             born.remove(namespace);
@@ -69,7 +69,7 @@ mod tests {
     fn told(all: &mut PidNamespaces, tid: i32, inode: u8) {
         let mut entries = [0; 16 * 7];
         entries[16 * PID_NS_INDEX + 8] = inode;
-        // Of another kind: all threads have their own.
+        // Some other kind of namespace, different for every thread.
         entries[0] = tid as u8;
         all.add(&Namespaces { pid: Pid(tid), tid: Tid(tid), entries: &entries });
     }
@@ -97,7 +97,7 @@ mod tests {
         let mut all = PidNamespaces::default();
         told(&mut all, 10, 1);
         told(&mut all, 40, 2);
-        // By nsenter, from outside.
+        // A fork by nsenter, from outside the namespace.
         fork(&mut all, 20, 50, 50, 10);
         told(&mut all, 50, 2);
         assert_eq!(all.numbers(), []);

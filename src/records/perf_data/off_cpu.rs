@@ -1,5 +1,6 @@
-//! Samples of `perf record --off-cpu` since perf 6.16: everything is in their raw data. The sample's own process, thread
-//! and period are those of whoever ran when it was written.
+//! Samples of `perf record --off-cpu` since perf 6.16: all information is in the raw data.
+//!
+//! The regular process, thread and period fields describe whatever ran when the sample was written. The raw data:
 //!
 //! ```text
 //! u32 pid, u32 tid, u64 period, u64 nr, u64 ips[nr], u64 cgroup, padding
@@ -15,11 +16,11 @@ use crate::error::Result;
 use crate::model::{Addr, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
-/// The number of bytes before the words of the chain.
+/// Offset of the call chain in the raw data.
 pub(super) const CHAIN_AT: usize = 4 + 4 + 8 + 8;
 
 impl Event {
-    /// True if its samples have process, thread, period and call chain in their raw data.
+    /// True if the event's samples have process, thread, period and call chain in their raw data.
     pub fn is_off_cpu_raw(&self) -> bool {
         const BPF_OUTPUT: u64 = 10;
         self.attr.kind == abi::PERF_TYPE_SOFTWARE
@@ -29,14 +30,14 @@ impl Event {
             && self.name.split(':').next() == Some("offcpu-time")
     }
 
-    /// True if its samples have call chains: as a field, or in their raw data.
+    /// True if the event's samples have call chains, as a field or in their raw data.
     pub fn has_call_chains(&self) -> bool {
         self.attr.samples(abi::PERF_SAMPLE_CALLCHAIN) || self.is_off_cpu_raw()
     }
 }
 
 impl<'data> Sample<'data> {
-    /// Takes what the raw data state. `base` is their place in the file.
+    /// Fills in the fields from the raw data. `base` is the record's file offset, for errors.
     pub(super) fn take_off_cpu(&mut self, base: u64, endian: Endian) -> Result<()> {
         let mut body = Cursor::new(self.raw.unwrap_or_default(), base, endian);
         let (pid, tid) = (body.u32("off-cpu pid")?, body.u32("off-cpu tid")?);

@@ -1,6 +1,7 @@
-//! The records that show what ran where: mappings, names, forks and exits, namespaces, kernel symbols.
+//! Parses the records other than samples: mappings, thread names, forks and exits, namespaces, kernel symbols.
 //!
-//! Layouts: include/uapi/linux/perf_event.h; those from 64 on: tools/lib/perf/include/perf/event.h.
+//! Layouts: include/uapi/linux/perf_event.h for the kernel's records, tools/lib/perf/include/perf/event.h for perf's
+//! own (types 64 and up).
 
 use super::{RawRecord, SampleId, kind};
 use crate::bytes::byte_writer::ByteWriter;
@@ -11,79 +12,80 @@ use crate::model::process::{BuildId, CpuMode, FileId, TscConversion};
 use crate::model::{Addr, Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
-/// In a LOST_SAMPLES record: a BPF filter dropped them (`PERF_RECORD_MISC_LOST_SAMPLES_BPF`,
+/// In a LOST_SAMPLES record: the samples were dropped by the user's BPF filter (`PERF_RECORD_MISC_LOST_SAMPLES_BPF`,
 /// tools/lib/perf/include/perf/event.h).
 const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
 
 /// A record that is not a sample, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record<'data> {
-    /// MMAP or MMAP2
+    /// An MMAP or MMAP2 record: memory was mapped.
     Mmap(Mmap<'data>),
-    /// A thread has a new name.
+    /// A thread got a new name.
     Comm(Comm<'data>),
-    /// A thread or process was started.
+    /// A process or thread started.
     Fork(Task),
-    /// A thread ended.
+    /// A process or thread ended.
     Exit(Task),
-    /// The namespaces of a thread.
+    /// The namespaces that a thread is in.
     Namespaces(Namespaces<'data>),
-    /// Code appeared in, or vanished from, the kernel.
+    /// Code was added to the kernel or removed from it.
     Ksymbol(Ksymbol<'data>),
-    /// A BPF program was loaded, or unloaded.
+    /// A BPF program was loaded or unloaded.
     BpfEvent(BpfEvent),
-    /// The path of a control group.
+    /// The ID and path of a control group.
     Cgroup(Cgroup<'data>),
-    /// How to convert the CPU's time-stamp counter.
+    /// How to convert the CPU's time-stamp counter to nanoseconds.
     TimeConv(TscConversion),
     /// The build ID of a file.
     BuildId(BuildIdRecord<'data>),
-    /// This many records found no room in the kernel's buffer.
+    /// Number of records for which the kernel's buffer had no room.
     Lost(u64),
-    /// This many samples were lost; the same loss may be recognized by LOST records, too.
+    /// Number of lost samples. LOST records may report the same loss.
     LostSamples(u64),
-    /// Any other, or one too short for its fields to be read.
+    /// Any other record type.
     Other,
 }
 
-/// MMAP, MMAP2
+/// An MMAP or MMAP2 record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mmap<'data> {
-    /// Process; -1 for the kernel and its modules.
+    /// The process; -1 for the kernel and its modules.
     pub pid: Pid,
-    /// Thread
+    /// The thread that mapped it.
     pub tid: Tid,
-    /// First address
+    /// First address.
     pub addr: Addr,
-    /// Length in bytes
+    /// Length in bytes.
     pub len: u64,
-    /// Offset in the file
+    /// Offset in the file, in bytes.
     pub pgoff: u64,
-    /// The path, or what stands for one
+    /// The path, or a pseudo path such as `[vdso]` or `//anon`.
     pub path: &'data [u8],
-    /// The build ID, if MMAP2 has one instead of device and inode
+    /// The build ID, if MMAP2 holds one instead of device and inode.
     pub build_id: Option<BuildId>,
-    /// Device and inode, if MMAP2 has them
+    /// Device and inode, if MMAP2 holds them.
     pub file: Option<FileId>,
-    /// `PROT_*` bits; `None` in MMAP
+    /// `PROT_*` bits; `None` in MMAP.
     pub prot: Option<u32>,
-    /// `MAP_*` bits; `None` in MMAP
+    /// `MAP_*` bits; `None` in MMAP.
     pub flags: Option<u32>,
-    /// Its address space
+    /// Whether the mapping belongs to the kernel, a user process or a guest.
     pub cpumode: CpuMode,
-    /// True if the recorder states that it is data (`PERF_RECORD_MISC_MMAP_DATA`)
+    /// True if the recorder marked the mapping as data (`PERF_RECORD_MISC_MMAP_DATA`).
     pub data: bool,
 }
 
 impl Mmap<'_> {
-    /// True if code can run in it: not marked as data, and PROT_EXEC as far as recorded.
+    /// True if code can run in the mapping: it is not marked as data and has PROT_EXEC, or its protection is unknown.
     pub fn executable(&self) -> bool {
         !self.data && self.prot.is_none_or(|prot| prot & PROT_EXEC != 0)
     }
 
-    /// As an MMAP2 record, with a trailer for this `sample_type` if its event has one. `None` if the path is too long.
+    /// Encodes an MMAP2 record. `trailer` is the sample ID to append and the event's `sample_type`. `None` if the path
+    /// is too long for a record.
     pub fn to_mmap2(&self, trailer: Option<(&SampleId, u64)>, endian: Endian) -> Option<Vec<u8>> {
-        // A hundred thousand may be written: enough for the fields, the end of the path and the longest trailer.
+        // Sized for the fixed fields and the longest trailer, because a hundred thousand of these may be written.
         let mut body = ByteWriter::behind(Vec::with_capacity(128 + self.path.len()), endian);
         body.u32(self.pid.0.cast_unsigned()).u32(self.tid.0.cast_unsigned());
         body.u64(self.addr.0).u64(self.len).u64(self.pgoff);
@@ -100,109 +102,109 @@ impl Mmap<'_> {
     }
 }
 
-/// COMM
+/// A COMM record: a thread's new name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comm<'data> {
-    /// Process
+    /// Process ID.
     pub pid: Pid,
-    /// Thread
+    /// ID of the renamed thread.
     pub tid: Tid,
-    /// The name
+    /// The new name.
     pub name: &'data [u8],
-    /// True if an exec set it, and so replaced the process's memory
+    /// True if an exec set the name, and so replaced the process's memory.
     pub exec: bool,
 }
 
-/// FORK, EXIT
+/// A FORK or EXIT record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    /// The process that started or ended
+    /// The process that started or ended.
     pub pid: Pid,
-    /// The process that started it
+    /// The process that started `pid`.
     pub parent: Pid,
-    /// The thread that started or ended
+    /// The thread that started or ended.
     pub tid: Tid,
-    /// The thread that started it
+    /// The thread that started `tid`.
     pub parent_tid: Tid,
-    /// When
+    /// When it started or ended.
     pub time: Nanos,
 }
 
-/// NAMESPACES: device and inode of each kind of namespace
+/// A NAMESPACES record: device and inode of each namespace that a thread is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespaces<'data> {
-    /// Process
+    /// Process ID.
     pub pid: Pid,
-    /// Thread
+    /// Thread ID.
     pub tid: Tid,
-    /// The entries, 16 bytes each: u64 device, u64 inode; in the order net, uts, ipc, pid, user, mnt, cgroup
+    /// 16 bytes per namespace: u64 device, u64 inode. The order is net, uts, ipc, pid, user, mnt, cgroup.
     pub entries: &'data [u8],
 }
 
-/// KSYMBOL
+/// A KSYMBOL record: a symbol was added to the kernel or removed from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ksymbol<'data> {
-    /// First address
+    /// First address.
     pub addr: Addr,
-    /// Length in bytes
+    /// Length in bytes.
     pub len: u32,
-    /// 1: BPF program, 2: out of line
+    /// `PERF_RECORD_KSYMBOL_TYPE_*`: 1 BPF program, 2 out-of-line code.
     pub kind: u16,
-    /// True if it vanished
+    /// True if the symbol was removed.
     pub unregister: bool,
-    /// Its name
+    /// Name of the symbol.
     pub name: &'data [u8],
 }
 
-/// BPF_EVENT
+/// A BPF_EVENT record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BpfEvent {
-    /// `PERF_BPF_EVENT_*`: 1 loaded, 2 unloaded
+    /// `PERF_BPF_EVENT_*`: 1 loaded, 2 unloaded.
     pub kind: u16,
-    /// The program's number
+    /// ID of the program.
     pub id: u32,
-    /// A hash of its instructions
+    /// Hash of the program's instructions.
     pub tag: [u8; 8],
 }
 
-/// CGROUP
+/// A CGROUP record: the ID of a control group and its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cgroup<'data> {
-    /// The number by which samples name it
+    /// The ID by which samples refer to the control group.
     pub id: u64,
-    /// The path below the root of its hierarchy
+    /// Path below the root of the control group's hierarchy.
     pub path: &'data [u8],
 }
 
-/// HEADER_BUILD_ID, and the entries of the BUILD_ID feature
+/// A HEADER_BUILD_ID record, or an entry of the BUILD_ID feature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildIdRecord<'data> {
-    /// -1 for the machine itself, else a guest
+    /// -1 for the host, otherwise the process ID of a guest.
     pub pid: Pid,
-    /// The build ID
+    /// `None` if the record holds an empty one.
     pub build_id: Option<BuildId>,
-    /// The file
+    /// Path of the file that has this build ID.
     pub path: &'data [u8],
-    /// Kernel, user, guest
+    /// Whether the file belongs to the kernel, to user space or to a guest.
     pub cpumode: CpuMode,
 }
 
-/// The owners of code, by the bits of a record's misc that show them.
+/// The CPU modes in the order of the `PERF_RECORD_MISC_CPUMODE_MASK` values.
 const MODES: [CpuMode; 6] =
     [CpuMode::Unknown, CpuMode::Kernel, CpuMode::User, CpuMode::Hypervisor, CpuMode::GuestKernel, CpuMode::GuestUser];
 
-/// The bits of a record's misc that show whose code it is.
+/// The misc bits of a CPU mode.
 fn misc_of(mode: CpuMode) -> u16 {
     MODES.iter().position(|known| *known == mode).unwrap_or_default() as u16
 }
 
-/// The owner of the code, from a record's misc.
+/// The CPU mode in a record's misc bits.
 pub(super) fn cpumode(misc: u16) -> CpuMode {
     MODES.get(usize::from(misc & abi::PERF_RECORD_MISC_CPUMODE_MASK)).copied().unwrap_or_default()
 }
 
 impl<'data> Record<'data> {
-    /// Parses one. `Err` names the field that it is too short for.
+    /// Parses a record. The error names the field for which the record is too short.
     pub fn parse(raw: &RawRecord<'data>) -> Result<Self> {
         let mut body = raw.body();
         let body = &mut body;
@@ -218,7 +220,7 @@ impl<'data> Record<'data> {
                 body.u64("lost id")?;
                 Self::Lost(body.u64("lost records")?)
             }
-            // A sample that the user's filter dropped is not lost.
+            // Samples that the user's own filter dropped are not lost.
             kind::LOST_SAMPLES if raw.misc & MISC_LOST_SAMPLES_BPF == 0 => Self::LostSamples(body.u64("lost samples")?),
             kind::CGROUP => Self::Cgroup(Cgroup { id: body.u64("cgroup id")?, path: text(body) }),
             kind::TIME_CONV => Self::TimeConv(time_conv(body)?),
@@ -236,7 +238,7 @@ fn tid(body: &mut Cursor<'_>) -> Result<Tid> {
     Ok(Tid(body.u32("tid")?.cast_signed()))
 }
 
-/// The text up to a NUL, or to the end where a recorder cut it.
+/// Text up to the first NUL, or to the record's end if a recorder cut the text off.
 fn text<'data>(body: &Cursor<'data>) -> &'data [u8] {
     let rest = body.rest();
     memchr::memchr(0, rest).map_or(rest, |end| &rest[..end])
@@ -323,7 +325,7 @@ fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
 fn build_id<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<BuildIdRecord<'data>> {
     let pid = pid(body)?;
     let bytes = body.bytes(24, "build ID")?;
-    // Without the bit the recorder is older than the size byte: 20 bytes are meant.
+    // Recorders that don't set the bit predate the size byte; they always wrote 20 bytes.
     let sized = raw.misc & abi::PERF_RECORD_MISC_BUILD_ID_SIZE != 0;
     let size = if sized { usize::from(bytes[20]).min(20) } else { 20 };
     Ok(BuildIdRecord { pid, build_id: BuildId::new(&bytes[..size]), path: text(body), cpumode: cpumode(raw.misc) })

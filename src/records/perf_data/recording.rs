@@ -1,4 +1,4 @@
-//! The data around the records that gives them meaning: events, ids, features.
+//! A recording's events, event IDs and features: everything that gives meaning to the records.
 
 use super::attr::Event;
 use super::features::FeatureSection;
@@ -18,38 +18,37 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Gives this many bytes from an offset of the file on; fails if it is shorter.
+/// Reads `(offset, length)` bytes of the file. Fails if the file is too short.
 pub type ReadAt<'a> = dyn FnMut(u64, u64) -> Result<Vec<u8>> + 'a;
 
 /// A recording without its records.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// The header as read.
+    /// The file header.
     pub header: Header,
     /// The events, in the order of their attrs.
     pub events: Vec<Event>,
-    /// The feature sections.
+    /// The feature sections by feature number.
     pub features: BTreeMap<Feature, FeatureSection>,
-    /// The range of the records in the file: to its end for a pipe, and for a recorder that was killed.
+    /// The byte range of the records. It ends with the file for a pipe and for a recorder that was killed.
     pub data: Range<u64>,
-    /// The end of attrs and ids in file form.
+    /// End of the attrs and their IDs in file form.
     pub(super) attrs_end: u64,
     by_id: FxHashMap<u64, usize>,
-    /// The formats of tracepoints in a pipe's records.
+    /// Pipe form: the payload of the HEADER_TRACING_DATA record.
     piped_tracing_data: Option<FeatureSection>,
 }
 
 impl Recording {
-    /// True if an event of it was recorded with more than the innermost frame: with call chains, copies of stacks or
-    /// branches.
+    /// True if an event recorded more than the innermost frame: call chains, stack copies or branches.
     pub fn has_stacks(&self) -> bool {
         let wanted =
             [event_abi::PERF_SAMPLE_CALLCHAIN, event_abi::PERF_SAMPLE_STACK_USER, event_abi::PERF_SAMPLE_BRANCH_STACK];
         self.events.iter().any(|event| event.is_off_cpu_raw() || wanted.iter().any(|field| event.attr.samples(*field)))
     }
 
-    /// Reads header, attrs and features of a file that is `len` bytes long. In pipe form there is only a header:
-    /// give every record to [`Recording::absorb`].
+    /// Reads header, attrs and features of a file of `len` bytes. In pipe form only the header is read; pass every
+    /// record to [`Recording::absorb`].
     pub fn read(len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) -> Result<Self> {
         let header = Header::parse(&read_at(0, len.min(FILE_HEADER))?)?;
         let data = header.data.offset.min(len)..data_end(&header, len, warnings);
@@ -64,7 +63,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Reads a recording that is in memory whole. In pipe form its records are walked for attrs and features.
+    /// Parses a recording that is completely in memory. In pipe form this walks all records for attrs and features.
     pub fn parse(bytes: &[u8], warnings: &mut Warnings) -> Result<Self> {
         let mut read_at = |offset: u64, len: u64| {
             let mut cursor = Cursor::new(bytes, 0, Endian::Little);
@@ -118,7 +117,8 @@ impl Recording {
         self.events.push(event);
     }
 
-    /// A section that is cut off is left out, with a word: the records do not need it.
+    /// Reads the feature sections. If one is cut off, it and the later ones are skipped with a warning; records can be
+    /// read without them.
     fn read_features(&mut self, len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) {
         if self.header.feature_numbers().next().is_none() || self.header.data.size == 0 {
             return;
@@ -149,7 +149,7 @@ impl Recording {
         self.name_events_by_meta_info();
     }
 
-    /// Takes what a record of a pipe states about events and features; whether it did state something.
+    /// Takes over an event or feature that a record of a pipe describes. Returns false for other kinds of records.
     pub fn absorb(&mut self, record: &RawRecord<'_>) -> Result<bool> {
         let mut body = record.body();
         match record.kind {
@@ -159,7 +159,7 @@ impl Recording {
                 let number = body.u64("feature number")?;
                 let number = u32::try_from(number).ok().filter(|&number| number < FEATURES).map(Feature);
                 let number = number.ok_or_else(|| body.error("feature number is 256 or more"))?;
-                // An empty one marks the end of the list.
+                // An empty section marks the end of the features.
                 if body.is_empty() {
                     return Ok(true);
                 }
@@ -185,7 +185,7 @@ impl Recording {
         Ok(())
     }
 
-    /// `struct perf_record_event_update`: u16 type, u16 size, u32 pad, u64 id, then for type 2 (NAME) the name.
+    /// `struct perf_record_event_update`: u16 type, u16 size, u32 padding, u64 ID, then for type 2 (NAME) the name.
     fn absorb_update(&mut self, mut body: Cursor<'_>) -> Result<()> {
         const NAME: u64 = 2;
         let kind = body.u64("event update type")?;
@@ -199,24 +199,25 @@ impl Recording {
         Ok(())
     }
 
-    /// True if an event is a tracepoint.
+    /// True if any event is a tracepoint.
     pub fn has_tracepoints(&self) -> bool {
         self.events.iter().any(|event| event.attr.is_tracepoint())
     }
 
-    /// The formats of tracepoints, wherever they are: TRACING_DATA.
+    /// The TRACING_DATA section, which describes the fields of tracepoints; from the feature or from a pipe's record.
     pub fn tracing_data(&self) -> Option<&FeatureSection> {
         self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())
     }
 
-    /// The records of a recording that is in memory whole.
+    /// The records of a recording; `bytes` is the complete file.
     pub fn records<'data>(&self, bytes: &'data [u8]) -> Records<'data> {
         let position = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let data = &bytes[position(self.data.start)..position(self.data.end).max(position(self.data.start))];
         Records::new(data, self.data.start, self.header.endian)
     }
 
-    /// The event that a kernel record belongs to: by its id, where records have one, else the first.
+    /// Index of the event that a kernel record belongs to, looked up by the record's ID. The first event if it is the
+    /// only one or the ID is unknown. `None` if there are no events, or if there are several and the record has no ID.
     pub fn event_of(&self, record: &RawRecord<'_>) -> Option<usize> {
         let first = self.events.first()?;
         if self.events.len() == 1 {
@@ -230,16 +231,16 @@ impl Recording {
         };
         let bytes = at.and_then(|at| record.bytes.get(at..))?;
         let id = Cursor::new(bytes, 0, record.endian).u64("id").ok()?;
-        // perf writes id 0 for what it makes up itself.
+        // perf writes ID 0 into records that it synthesizes.
         self.by_id.get(&id).copied().or(Some(0))
     }
 
-    /// The event that has this id: one of those of its CPUs or threads.
+    /// Index of the event with this ID. Each event has one ID per CPU or thread.
     pub fn event_with(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
-    /// The sample in a SAMPLE record.
+    /// Parses a SAMPLE record.
     pub fn sample<'data>(&self, record: &RawRecord<'data>) -> Result<Sample<'data>> {
         let event = self.event_of(record).unwrap_or(0);
         let Some(of) = self.events.get(event) else {
@@ -252,7 +253,7 @@ impl Recording {
         Ok(sample)
     }
 
-    /// The trailer of a kernel record that is not a sample; `None` if absent.
+    /// The `sample_id` trailer of a kernel record that is not a sample; `None` if it has none.
     pub fn sample_id(&self, record: &RawRecord<'_>) -> Option<SampleId> {
         if record.kind >= kind::USER_START || record.kind == kind::SAMPLE {
             return None;
@@ -261,7 +262,7 @@ impl Recording {
         if attr.sample_id_all() { SampleId::parse(record.bytes, attr.sample_type, record.endian) } else { None }
     }
 
-    /// The time of a kernel record, from sample or trailer. Cheaper than parsing the rest.
+    /// The time of a kernel record, from the sample or the trailer. Cheaper than parsing the whole sample.
     pub fn time(&self, record: &RawRecord<'_>) -> Option<Nanos> {
         if record.kind != kind::SAMPLE {
             return self.sample_id(record)?.time;
@@ -274,19 +275,19 @@ impl Recording {
         Cursor::new(bytes, 0, record.endian).u64("time").ok().map(Nanos)
     }
 
-    /// True if records may hold others (`perf record -z`).
+    /// True if the recording declares compressed records (`perf record -z`).
     pub fn says_compressed(&self) -> bool {
         self.features.contains_key(&Feature::COMPRESSED)
     }
 
-    /// The size of the recorder's buffer for each processor, from the COMPRESSED feature (its fifth number).
+    /// Size in bytes of the recorder's buffer for one CPU: the fifth number of the COMPRESSED feature.
     pub fn mmap_len(&self) -> Option<u32> {
         let feature = self.features.get(&Feature::COMPRESSED)?;
         let mut numbers = Cursor::new(feature.bytes.get(16..)?, 0, self.header.endian);
         numbers.u32("mmap_len").ok()
     }
 
-    /// The clock of the times, as far as the events agree; `tsc` comes from a TIME_CONV record.
+    /// The clock of all times; unknown if the events' clocks differ. `tsc` comes from a TIME_CONV record.
     pub fn clock(&self, tsc: Option<TscConversion>) -> Clock {
         let mut clocks = self.events.iter().map(|event| event.attr.clock());
         let first = clocks.next().flatten();
@@ -297,7 +298,7 @@ impl Recording {
         Clock { clockid, reference, tsc }
     }
 
-    /// `e_machine` of the recorded programs, from the ARCH feature (`uname -m`).
+    /// ELF `e_machine` of the recorded programs, from the ARCH feature (`uname -m`). `None` for unknown machines.
     pub fn machine(&self) -> Option<u16> {
         let feature = self.features.get(&Feature::ARCH)?;
         Some(match feature.string(self.header.endian).ok()? {
@@ -317,7 +318,7 @@ impl Recording {
     }
 }
 
-/// The records' end; a cut or unfinished file ends where it ends.
+/// The end of the records. If the file was cut or never finished, that is the end of the file, with a warning.
 fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
     let killed = "the recorder was killed before it could finish the file: records are read to its end";
     let end = header.data.end();
@@ -352,7 +353,7 @@ fn words(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {
     std::iter::from_fn(|| cursor.u64("id").ok()).collect()
 }
 
-/// The place of the event's id in a sample, from the record's start.
+/// Offset of the event ID in a SAMPLE record, from the start of the record. `None` if samples have no ID.
 fn sample_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);
@@ -365,7 +366,7 @@ fn sample_id_position(sample_type: u64) -> Option<usize> {
     (sample_type & event_abi::PERF_SAMPLE_ID != 0).then_some(at)
 }
 
-/// The place of the event's id in a trailer, from the record's end.
+/// Distance of the event ID from the end of a record with a trailer. `None` if trailers have no ID.
 fn trailer_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);

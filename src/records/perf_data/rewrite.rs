@@ -1,8 +1,8 @@
-//! A recording with changes: the records are passed on but for a list of edits, and what stands around them follows.
+//! Writes a recording with edits applied to its records, and adjusts everything around the records.
 //!
-//! The rewriter has no knowledge about the purpose of the edits. Everything that no edit names is copied byte for byte,
-//! in order. The fields that depend on the length: `data.size` and `data.offset` of the header, the places in the table
-//! of features, and the file offsets inside the AUXTRACE feature (`struct auxtrace_index`).
+//! The rewriter doesn't know what the edits are for. What no edit touches is copied byte for byte, in order. The fields
+//! that depend on lengths are recomputed: `data.size` and `data.offset` in the header, the offsets in the feature
+//! table, and the file offsets inside the AUXTRACE feature (`struct auxtrace_index`).
 
 use super::header::{FILE_HEADER, Form, PIPE_HEADER};
 use super::kind;
@@ -15,46 +15,46 @@ use linux_perf_data::Feature;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// At one place of the record stream: bytes that go, and bytes that come instead.
+/// A replacement at one offset of the record stream: some bytes are removed, others are inserted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// The offset of a record's start (or of the stream's end).
+    /// Offset of the start of a record, or the end of the stream.
     pub at: u64,
-    /// The number of bytes that go: whole records with their payloads.
+    /// Number of bytes to remove: whole records with their payloads.
     pub remove: u64,
-    /// The inserted bytes.
+    /// The bytes to insert.
     pub insert: Vec<u8>,
 }
 
-/// Edits in the order of the stream.
+/// Edits sorted by offset.
 #[derive(Debug, Default)]
 pub struct Edits {
     list: Vec<Edit>,
 }
 
-/// The sink for a rewritten record stream.
+/// Receives a rewritten record stream.
 pub trait EditSink {
-    /// New bytes.
+    /// Takes new bytes.
     fn bytes(&mut self, bytes: &[u8]) -> Result<()>;
-    /// A stretch of the old stream, by its offsets.
+    /// Takes a range of the old stream unchanged, given by its offsets.
     fn copy(&mut self, range: Range<u64>) -> Result<()>;
 }
 
 impl Edits {
-    /// Sorts them; those at one place stay in the order given.
+    /// Sorts the edits. Those at the same offset keep their order.
     pub fn new(mut list: Vec<Edit>) -> Self {
         list.sort_by_key(|edit| edit.at);
         Self { list }
     }
 
-    /// The new length of a stream that was `len` bytes long.
+    /// The new length of a stream of `len` bytes.
     pub fn new_len(&self, len: u64) -> u64 {
         let removed: u64 = self.list.iter().map(|edit| edit.remove).sum();
         let inserted: u64 = self.list.iter().map(|edit| edit.insert.len() as u64).sum();
         (len + inserted).saturating_sub(removed)
     }
 
-    /// By how much the record at `offset` moves towards the end (wrapping, where more was removed than inserted).
+    /// How far the record at `offset` moves towards the end. Wraps around if more was removed than inserted.
     fn shift(&self, offset: u64) -> u64 {
         let before = self.list.partition_point(|edit| edit.at <= offset);
         let edits = self.list[..before].iter();
@@ -64,7 +64,7 @@ impl Edits {
         })
     }
 
-    /// Passes the stream in `range` on, edited.
+    /// Sends the edited stream in `range` to `sink`.
     pub fn apply(&self, range: Range<u64>, sink: &mut dyn EditSink) -> Result<()> {
         let mut at = range.start;
         for edit in &self.list {
@@ -79,15 +79,16 @@ impl Edits {
     }
 }
 
-/// The part before the records in file form.
+/// Everything before the records in file form: header, attrs and IDs.
 #[derive(Debug)]
 pub struct Front {
-    /// Its bytes: the records begin behind them.
+    /// The encoded bytes. The records directly follow them in the file.
     pub bytes: Vec<u8>,
 }
 
 impl Front {
-    /// That of a recording in file form, kept. `bytes` are all before its records.
+    /// Keeps the front of a recording in file form and updates only data size and feature bits. `bytes` is everything
+    /// before its records.
     pub fn kept(recording: &Recording, bytes: &[u8], data_size: u64, features: &Features) -> Self {
         let mut front = Self { bytes: bytes.to_vec() };
         front.put(48, 8, data_size, recording.header.endian);
@@ -95,7 +96,7 @@ impl Front {
         front
     }
 
-    /// A new one, for a recording that was in another form.
+    /// Builds a front for a recording that was not in file form.
     pub fn made(recording: &Recording, data_size: u64, features: &Features) -> Self {
         let endian = recording.header.endian;
         let attr_size = recording.events.iter().map(|event| event.attr_bytes.len()).max().unwrap_or_default();
@@ -124,7 +125,7 @@ impl Front {
         front
     }
 
-    /// Overwrites a number of so many bytes.
+    /// Overwrites the `len`-byte number at offset `at`.
     fn put(&mut self, at: usize, len: usize, number: u64, endian: Endian) {
         if let Some(place) = self.bytes.get_mut(at..at + len) {
             endian.put(number, place);
@@ -146,21 +147,21 @@ impl Front {
     }
 }
 
-/// The feature sections of the output.
+/// The feature sections to write.
 #[derive(Debug, Clone, Default)]
 pub struct Features {
-    /// The content of each.
+    /// The content of each section.
     pub sections: BTreeMap<Feature, Vec<u8>>,
-    /// The number of bytes that are between their table and the first of them: perf makes room in the table for
-    /// features of which it then finds that it has nothing to write.
+    /// Number of unused bytes between the feature table and the first section. perf reserves table entries for features
+    /// and later finds that some of them have nothing to write.
     pub gap: u64,
 }
 
-/// More than this between table and sections is not what perf leaves, but damage.
+/// A larger gap between table and sections isn't one that perf left; the file is damaged.
 const MAX_GAP: u64 = 128 * 16;
 
 impl Features {
-    /// Those of a recording, as they were.
+    /// The features of a recording, unchanged.
     pub fn of(recording: &Recording) -> Self {
         let sections = recording.features.iter().map(|(&feature, section)| (feature, section.bytes.clone())).collect();
         let first = recording.features.values().map(|feature| feature.offset).min();
@@ -170,17 +171,18 @@ impl Features {
         Self { sections, gap }
     }
 
-    /// Corrects the offsets of AUXTRACE records: `moved` shows where one that was at an offset is now.
+    /// Updates the file offsets of AUXTRACE records. `moved` returns the new offset for an old one.
     pub fn move_auxtrace(&mut self, endian: Endian, moved: impl Fn(u64) -> u64) {
         let Some(index) = self.sections.get_mut(&Feature::AUXTRACE) else { return };
-        // u64 number of entries, then for each: u64 offset in the file, u64 size.
+        // u64 number of entries, then per entry u64 offset in the file and u64 size.
         let (words, _) = index.as_chunks_mut::<8>();
         for entry in words.get_mut(1..).unwrap_or_default().chunks_exact_mut(2) {
             endian.put(moved(endian.u64(entry[0])), &mut entry[0]);
         }
     }
 
-    /// The part after the records in file form, from offset `at` of the file on: the table, then the sections.
+    /// Encodes everything after the records in file form: the feature table, then the sections. `at` is its file
+    /// offset.
     pub fn behind_data(&self, at: u64, endian: Endian) -> Vec<u8> {
         let mut offset = at + self.sections.len() as u64 * 16 + self.gap;
         let mut table = ByteWriter::new(endian);
@@ -195,14 +197,13 @@ impl Features {
     }
 }
 
-/// The place of an AUXTRACE record that was at `offset` of a stream beginning at `old_start` is in an output whose
-/// stream begins at `new_start`.
+/// The new offset of an AUXTRACE record that was at `offset`. The record stream began at `old_start` and now begins at
+/// `new_start`.
 pub fn moved(edits: &Edits, offset: u64, old_start: u64, new_start: u64) -> u64 {
     offset.wrapping_add(edits.shift(offset)).wrapping_sub(old_start).wrapping_add(new_start)
 }
 
-/// The features that perf itself never sends through a pipe: they describe sections of a file, or have records of
-/// their own kind.
+/// Features that perf never sends through a pipe: they describe sections of a file, or have their own record type.
 const NOT_IN_PIPES: [Feature; 6] = [
     Feature::TRACING_DATA,
     Feature::BUILD_ID,
@@ -212,8 +213,8 @@ const NOT_IN_PIPES: [Feature; 6] = [
     Feature::DIR_FORMAT,
 ];
 
-/// The start of a pipe, in place of the parts around a file's records: header, attrs, features, trace point formats,
-/// build IDs.
+/// Encodes the start of a pipe, which replaces everything around a file's records: header, attrs, features, tracepoint
+/// formats and build IDs.
 pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut Warnings) -> Vec<u8> {
     let endian = recording.header.endian;
     let mut out = ByteWriter::new(endian);
@@ -245,7 +246,7 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
         push("trace point formats", Some(bytes));
     }
     if let Some(section) = features.sections.get(&Feature::BUILD_ID) {
-        // The section is made of records already, but old recorders left their type 0, and their lengths odd.
+        // The section already consists of records, but old recorders left their type 0 and their lengths unaligned.
         for raw in Records::new(section, 0, endian) {
             let mut body = raw.body().rest().to_vec();
             body.resize(body.len().next_multiple_of(8), 0);
@@ -255,8 +256,8 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
     out.finish()
 }
 
-/// The edits that take out of a pipe's records what stands elsewhere in file form, and the features that were in
-/// them beside those in `recording`.
+/// Returns edits that remove from a pipe's records everything that file form stores elsewhere. A TRACING_DATA payload
+/// found in them is added to `features`.
 pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut Features) -> Vec<Edit> {
     let mut edits = Vec::new();
     for raw in Records::new(data, base, recording.header.endian) {
@@ -275,7 +276,7 @@ pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut 
     edits
 }
 
-/// True if all that precedes the records of a recording in file form can be kept as it is.
+/// True if everything before the records of a file can be kept as it is.
 pub fn front_can_stay(recording: &Recording) -> bool {
     recording.header.form == Form::File && recording.attrs_end <= recording.header.data.offset
 }

@@ -1,7 +1,8 @@
-//! SAMPLE records: which fields one has, and in which order, is `sample_type`'s matter.
+//! Parses SAMPLE records. The event's `sample_type` decides which fields a sample has.
 //!
-//! The order is that of `perf_output_sample` in kernel/events/core.c, also given in include/uapi/linux/perf_event.h
-//! above `PERF_RECORD_SAMPLE`. Nothing is copied: lists are read from the record when asked for.
+//! The fields come in the order of `perf_output_sample` in kernel/events/core.c, which include/uapi/linux/perf_event.h
+//! repeats above `PERF_RECORD_SAMPLE`. Nothing is copied: call chains, branches and registers borrow the record's bytes
+//! and are decoded when iterated.
 
 use super::attr::EventAttr;
 use super::record::cpumode;
@@ -13,12 +14,12 @@ use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
-/// `PERF_FORMAT_LOST`: a count of lost samples behind each value (since Linux 6.0).
+/// `PERF_FORMAT_LOST`: each counter value is followed by its number of lost samples (since Linux 6.0).
 const PERF_FORMAT_LOST: u64 = 1 << 4;
-/// `PERF_SAMPLE_BRANCH_COUNTERS`: a word of counters for each branch (since Linux 6.8).
+/// `PERF_SAMPLE_BRANCH_COUNTERS`: the branch stack is followed by one word of counters per branch (since Linux 6.8).
 const PERF_SAMPLE_BRANCH_COUNTERS: u64 = 1 << 19;
 
-/// The fields of a sample that come first, a word each.
+/// The fields at the start of a sample. Each takes one 64-bit word.
 const FIRST_WORDS: u64 = abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_IP
     | abi::PERF_SAMPLE_TID
@@ -29,113 +30,115 @@ const FIRST_WORDS: u64 = abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_CPU
     | abi::PERF_SAMPLE_PERIOD;
 
-/// The fields of a sample up to its call chain.
+/// All fields up to and including the call chain.
 const UP_TO_CALLCHAIN: u64 = FIRST_WORDS | abi::PERF_SAMPLE_READ | abi::PERF_SAMPLE_CALLCHAIN;
 
-/// A sample. A field is `None` (a list is empty) if the event does not have it.
+/// A parsed sample. Fields that the event doesn't record are `None`, or an empty list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sample<'data> {
-    /// The event: index into [`super::Recording::events`].
+    /// Index into [`super::Recording::events`].
     pub event: usize,
-    /// The mode.
+    /// Whether the sample hit user, kernel, hypervisor or guest code.
     pub cpumode: CpuMode,
-    /// The event's id, from IDENTIFIER or ID.
+    /// ID of the event, from the IDENTIFIER field or else from ID.
     pub id: Option<u64>,
     /// The instruction pointer.
     pub ip: Option<Addr>,
-    /// Process and thread.
+    /// Process ID and thread ID.
     pub pid_tid: Option<(Pid, Tid)>,
-    /// When.
+    /// When the sample was taken, on the recording's clock.
     pub time: Option<Nanos>,
-    /// The data address, or what else the event gives there.
+    /// The data address that was accessed. Some events store something else here.
     pub addr: Option<Addr>,
-    /// The id of the event before inheritance.
+    /// ID of the event as opened, before `inherit` copied it to a child thread.
     pub stream_id: Option<u64>,
-    /// The processor.
+    /// The CPU that took the sample.
     pub cpu: Option<u32>,
-    /// The weight of the sample.
+    /// How much the sample counts for: the events or nanoseconds since the previous sample.
     pub period: Option<u64>,
-    /// Counter values.
+    /// Counter values (PERF_SAMPLE_READ).
     pub read: Option<ReadValues<'data>>,
-    /// Addresses from the leaf outwards, with `PERF_CONTEXT_*` marks; see [`Sample::frames`].
+    /// The call chain as recorded: addresses from the leaf outwards, mixed with `PERF_CONTEXT_*` markers. See
+    /// [`Sample::frames`].
     pub callchain: Words<'data>,
-    /// The number by which a later record completes the call chain ([`super::DeferredChains`]).
+    /// Set if the user part of the call chain follows in a later record; that record repeats this number
+    /// ([`super::DeferredChains`]).
     pub cookie: Option<u64>,
-    /// A tracepoint's fields, or what else the event gives there.
+    /// Fields of a tracepoint, or whatever else the event stores as raw data.
     pub raw: Option<&'data [u8]>,
-    /// The last branches, newest first.
+    /// The branch stack: the last taken branches, newest first.
     pub branches: Option<Branches<'data>>,
-    /// Registers of user space.
+    /// User-space registers.
     pub user_regs: Option<Registers<'data>>,
     /// A copy of the top of the user stack.
     pub user_stack: Option<StackCopy<'data>>,
-    /// WEIGHT, or the three parts of WEIGHT_STRUCT as one word.
+    /// The WEIGHT field, or the three parts of WEIGHT_STRUCT packed in one word.
     pub weight: Option<u64>,
-    /// The source of the data.
+    /// Where the accessed data came from (`union perf_mem_data_src`).
     pub data_src: Option<u64>,
-    /// Transactional memory.
+    /// Flags of the hardware transaction, if the sample hit one.
     pub transaction: Option<u64>,
-    /// Registers at the interrupt.
+    /// Registers at the interrupt, whether in user space or in the kernel.
     pub intr_regs: Option<Registers<'data>>,
-    /// The physical data address.
+    /// Physical address of the accessed data.
     pub phys_addr: Option<u64>,
-    /// The control group.
+    /// ID of the control group.
     pub cgroup: Option<u64>,
-    /// The page size of the data address.
+    /// Size in bytes of the page that holds the data address.
     pub data_page_size: Option<u64>,
-    /// The page size of the instruction address.
+    /// Size in bytes of the page that holds the instruction.
     pub code_page_size: Option<u64>,
-    /// Trace data up to the sample.
+    /// AUX trace data (for example Intel PT) from just before the sample.
     pub aux: Option<&'data [u8]>,
 }
 
-/// Registers of a moment.
+/// A set of register values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registers<'data> {
-    /// `PERF_SAMPLE_REGS_ABI_*`: 0 none, 1 32-bit, 2 64-bit.
+    /// `PERF_SAMPLE_REGS_ABI_*`: 0 no registers, 1 32-bit, 2 64-bit.
     pub abi: u64,
-    /// The registers: bit for each `PERF_REG_*` number.
+    /// Bit N is set if register number N (`PERF_REG_*`) is present.
     pub mask: u64,
-    /// Their values, lowest number first.
+    /// The values of the registers in `mask`, lowest number first.
     pub values: Words<'data>,
 }
 
 /// A copy of the top of the user stack, starting at the stack pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackCopy<'data> {
-    /// The copied bytes; may be followed by bytes that could not be read and are not here.
+    /// The bytes that were copied. The unused rest of the recorder's buffer is left out.
     pub bytes: &'data [u8],
-    /// The number of bytes that the recorder had set aside.
+    /// Size in bytes of the buffer that the recorder reserved for the copy.
     pub room: u64,
 }
 
-/// The values of READ.
+/// The counter values of a sample (PERF_SAMPLE_READ).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadValues<'data> {
     /// Nanoseconds for which the event was enabled.
     pub time_enabled: Option<u64>,
-    /// Nanoseconds for which it really counted.
+    /// Nanoseconds for which the event was counting. Less than `time_enabled` if counters had to be shared.
     pub time_running: Option<u64>,
-    /// `None` in a group, whose values are in `group`.
+    /// The value of an event that was not read as a group; `None` if the values are in `group`.
     single: Option<ReadValue>,
     group: Words<'data>,
     has_id: bool,
     has_lost: bool,
 }
 
-/// One counter of READ.
+/// The value of one counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadValue {
-    /// Its value.
+    /// The counter's value.
     pub value: u64,
-    /// The event's id.
+    /// ID of the event that the counter belongs to.
     pub id: Option<u64>,
-    /// Samples that were lost.
+    /// Number of lost samples of this event.
     pub lost: Option<u64>,
 }
 
 impl ReadValues<'_> {
-    /// The event's own value, or those of its whole group, leader first.
+    /// The event's own value, or the values of its whole group, leader first.
     pub fn values(self) -> Vec<ReadValue> {
         let mut words = self.group.iter();
         let extra = |has: bool, words: &mut dyn Iterator<Item = u64>| if has { words.next() } else { None };
@@ -151,7 +154,7 @@ impl ReadValues<'_> {
 /// The branch stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branches<'data> {
-    /// Position in the hardware's ring, if recorded.
+    /// Index of the newest branch in the hardware's ring buffer, if recorded.
     pub hw_idx: Option<u64>,
     words: Words<'data>,
 }
@@ -159,21 +162,21 @@ pub struct Branches<'data> {
 /// A taken branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Branch {
-    /// The branch instruction.
+    /// Address of the branch instruction.
     pub from: Addr,
-    /// The target.
+    /// Address of the branch's target.
     pub to: Addr,
     /// Bits of `struct perf_branch_entry`: mispredicted, cycles, type, …
     pub flags: u64,
 }
 
 impl<'data> Branches<'data> {
-    /// Branches of three words each.
+    /// Branches as recorded: three words (from, to, flags) each.
     pub fn new(words: Words<'data>) -> Self {
         Self { hw_idx: None, words }
     }
 
-    /// Newest first.
+    /// Yields the newest branch first.
     pub fn iter(self) -> impl Iterator<Item = Branch> + use<'data> {
         let mut words = self.words.iter();
         std::iter::from_fn(move || {
@@ -184,7 +187,8 @@ impl<'data> Branches<'data> {
 }
 
 impl<'data> Sample<'data> {
-    /// Parses a sample of the event with this attr. `Err` names the field that it is too short for.
+    /// Parses a SAMPLE record of the event with this attr. `event` is the event's index. The error names the field for
+    /// which the record is too short.
     pub(super) fn parse(raw: &RawRecord<'data>, event: usize, attr: &EventAttr) -> Result<Self> {
         let mut fields = Fields { body: raw.body(), attr };
         let identifier = fields.word(abi::PERF_SAMPLE_IDENTIFIER, "identifier")?;
@@ -193,7 +197,7 @@ impl<'data> Sample<'data> {
         let time = fields.word(abi::PERF_SAMPLE_TIME, "time")?.map(Nanos);
         let addr = fields.word(abi::PERF_SAMPLE_ADDR, "addr")?.map(Addr);
         let id = fields.word(abi::PERF_SAMPLE_ID, "id")?;
-        // A struct expression evaluates its fields as written: this is the kernel's order.
+        // Rust evaluates the fields of a struct expression in the order written, so they are in the kernel's order.
         let mut sample = Self {
             event,
             cpumode: cpumode(raw.misc),
@@ -210,14 +214,14 @@ impl<'data> Sample<'data> {
             ..Self::default()
         };
         sample.take_cookie();
-        // Most samples have nothing behind their call chain.
+        // Most samples end with their call chain.
         if attr.sample_type & !UP_TO_CALLCHAIN != 0 {
             sample.read_rest(&mut fields)?;
         }
         Ok(sample)
     }
 
-    /// Reads what follows the call chain.
+    /// Reads the fields that follow the call chain.
     fn read_rest(&mut self, fields: &mut Fields<'data, '_>) -> Result<()> {
         self.raw = fields.raw()?;
         self.branches = fields.branches()?;
@@ -235,7 +239,8 @@ impl<'data> Sample<'data> {
         Ok(())
     }
 
-    /// Takes what is no frame off the call chain, if the user's part is deferred.
+    /// If the user part of the chain is deferred, moves the marker and the cookie from the end of `callchain` to
+    /// `cookie`.
     #[inline]
     fn take_cookie(&mut self) {
         let Some(before) = self.callchain.len().checked_sub(2) else { return };
@@ -245,9 +250,9 @@ impl<'data> Sample<'data> {
         }
     }
 
-    /// The frames that the recorder itself found, leaf first, each with whose code it is. Context marks are taken
-    /// out; the first address of each context is where it was interrupted, the others are return addresses.
-    /// Without a call chain, the ip alone.
+    /// The frames that the recorder found, leaf first, each with the CPU mode of its code. Context markers are left
+    /// out. The first address of each context is where the code was interrupted; the others are return addresses.
+    /// Without a call chain, the only frame is `ip`.
     #[inline]
     pub fn frames(&self) -> impl Iterator<Item = (CpuMode, FrameAddr)> + use<'data> {
         let alone = if self.callchain.iter().all(is_context) { self.ip } else { None };
@@ -255,44 +260,44 @@ impl<'data> Sample<'data> {
         alone.into_iter().chain(self.chain().map(|(_, mode, frame)| (mode, frame)))
     }
 
-    /// The frames of the call chain, without the sampled address; empty if there is no chain.
+    /// The frames of the call chain; unlike [`Self::frames`], empty if there is no chain.
     #[inline]
     pub fn chain_frames(&self) -> impl Iterator<Item = (CpuMode, FrameAddr)> + use<'data> {
         self.chain().map(|(_, mode, frame)| (mode, frame))
     }
 
-    /// The number of frames of the call chain the kernel counted: all words but its own marks. A value found on a stack
-    /// is counted even if it cannot be an address.
+    /// Length of the call chain as the kernel counts it: every word except the kernel's own markers. A word that cannot
+    /// be an address counts too.
     pub fn chain_len(&self) -> usize {
         self.callchain.iter().filter(|&word| !is_mark(word)).count()
     }
 
-    /// The frames of the call chain, each with its index in the list, which has context marks, too.
+    /// The frames of the call chain, each with its index in `callchain` (markers have an index too).
     #[inline]
     pub(super) fn chain(&self) -> ChainFrames<'data> {
         ChainFrames { words: self.callchain, index: 0, context: self.context() }
     }
 
-    /// The context of the first word of the call chain.
+    /// The context in which the call chain begins: the mode of the sample itself.
     #[inline]
     pub fn context(&self) -> ChainContext {
         ChainContext { mode: self.cpumode, is_first: true }
     }
 }
 
-/// The context that words of a call chain give the next one.
+/// State of a walk along a call chain: the mode that the last marker set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainContext {
     mode: CpuMode,
-    /// True if the next frame is the first of its context.
+    /// True if the next frame is the first one of its context, and thus no return address.
     is_first: bool,
 }
 
 impl ChainContext {
-    /// That of no word.
+    /// A context of unknown mode, for chains without a sample.
     pub const NONE: Self = Self { mode: CpuMode::Unknown, is_first: true };
 
-    /// Goes over a word: the frame that it is, and whose code that is in; `None` for a mark.
+    /// Reads the next word of a call chain: returns a frame and its CPU mode, or `None` for a marker.
     #[inline]
     pub fn step(&mut self, word: u64) -> Option<(CpuMode, FrameAddr)> {
         if is_context(word) {
@@ -305,10 +310,10 @@ impl ChainContext {
     }
 }
 
-/// Goes through a call chain: half of all the time that a recording takes is spent here.
+/// Iterator over a call chain. Half of the time to read a recording is spent here.
 pub(super) struct ChainFrames<'data> {
     words: Words<'data>,
-    /// The index of the next word.
+    /// Index of the next word.
     index: usize,
     context: ChainContext,
 }
@@ -329,16 +334,18 @@ impl Iterator for ChainFrames<'_> {
     }
 }
 
-/// `PERF_CONTEXT_USER_DEFERRED` (since Linux 6.18): the user's part is reported later, under the number that follows.
+/// `PERF_CONTEXT_USER_DEFERRED` (since Linux 6.18): the user part of the chain comes in a later record. The next word
+/// is the cookie to find it by.
 pub const USER_DEFERRED: u64 = -640i64 as u64;
 
-/// True if a word of a call chain is in the range of the marks, above `PERF_CONTEXT_MAX`: no address is.
+/// True if a word is in the range reserved for context markers, at or above `PERF_CONTEXT_MAX`. No address is that
+/// high.
 #[inline]
 pub fn is_context(word: u64) -> bool {
     word >= abi::PERF_CONTEXT_MAX
 }
 
-/// True if a word of a call chain is a mark that the kernel makes.
+/// True if a word is a marker that the kernel is known to write.
 #[inline]
 pub(super) fn is_mark(word: u64) -> bool {
     context(word).is_some() || word == USER_DEFERRED
@@ -356,7 +363,7 @@ fn context(mark: u64) -> Option<CpuMode> {
     }
 }
 
-/// The body of a sample, read field by field.
+/// Reads the body of a SAMPLE record field by field.
 pub(super) struct Fields<'data, 'attr> {
     pub(super) body: Cursor<'data>,
     pub(super) attr: &'attr EventAttr,
@@ -368,7 +375,7 @@ impl<'data> Fields<'data, '_> {
         self.optional(self.attr.sample_type & bit, field)
     }
 
-    /// Reads over what precedes the call chain.
+    /// Skips the fields before the call chain.
     pub(super) fn skip_to_chain(&mut self) -> Result<()> {
         for _ in 0..(self.attr.sample_type & FIRST_WORDS).count_ones() {
             self.body.u64("a field before the call chain")?;
@@ -391,7 +398,7 @@ impl<'data> Fields<'data, '_> {
         Ok(Words::new(bytes, self.body.endian()))
     }
 
-    /// `struct read_format`
+    /// Reads the counter values, `struct read_format`. Its fields depend on `attr.read_format`.
     pub(super) fn read(&mut self) -> Result<Option<ReadValues<'data>>> {
         if !self.attr.samples(abi::PERF_SAMPLE_READ) {
             return Ok(None);
@@ -399,7 +406,7 @@ impl<'data> Fields<'data, '_> {
         let format = self.attr.read_format;
         let (has_id, has_lost) = (format & abi::PERF_FORMAT_ID != 0, format & PERF_FORMAT_LOST != 0);
         let is_group = format & abi::PERF_FORMAT_GROUP != 0;
-        // The first word is the number of values in a group, else the value itself.
+        // For a group the first word is the number of values; otherwise it is the value.
         let first = self.body.u64("read value")?;
         let time_enabled = self.optional(format & abi::PERF_FORMAT_TOTAL_TIME_ENABLED, "time_enabled")?;
         let time_running = self.optional(format & abi::PERF_FORMAT_TOTAL_TIME_RUNNING, "time_running")?;
@@ -414,7 +421,7 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(ReadValues { time_enabled, time_running, single, group, has_id, has_lost }))
     }
 
-    /// A word that is there if the bit is set.
+    /// Reads one word if `bit` is set.
     #[inline]
     fn optional(&mut self, bit: u64, field: &str) -> Result<Option<u64>> {
         if bit == 0 { Ok(None) } else { self.body.u64(field).map(Some) }
@@ -454,7 +461,7 @@ impl<'data> Fields<'data, '_> {
             return Ok(None);
         }
         let abi = self.body.u64("register abi")?;
-        // A kernel thread has none.
+        // A kernel thread has no user registers.
         let mask = if abi == 0 { 0 } else { mask };
         let values = self.words(mask.count_ones().into(), "registers")?;
         Ok(Some(Registers { abi, mask, values }))

@@ -1,23 +1,23 @@
-//! `struct sample_id`: who, when and where, at the end of every kernel record that is not a sample
-//! (`attr.sample_id_all`). Fields are in a fixed order, each only if `sample_type` has its bit.
+//! `struct sample_id`: the trailer of every kernel record that is not a sample (`attr.sample_id_all`). It says which
+//! thread, when and on which CPU. Fields have a fixed order; each is present if `sample_type` has its bit.
 
 use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;
 use crate::model::{Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
-/// A trailer; fields whose bit is not in `sample_type` are `None`.
+/// The trailer of a record. Fields whose bit is not in `sample_type` are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleId {
-    /// Process and thread.
+    /// Process ID and thread ID.
     pub pid_tid: Option<(Pid, Tid)>,
-    /// When.
+    /// When the record was written, on the recording's clock.
     pub time: Option<Nanos>,
-    /// The event's id, from ID or IDENTIFIER.
+    /// ID of the event, from ID or IDENTIFIER.
     pub id: Option<u64>,
-    /// The id of the event before inheritance.
+    /// ID of the event as opened, before `inherit` copied it to a child thread.
     pub stream_id: Option<u64>,
-    /// The processor.
+    /// The CPU that wrote the record.
     pub cpu: Option<u32>,
 }
 
@@ -29,12 +29,12 @@ const FIELDS: u64 = abi::PERF_SAMPLE_TID
     | abi::PERF_SAMPLE_IDENTIFIER;
 
 impl SampleId {
-    /// The length in bytes of a trailer.
+    /// Length in bytes of a trailer.
     pub fn size(sample_type: u64) -> usize {
         (sample_type & FIELDS).count_ones() as usize * 8
     }
 
-    /// From the end of a record's bytes. `None` if they are too few.
+    /// Parses the trailer at the end of a record. `None` if the record is too short.
     pub fn parse(record: &[u8], sample_type: u64, endian: Endian) -> Option<Self> {
         let at = record.len().checked_sub(Self::size(sample_type))?;
         let mut words = record[at..].chunks_exact(8).filter_map(<[u8]>::first_chunk::<8>);
@@ -51,7 +51,7 @@ impl SampleId {
         Some(Self { pid_tid, time, id: identifier.or(id), stream_id, cpu })
     }
 
-    /// Appends it as `sample_type` wants it; what is `None` is written as 0.
+    /// Appends the trailer with the fields of `sample_type`. Fields that are `None` are written as 0.
     pub fn write(&self, sample_type: u64, out: &mut ByteWriter) {
         let has = |bit: u64| sample_type & bit != 0;
         let (Pid(pid), Tid(tid)) = self.pid_tid.unwrap_or_default();

@@ -1,12 +1,11 @@
-//! What simpleperf, Android's perf, adds to perf.data: the symbols of files that have samples, and facts about the
-//! recording.
+//! Features that simpleperf, Android's perf, adds to perf.data: symbols of the sampled files, and metadata.
 //!
-//! * FILE (feature 128): for each file a u32 length and a struct of that length.
-//! * META_INFO (129): key and value, each with a NUL at its end.
-//! * FILE2 (132): for each file a u32 length and a message of protocol buffers, `FileFeature`.
+//! * FILE (feature 128): per file a u32 length and a struct of that length.
+//! * META_INFO (129): keys and values, each terminated by NUL.
+//! * FILE2 (132): per file a u32 length and a protobuf message `FileFeature`.
 //!
-//! JIT code and code of dex files in memory have mappings of files that do not exist
-//! (`…_jit_app_cache:START-END`): their symbols have the addresses of the process.
+//! JIT code and code of dex files in memory have mappings of files that don't exist (`…_jit_app_cache:START-END`). The
+//! symbols of these "files" have addresses in the process.
 //!
 //! Layouts: simpleperf/record_file_format.h, simpleperf/record_file.proto and simpleperf/dso.cpp of Android.
 
@@ -23,14 +22,14 @@ const KERNEL_MODULE: u64 = 1;
 const ELF_FILE: u64 = 2;
 const DEX_FILE: u64 = 3;
 
-/// A file as it is stated.
+/// A file as it is described in a FILE or FILE2 section.
 #[derive(Debug, Default)]
 struct FileEntry {
     path: Vec<u8>,
     kind: u64,
-    /// The lowest address of code that the file is linked for.
+    /// The lowest link-time address of code in the file.
     min_vaddr: u64,
-    /// Where that is in the file, or from the start of a kernel module's memory.
+    /// File offset of `min_vaddr`; for a kernel module its offset from the start of the module in memory.
     min_vaddr_at: Option<u64>,
     symbols: Vec<RecordedSymbol>,
 }
@@ -50,7 +49,7 @@ impl FileEntry {
 }
 
 impl Recording {
-    /// The files whose symbols the recording contains; what could not be read is counted.
+    /// The files whose symbols the recording contains. Entries that cannot be read are counted in `skipped`.
     pub fn symbol_files(&self, skipped: &mut Skipped) -> Vec<RecordedFile> {
         let mut files = Vec::new();
         for (feature, parse) in [
@@ -75,19 +74,19 @@ impl Recording {
         files
     }
 
-    /// The facts that simpleperf states about the recording.
+    /// Keys and values of META_INFO.
     fn meta_info(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let bytes = self.features.get(&Feature::SIMPLEPERF_META_INFO).map_or(&[][..], |section| &section.bytes);
         let mut texts = bytes.split(|&byte| byte == 0);
         std::iter::from_fn(move || Some((texts.next()?, texts.next()?)))
     }
 
-    /// True if simpleperf recorded.
+    /// True if simpleperf made the recording.
     pub fn is_simpleperf(&self) -> bool {
         self.features.contains_key(&Feature::SIMPLEPERF_META_INFO)
     }
 
-    /// The names of events by META_INFO: a line `name,type,config` for each.
+    /// Names the events after META_INFO, which has a line `name,type,config` per event.
     pub(super) fn name_events_by_meta_info(&mut self) {
         let Some((_, types)) = self.meta_info().find(|(key, _)| *key == b"event_type_info") else { return };
         let types = String::from_utf8_lossy(types).into_owned();
@@ -105,7 +104,7 @@ impl Recording {
     }
 }
 
-/// The next file's bytes.
+/// The bytes of the next file's entry.
 fn entry<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let len = cursor.u32("length of a file's symbols")?;
     let (base, endian) = (cursor.offset(), cursor.endian());
@@ -130,7 +129,7 @@ fn parse_file(mut body: Cursor<'_>) -> Result<FileEntry> {
     } else if body.left() >= 8 {
         min_vaddr_at = Some(body.u64("offset of the lowest address")?);
     }
-    // Recorders that don't know it write the highest number.
+    // Recorders that don't know the offset write u64::MAX.
     Ok(FileEntry { path, kind, min_vaddr, min_vaddr_at: min_vaddr_at.filter(|at| *at != u64::MAX), symbols })
 }
 

@@ -1,4 +1,4 @@
-//! The data of the records beside the samples: processes, threads and their names, mappings, clocks.
+//! Collects what all records other than samples say: processes, threads and their names, mappings, clocks.
 
 use super::bpf::BpfSurvey;
 use super::kind;
@@ -23,26 +23,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Collects, record by record; [`RecordSurvey::finish`] puts it into the order of time.
+/// Collects the facts record by record. [`RecordSurvey::finish`] sorts them by time.
 #[derive(Debug, Default)]
 pub struct RecordSurvey {
     processes: Processes,
     threads: Threads,
-    /// Of processes and threads, by the numbers that they have in `threads`.
+    /// Names of processes and threads, indexed by the numbers that `threads` gives them.
     names: Vec<Arc<[u8]>>,
     tsc: Option<TscConversion>,
     namespaces: PidNamespaces,
     bpf: BpfSurvey,
-    /// By LOST and by LOST_SAMPLES records: two accounts of one loss.
+    /// Losses according to LOST records and to LOST_SAMPLES records. Both count the same losses.
     lost_records: u64,
     lost_samples: u64,
-    /// From HEADER_BUILD_ID records and the BUILD_ID feature, by path.
+    /// Build IDs by path, from HEADER_BUILD_ID records and the BUILD_ID feature.
     build_ids: FxHashMap<Vec<u8>, BuildId>,
     skipped: Skipped,
 }
 
 impl RecordSurvey {
-    /// Takes what a record states. Samples state nothing here and are passed over.
+    /// Takes over the content of a record. Samples are ignored.
     pub fn add(&mut self, recording: &Recording, raw: &RawRecord<'_>) {
         if raw.kind == kind::SAMPLE {
             return;
@@ -66,7 +66,7 @@ impl RecordSurvey {
                     process.execs.push(time);
                 }
                 if comm.tid.0 == comm.pid.0 {
-                    // Most have one name, and there may be many processes.
+                    // Reserves room for one name only: most processes have just one, and there may be many processes.
                     process.comms.reserve_exact(usize::from(process.comms.is_empty()));
                     process.comms.push((time, name));
                 }
@@ -96,7 +96,7 @@ impl RecordSurvey {
         }
     }
 
-    /// A name as it is kept; the same one may repeat and again.
+    /// Returns the shared copy of a name; most names occur many times.
     fn name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
         if let Some(known) = self.names.get(number) {
             return known.clone();
@@ -122,7 +122,7 @@ impl RecordSurvey {
         });
     }
 
-    /// Events without a time happened before the recording began.
+    /// Adds a moment, unless it has no time: perf synthesizes such records for what happened before the recording.
     fn happened(&mut self, moment: Moment) {
         if moment.time > Nanos(0) {
             self.processes.moments.push(moment);
@@ -144,7 +144,7 @@ impl RecordSurvey {
         let (pid, tid, kind) = (task.parent, task.parent_tid, MomentKind::Forked(task.pid));
         self.happened(Moment { time: task.time, pid, tid, kind });
         let process = self.process(task.pid);
-        // The same number once more is another process.
+        // If a process with this number already exited, this is a new process with a reused number.
         if process.exited.is_some_and(|exited| exited <= task.time) {
             process.execs.push(task.time);
         }
@@ -178,7 +178,7 @@ impl RecordSurvey {
         });
     }
 
-    /// Where a file's first mapping of code begins: in the file, or in memory for a kernel module.
+    /// Where the first executable mapping of a file begins: its file offset, or for a kernel module its address.
     fn first_mapping(&self, path: &[u8]) -> Option<u64> {
         let mappings = self.processes.by_pid.values().flat_map(|process| &process.mappings);
         let first = mappings.filter(|mapping| mapping.executable && mapping.path == path).min_by_key(|mapping| {
@@ -188,7 +188,8 @@ impl RecordSurvey {
         Some(if first.cpumode == CpuMode::Kernel { first.addr.0 } else { first.pgoff })
     }
 
-    /// All of it, in the order of time; what could not be read, beside it: records, tables and files of features.
+    /// Returns everything in order of time. The last result counts what could not be read: records, BPF tables, symbol
+    /// files.
     pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, [Skipped; 3]) {
         let endian = recording.header.endian;
         if let Some(feature) = recording.features.get(&Feature::BUILD_ID) {
@@ -233,7 +234,8 @@ impl RecordSurvey {
     }
 }
 
-/// The path which of the build ID of a mapping's file: the kernel's without the symbol behind it.
+/// The path under which the build ID of a mapping's file is listed. The kernel's path is cut before the symbol that
+/// perf appends.
 fn path_of_build_id(mapping: &Mapping) -> &[u8] {
     match mapping.cpumode {
         CpuMode::Kernel | CpuMode::GuestKernel => backing::split_reference_symbol(&mapping.path).0,
@@ -241,7 +243,7 @@ fn path_of_build_id(mapping: &Mapping) -> &[u8] {
     }
 }
 
-/// The process that a jitdump's name gives: `jit-PID.dump`, or Bun's `jit-TID-PID.dump`.
+/// The process ID in a jitdump's file name: `jit-PID.dump`, or `jit-TID-PID.dump` as Bun writes it.
 fn marker(path: &[u8]) -> Option<Pid> {
     let name = path.rsplit(|&byte| byte == b'/').next()?;
     let numbers = std::str::from_utf8(name.strip_prefix(b"jit-")?.strip_suffix(b".dump")?).ok()?;

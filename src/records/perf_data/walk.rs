@@ -1,8 +1,8 @@
-//! Walks records: `struct perf_event_header` (u32 type, u16 misc, u16 size), then `size` - 8 bytes of body.
+//! Walks records. A record is a `struct perf_event_header` (u32 type, u16 misc, u16 size) and `size` - 8 bytes of body.
 //!
-//! Two kinds are followed by a payload that `size` does not count: AUXTRACE and HEADER_TRACING_DATA. A walk over a
-//! window of the data section ends where the next record is not whole any more; the caller goes on from there with
-//! the next window, or knows that the file was cut.
+//! Two types, AUXTRACE and HEADER_TRACING_DATA, are followed by a payload that `size` doesn't include. The walk may
+//! cover a window of the data section. It ends before the first record that isn't complete in the window: the caller
+//! continues there with the next window, or knows that the file was cut.
 
 use super::kind;
 use crate::bytes::byte_writer::ByteWriter;
@@ -12,26 +12,26 @@ use std::ops::Range;
 
 const HEADER: usize = 8;
 
-/// A record as it is in the file.
+/// A record as stored in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct RawRecord<'data> {
-    /// Its start in the file.
+    /// Offset of the record in the file.
     pub offset: u64,
-    /// `PERF_RECORD_*`, see [`super::kind`].
+    /// `PERF_RECORD_*`; see [`super::kind`].
     pub kind: u32,
     /// `PERF_RECORD_MISC_*` bits.
     pub misc: u16,
-    /// All of it, its header included, without the payload.
+    /// The whole record with its header, but without the payload.
     pub bytes: &'data [u8],
-    /// The number of bytes directly behind that belong to it.
+    /// Length in bytes of the payload that follows the record.
     pub payload: u64,
-    /// The byte order of its fields.
+    /// The byte order of the fields.
     pub endian: Endian,
 }
 
 impl<'data> RawRecord<'data> {
-    /// A record that is whole in `bytes`, which start with it; `Err` shows how many bytes are needed (of the record,
-    /// not its payload), 0 for a size that no record can have.
+    /// Reads the record at the start of `bytes`. The error is the number of bytes needed for the record without its
+    /// payload, or 0 if the size is impossible.
     #[inline]
     fn read(bytes: &'data [u8], offset: u64, endian: Endian) -> Result<Self, usize> {
         let Some(&[k0, k1, k2, k3, m0, m1, s0, s1]) = bytes.first_chunk::<HEADER>() else { return Err(HEADER) };
@@ -56,20 +56,20 @@ impl<'data> RawRecord<'data> {
         }
     }
 
-    /// Behind its header.
+    /// The bytes after the header.
     #[inline]
     pub fn body(&self) -> Cursor<'data> {
         Cursor::new(&self.bytes[HEADER..], self.offset + HEADER as u64, self.endian)
     }
 
-    /// One past its last byte in the file, payload included; saturates on nonsense.
+    /// File offset just past the record and its payload. Saturates if the payload size is nonsense.
     #[inline]
     pub fn end(&self) -> u64 {
         (self.offset + self.bytes.len() as u64).saturating_add(self.payload)
     }
 }
 
-/// A record that is not in the recording, of header and body. `None` if it is longer than a record can be.
+/// Encodes a record. `None` if it is longer than a record can be.
 pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u8>> {
     let size = u16::try_from(body.len() + 8).ok()?;
     let mut record = ByteWriter::behind(Vec::with_capacity(size.into()), endian);
@@ -77,10 +77,10 @@ pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u
     Some(record.finish())
 }
 
-/// The first place in a range at which records may begin: what is there looks like a few of them. The fields of a
-/// sample may look so, too.
+/// Finds the first offset in `range` where several plausible records follow each other. The fields of a sample can look
+/// like that too, so it is only a guess.
 pub fn may_begin(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
-    /// This many records in a row are not a coincidence.
+    /// This many plausible records in a row are not a coincidence.
     const IN_A_ROW: usize = 6;
     let looks_right = |record: &RawRecord<'_>| {
         matches!(record.kind, 1..=32 | 64..=96) && record.bytes.len().is_multiple_of(8) && record.misc & !0xf007 == 0
@@ -95,14 +95,14 @@ pub fn may_begin(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<us
 /// Why a walk ended.
 #[derive(Debug)]
 pub enum Stop {
-    /// At the end of the bytes, or of a payload that reaches beyond them: the offset in the file of the next
-    /// record. Its bytes here, if there are any, are not all of it.
+    /// It reached the end of the bytes, or of a payload that extends beyond them. Holds the file offset of the next
+    /// record, which is incomplete here or absent.
     Next(u64),
-    /// At a record that cannot be one.
+    /// It reached a record with an impossible size.
     Damage(Error),
 }
 
-/// Records one after the other, in the order of the file.
+/// Iterator over records, in file order.
 #[derive(Debug, Clone)]
 pub struct Records<'data> {
     bytes: &'data [u8],
@@ -112,7 +112,7 @@ pub struct Records<'data> {
 }
 
 impl<'data> Records<'data> {
-    /// Of bytes that start with a record, at offset `base` of the file.
+    /// Walks `bytes`, which start with a record. `base` is their file offset.
     pub fn new(bytes: &'data [u8], base: u64, endian: Endian) -> Self {
         Self { bytes, base, at: 0, endian }
     }
@@ -122,7 +122,7 @@ impl<'data> Records<'data> {
         usize::try_from(self.at).ok().and_then(|at| self.bytes.get(at..))
     }
 
-    /// Why there are no more; ask after the last.
+    /// Why the walk ended. Only meaningful after the last record.
     pub fn stop(&self) -> Stop {
         let offset = self.base.saturating_add(self.at);
         match self.rest().map(|rest| RawRecord::read(rest, offset, self.endian)) {

@@ -1,8 +1,8 @@
-//! Lists of 64-bit words in records: call chains, registers, copies of stacks.
+//! Lists of 64-bit words in a record, such as call chains, registers and branches.
 
 use crate::bytes::cursor::Endian;
 
-/// A list of 64-bit words in the record.
+/// A list of 64-bit words that borrows the record's bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Words<'data> {
     bytes: &'data [u8],
@@ -10,45 +10,45 @@ pub struct Words<'data> {
 }
 
 impl<'data> Words<'data> {
-    /// Bytes that are read as words; what is left at the end is not seen.
+    /// Reads bytes as words. An incomplete word at the end is ignored.
     #[inline]
     pub fn new(bytes: &'data [u8], endian: Endian) -> Self {
         Self { bytes, endian }
     }
 
-    /// As they are in the file.
+    /// The bytes as stored in the file.
     #[inline]
     pub fn bytes(self) -> &'data [u8] {
         self.bytes
     }
 
-    /// This many from the start on.
+    /// The first `count` words.
     #[inline]
     pub(super) fn first(self, count: usize) -> Self {
         let bytes = self.bytes.get(..count.saturating_mul(8)).unwrap_or(self.bytes);
         Self { bytes, ..self }
     }
 
-    /// The number.
+    /// Number of words.
     #[inline]
     pub fn len(self) -> usize {
         self.bytes.len() / 8
     }
 
-    /// True if it is empty.
+    /// True if there are no words.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// One of them.
+    /// The word at `index`; `None` beyond the end.
     #[inline]
     pub fn get(self, index: usize) -> Option<u64> {
         let (words, _) = self.bytes.as_chunks::<8>();
         words.get(index).map(|word| self.endian.u64(*word))
     }
 
-    /// Does something with each word of those blocks of `N` that are requested, and of what is left behind the last
-    /// block.
+    /// Calls `act` for each word of the blocks of `N` words that `asked_for` selects, and for each word after the last
+    /// whole block.
     #[inline]
     pub fn for_each_in<const N: usize>(self, asked_for: impl Fn(&[u64; N]) -> bool, mut act: impl FnMut(u64)) {
         let (words, _) = self.bytes.as_chunks::<8>();
@@ -66,13 +66,13 @@ impl<'data> Words<'data> {
         rest.iter().for_each(|word| act(read(word)));
     }
 
-    /// The number of words at the end of two lists are the same.
+    /// The number of words that two lists have in common at their ends.
     pub fn same_at_end(self, other: Self) -> usize {
         let ((own, _), (other, _)) = (self.bytes.as_chunks::<8>(), other.bytes.as_chunks::<8>());
         own.iter().rev().zip(other.iter().rev()).take_while(|(own, other)| own == other).count()
     }
 
-    /// All of them.
+    /// All words in order.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + use<'data> {
         let (words, _) = self.bytes.as_chunks::<8>();

@@ -1,13 +1,13 @@
-//! Writes the branch stack of a sample (`-F brstack`, `-F brstacksym`) as perf 6.1 does it
-//! (tools/perf/builtin-script.c, `perf_sample__fprintf_brstack`):
+//! Writes the branch stack of a sample (`-F brstack`, `-F brstacksym`) like perf 6.1 (`perf_sample__fprintf_brstack` in
+//! tools/perf/builtin-script.c):
 //!
 //! ```text
 //!  0x402ce1/0x4028bf/P/-/-/37/CALL
 //! work+0x9/leaf+0x0/M/-/-/0/
 //! ```
 //!
-//! From, to, whether it was (M)ispredicted or (P)redicted, in a transaction (X), an abort (A), cycles since the branch
-//! before, and its type. Newer ones append whether it was speculative.
+//! The fields are: from, to, (M)ispredicted or (P)redicted, in a transaction (X), an abort (A), cycles since the
+//! previous branch, type. Newer versions of perf append whether the branch was speculative.
 
 use super::write::{Fields, Line, put};
 
@@ -16,13 +16,13 @@ use super::write::{Fields, Line, put};
 pub struct BranchLine<'a> {
     /// The branch instruction.
     pub from: Line<'a>,
-    /// The target.
+    /// The branch target.
     pub to: Line<'a>,
-    /// The bits of `struct perf_branch_entry` behind the addresses.
+    /// The flags of `struct perf_branch_entry`, as one word.
     pub flags: u64,
 }
 
-/// `enum` of `PERF_BR_*` in include/uapi/linux/perf_event.h; nothing is printed of unknown ones.
+/// Names of `PERF_BR_*` in include/uapi/linux/perf_event.h. Other types are printed as nothing.
 const TYPES: [&str; 15] = [
     "",
     "COND",
@@ -40,12 +40,12 @@ const TYPES: [&str; 15] = [
     "SERROR",
     "NO_TX",
 ];
-/// The type that states that it is one of these (`PERF_BR_NEW_*`).
+/// A branch of this type has one of [`EXTENDED_TYPES`] (`PERF_BR_NEW_*`).
 const EXTENDED: u64 = 15;
 const EXTENDED_TYPES: [&str; 8] =
     ["FAULT_ALGN", "FAULT_DATA", "FAULT_INST", "ARCH_1", "ARCH_2", "ARCH_3", "ARCH_4", "ARCH_5"];
 
-/// Appends a branch by addresses, or by functions if `symbols`.
+/// Appends a branch, with symbols instead of addresses if `symbols` is set.
 pub fn branch(out: &mut Vec<u8>, fields: Fields, symbols: bool, line: &BranchLine<'_>) {
     if !symbols {
         out.push(b' ');

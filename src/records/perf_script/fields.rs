@@ -1,4 +1,4 @@
-//! Lines that perf script prints below a sample's frames, for fields that are not frames (`-F +iregs` and many more).
+//! Recognizes lines below a sample's frames that hold other fields (`-F +iregs` and many more).
 //!
 //! ```text
 //!  ABI:2    AX:0x22c13    BX:0x7ffd1ce8de88
@@ -10,13 +10,13 @@
 
 use super::frame::{address, is_page_size};
 
-/// True if a line shows where the frame above it is in its source: `  file.c:12`, `  file.c:12 (inlined)`, `  a.out[1f]`.
+/// True if a line is the source line of the frame above: `  file.c:12`, `  file.c:12 (inlined)`, `  a.out[1f]`.
 pub(super) fn is_source_line(line: &[u8]) -> bool {
     let Some(text) = line.strip_prefix(b"  ").filter(|text| !text.starts_with(b" ")) else { return false };
     memchr::memchr2(b':', b'[', text).is_some() && !is_field_line(line)
 }
 
-/// True if a line has one of the fields that perf prints below frames, or behind them where there are none.
+/// True if a line holds a field that perf prints below the frames, or below the header if there are none.
 pub(super) fn is_field_line(line: &[u8]) -> bool {
     match line {
         [b' ', ..] => is_fields(line.trim_ascii()),
@@ -26,7 +26,7 @@ pub(super) fn is_field_line(line: &[u8]) -> bool {
     }
 }
 
-/// Registers, instructions, addresses, sizes of pages, branches, bytes of BPF programs.
+/// True for registers, instructions, physical addresses, page sizes, branches and BPF output.
 fn is_fields(text: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 6] = [b"ABI:", b"insn:", b"ilen:", b"IPC:", b"BPF output:", b"BPF string:"];
     if BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) {
@@ -37,7 +37,7 @@ fn is_fields(text: &[u8]) -> bool {
     if is_branch(first) {
         return true;
     }
-    // The bytes of a BPF program go on: `0008:  00 00`.
+    // BPF output continues on lines such as `0008:  00 00`.
     let is_dump = first.strip_suffix(b":").is_some_and(|offset| offset.len() == 4 && is_hex(offset));
     let is_physical = is_hex(first) && words.clone().next().is_none_or(is_page_size);
     is_dump || is_physical || is_page_size(first) || is_fields_behind(words)
@@ -47,21 +47,21 @@ fn is_fields_behind<'l>(mut words: impl Iterator<Item = &'l [u8]>) -> bool {
     words.next().is_some_and(is_branch)
 }
 
-/// `0x402ce1/0x4028bf/P/-/-/37/CALL` or `work+0x9/leaf+0x0/M/-/-/0/`.
+/// True for `0x402ce1/0x4028bf/P/-/-/37/CALL` or `work+0x9/leaf+0x0/M/-/-/0/`.
 fn is_branch(word: &[u8]) -> bool {
     let mut parts = word.rsplit(|byte| *byte == b'/');
     let is_flag = |part: &[u8]| matches!(part, b"P" | b"M" | b"-" | b"X" | b"A" | b"N");
     memchr::memchr_iter(b'/', word).count() >= 5 && parts.any(is_flag)
 }
 
-/// The instructions of branches (`-F +brstackinsn`), a metric, the fields of a tracepoint that simpleperf prints.
+/// True for instructions of branches (`-F +brstackinsn`), metrics, and tracepoint fields as simpleperf prints them.
 fn is_block_of_branch(text: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 4] = [b"metric:", b"tracing data:", b"...", b"mispred"];
     if text.starts_with(b"\t") || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) {
         return true;
     }
     let is_instruction = address(text).is_some_and(|(_, rest)| rest.starts_with(b"\t"));
-    // The function that the instructions below are of.
+    // A line that ends with a colon names the function of the instructions below it.
     is_instruction || text.trim_ascii_end().ends_with(b":")
 }
 

@@ -1,39 +1,39 @@
-//! A frame of a stack: address, symbol, offset, object.
+//! Parses a frame of a stack: address, symbol, offset, object.
 
 use super::header::Header;
 use crate::bytes::digits::{decimal, hex};
 use crate::model::backing::{Backing, base_name};
 
-/// The parts of a frame as printed. All borrow from the line.
+/// A frame as printed. All fields borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The address as printed; whether it is absolute depends on perf's version and the object.
+    /// The address as printed. Whether it is absolute depends on perf's version and the object.
     pub addr: u64,
     /// The symbol without its offset; `[unknown]` if perf had none.
     pub symbol: &'a [u8],
-    /// The offset behind the symbol, if it was printed.
+    /// The offset after the symbol, if printed.
     pub offset: Option<u64>,
-    /// The object, without its parentheses; `None` if it was not printed.
+    /// The object without its parentheses; `None` if it was not printed.
     pub dso: Option<&'a [u8]>,
-    /// The offset in the object, if it was printed behind its name (`-F +dsoff`).
+    /// The offset in the object, if printed (`-F +dsoff`).
     pub dso_offset: Option<u64>,
-    /// True if perf marked it as expanded into its caller.
+    /// True if perf marked the call as inlined into its caller.
     pub inlined: bool,
 }
 
-/// perf's text for an unknown symbol or object.
+/// What perf prints for an unknown symbol or object.
 pub const UNKNOWN: &[u8] = b"[unknown]";
 
 impl<'a> Frame<'a> {
-    /// Takes a frame line apart (leading white space is allowed, the line's end is cut off before). `None` if the line
-    /// is not a frame. A symbol that wasn't printed, or is empty, is [`UNKNOWN`].
+    /// Parses a frame line. Leading white space is allowed; the line break must be removed. `None` if the line is not a
+    /// frame. A missing or empty symbol becomes [`UNKNOWN`].
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let line = line.trim_ascii_start();
         let (addr, rest) = address(line)?;
         if rest.is_empty() {
             return Some(Self { addr, symbol: UNKNOWN, offset: None, dso: None, dso_offset: None, inlined: false });
         }
-        // simpleperf's first versions of `report_sample.py` print a tab.
+        // The first versions of simpleperf's `report_sample.py` print a tab here.
         let rest = rest.strip_prefix(b" ").or_else(|| rest.strip_prefix(b"\t"))?;
         let (rest, inlined) = match rest.strip_suffix(INLINED) {
             Some(rest) => (rest, true),
@@ -46,7 +46,7 @@ impl<'a> Frame<'a> {
         Some(Self { addr, symbol, offset, dso, dso_offset, inlined })
     }
 
-    /// The usual form of a frame without a name, `address [unknown] (object)`, and nothing else.
+    /// Parses the most frequent form of an unnamed frame, exactly `address [unknown] (object)`.
     pub(super) fn parse_unknown(line: &'a [u8]) -> Option<Self> {
         let (addr, rest) = address(line)?;
         let object = rest.strip_prefix(b" [unknown] (")?.strip_suffix(b")")?;
@@ -54,26 +54,27 @@ impl<'a> Frame<'a> {
         Some(Self { addr, symbol: UNKNOWN, offset: None, dso, dso_offset, inlined: false })
     }
 
-    /// True if it is in the kernel's half of the addresses. Programs map none of that but the vsyscall page.
+    /// True if the address is in the kernel's half of the address space. User programs only have the vsyscall page
+    /// there.
     pub(super) fn is_in_kernel(&self) -> bool {
         const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
         self.addr >> 63 != 0 && self.addr & !0xfff != VSYSCALL
     }
 
-    /// A frame on a line of its own that a tab or blanks indent; perf prints a tab, which terminals, editors and
-    /// `expand` turn into blanks. `None` if the line is a sample's first.
+    /// Parses a frame line indented by a tab or by blanks. perf prints a tab, but terminals, editors and `expand` turn
+    /// it into blanks. `None` if the line is a header.
     pub fn parse_indented(line: &'a [u8]) -> Option<Self> {
         match line.first()? {
-            // Where instructions of branches are printed, a tab follows the address.
+            // Lines with the instructions of branches have a tab after the address.
             b'\t' => Self::parse(line).filter(|_| memchr::memchr(b'\t', &line[1..]).is_none() || !is_code(line)),
             b' ' => Self::parse(line).filter(|_| !is_header(line)),
             _ => None,
         }
     }
 
-    /// The frame in what follows the event of a sample of one line. A data address may stand before it (`-F +addr`), with
-    /// its symbol and object, and numbers such as `-F +weight`; behind it, where a branch went, registers, branches.
-    /// perf fills the columns before an address with blanks, but not those before a symbol.
+    /// Parses the frame of a one-line sample, given the text after its event. Other fields may precede the frame: a
+    /// data address with symbol and object (`-F +addr`), or numbers (`-F +weight`). Others may follow: a branch target,
+    /// registers, branches. perf pads addresses to a fixed width, but not symbols.
     pub(super) fn parse_in_line(text: &'a [u8]) -> Option<Self> {
         let mut found: Option<Self> = None;
         let (mut at, mut is_first, mut looked_at) = (0, true, 0);
@@ -107,13 +108,13 @@ impl<'a> Frame<'a> {
         found
     }
 
-    /// A frame whose indent was lost. It is only told from other lines by its symbol and object.
+    /// Parses a frame that lost its indentation. Only its symbol and object distinguish it from other lines.
     pub fn parse_unindented(line: &'a [u8]) -> Option<Self> {
         let has_indent = line.first().is_none_or(u8::is_ascii_whitespace);
         if has_indent || !line.ends_with(b")") {
             return None;
         }
-        // Lines of perf maps have a length behind the address.
+        // In a perf map, the word after the address is a length.
         let is_length = |symbol: &[u8]| memchr::memchr(b' ', symbol).is_some_and(|blank| is_number(&symbol[..blank]));
         Self::parse(line).filter(|frame| frame.dso.is_some() && !is_length(frame.symbol) && !is_header(line))
     }
@@ -124,30 +125,32 @@ fn is_code(line: &[u8]) -> bool {
     address(line.trim_ascii_start()).is_some_and(|(_, rest)| rest.starts_with(b"\t"))
 }
 
-/// What perf prints behind a call that was expanded into its caller.
+/// What perf prints after an inlined call.
 pub(super) const INLINED: &[u8] = b" (inlined)";
 
-/// True if a line that could be a frame is a sample's first: a command may be called `dead` or `7f`.
+/// True if a line that could be a frame is a header: a command may be called `dead` or `7f`.
 fn is_header(line: &[u8]) -> bool {
     let Some(header) = Header::parse(line) else { return false };
     if header.time.is_some() {
         return true;
     }
-    // Without a time, a frame such as `401745 Builtin: Load (x)` has all that a header has but a name and a thread.
+    // Without a time, a frame such as `401745 Builtin: Load (x)` looks like a header, but has no command name.
     !header.comm.is_empty() && header.event().is_some()
 }
 
-/// perf prints fewer numbers before a frame: what a line of nonsense costs has an end.
+/// Limit of the numbers tried as an address in one line. perf prints fewer before a frame; the limit bounds the cost of
+/// nonsense.
 const MOST_NUMBERS: usize = 16;
 
-/// An address is printed in so many columns.
+/// Number of columns of an address.
 const ADDRESS_WIDTH: usize = 16;
 
 fn is_number(word: &[u8]) -> bool {
     address(word).is_some_and(|(_, rest)| rest.is_empty())
 }
 
-/// True if what follows a number is no symbol: several blanks, another number in its columns, or a page's size.
+/// True if the text after a number shows that the number isn't a frame's address: several blanks follow, or another
+/// padded number, or a page size.
 fn is_other_field(behind: &[u8]) -> bool {
     let word = behind.trim_ascii_start();
     let word = &word[..word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len())];
@@ -155,7 +158,7 @@ fn is_other_field(behind: &[u8]) -> bool {
     blanks > 1 || is_page_size(word) || is_number(word) && blanks + word.len() > ADDRESS_WIDTH
 }
 
-/// True for the pages of `-F data_page_size` and `-F code_page_size`: `4K`, `2M`, `N/A`.
+/// True for a page size as `-F data_page_size` and `-F code_page_size` print it: `4K`, `2M`, `N/A`.
 pub(super) fn is_page_size(word: &[u8]) -> bool {
     match word.split_last() {
         Some((unit, digits)) => word == b"N/A" || b"BKMGT".contains(unit) && decimal(digits).is_some(),
@@ -163,8 +166,8 @@ pub(super) fn is_page_size(word: &[u8]) -> bool {
     }
 }
 
-/// The end of the object behind a frame's symbol, in a line that may go on: where a branch went (`=>` and the next
-/// frame), the last branches. `None` if nothing follows, or no object is shown.
+/// The end of the object after a frame's symbol, in a line where more may follow: `=>` and a branch target, or
+/// branches. `None` if no object is shown.
 fn object_end(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -179,7 +182,7 @@ fn object_end(text: &[u8]) -> Option<usize> {
             depth == 0
         })?;
         let end = open + close + 1;
-        // An object is a path or in brackets; parentheses of a symbol may be anything.
+        // An object is a path or begins with a bracket; other parentheses belong to the symbol.
         if text[open + 1..].starts_with(b"/") || text[open + 1..].starts_with(b"[") || end == text.len() {
             return Some(end);
         }
@@ -187,15 +190,15 @@ fn object_end(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The hexadecimal number at the start, and what follows it.
+/// Parses a hexadecimal number at the start, and returns the rest.
 pub(super) fn address(line: &[u8]) -> Option<(u64, &[u8])> {
     let len = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
     let addr = hex(&line[..len]).filter(|_| len <= 16)?;
     Some((addr, &line[len..]))
 }
 
-/// `symbol (object)` in two. The object is the last parenthesis that opens behind a space and is balanced to the
-/// line's end, so that `(/memfd:x (deleted))` stays whole and `f(int) (/lib/x.so)` is cut right.
+/// Splits `symbol (object)`. The object is in the last parentheses that open after a space and are balanced up to the
+/// end of the line. Thus `(/memfd:x (deleted))` stays whole and `f(int) (/lib/x.so)` is split correctly.
 fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     if !text.ends_with(b")") {
         return (text, None);
@@ -211,7 +214,7 @@ fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
             let object = &text[at + 1..text.len() - 1];
             return match text[..at].split_last() {
                 Some((b' ', symbol)) => (symbol, Some(object)),
-                // Symbols weren't printed. One may be in parentheses itself: `(block)`.
+                // The symbol was not printed. A symbol may be in parentheses itself: `(block)`.
                 None if object.starts_with(b"/") || object.starts_with(b"[") => (b"", Some(object)),
                 _ => (text, None),
             };
@@ -220,7 +223,7 @@ fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     (text, None)
 }
 
-/// `object+0x1f` in two.
+/// Splits `object+0x1f`.
 fn split_dso_offset(object: Option<&[u8]>) -> (Option<&[u8]>, Option<u64>) {
     let Some(object) = object else { return (None, None) };
     let digits = object.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -231,7 +234,7 @@ fn split_dso_offset(object: Option<&[u8]>) -> (Option<&[u8]>, Option<u64>) {
     }
 }
 
-/// `symbol+0x1f` in two.
+/// Splits `symbol+0x1f`.
 fn split_offset(symbol: &[u8]) -> (&[u8], Option<u64>) {
     let plus = memchr::memmem::rfind(symbol, b"+0x");
     let offset = plus.and_then(|plus| match address(&symbol[plus + 3..]) {
@@ -241,22 +244,22 @@ fn split_offset(symbol: &[u8]) -> (&[u8], Option<u64>) {
     offset.unwrap_or((symbol, None))
 }
 
-/// Places where names of JIT code can be missing, reported by the object that perf printed.
+/// What an object says about whether its unnamed frames may be JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Memory that no file backs, or nothing known: the address is absolute. The process, if the object names it.
+    /// Memory without a file, or unknown: the address is absolute. Holds the process ID if the object contains it.
     Anonymous(Option<i32>),
-    /// A file that JIT compilers write code through, or an image of JIT code: the address may be relative to it.
+    /// A file through which JIT compilers write code, or an ELF image of JIT code. The address may be relative to it.
     FileBacked,
-    /// A file that was deleted or lies where programs share memory: of a JIT compiler, or a library. The address may be
+    /// A file that was deleted or is in shared memory. It may be a JIT compiler's or a library. The address may be
     /// relative to it.
     MaybeJit,
-    /// Anything else.
+    /// Any other object: no JIT code.
     Elsewhere,
 }
 
 impl Place {
-    /// Reports it from the object's name; `None` is an object that was not printed.
+    /// Classifies an object by its name; `None` means that no object was printed.
     pub fn of(dso: Option<&[u8]>) -> Self {
         let Some(dso) = dso else { return Self::Anonymous(None) };
         let backing = Backing::of(dso);

@@ -1,29 +1,29 @@
-//! The first line of a sample: who, when, which event.
+//! Parses the first line of a sample (the header): thread, time, event.
 
 use crate::bytes::digits::{decimal, number};
 use crate::model::{Nanos, Pid, Tid};
 
-/// The fields of a sample's first line that could be determined. All borrow from the line.
+/// The fields that were recognized in a header. All borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// The command's name; empty if it was not printed.
+    /// The command name; empty if it was not printed.
     pub comm: &'a [u8],
-    /// The process, if `pid` was printed.
+    /// The process ID, if `pid` was printed.
     pub pid: Option<Pid>,
-    /// The thread, if `tid` was printed. A single number is taken for a thread, as perf's default prints it.
+    /// The thread ID, if `tid` was printed. A single number is taken for a thread ID, which perf prints by default.
     pub tid: Option<Tid>,
-    /// The processor.
+    /// The CPU, if printed.
     pub cpu: Option<u32>,
-    /// The time; cut to microseconds unless `nanos` states otherwise.
+    /// The time, truncated to microseconds unless `nanos` is true.
     pub time: Option<Nanos>,
     /// True if the time was printed with nine digits (`--ns`).
     pub nanos: bool,
-    /// The rest: period, event and, in one-line samples, the frame.
+    /// The rest of the line: period, event and, in one-line samples, the frame.
     pub rest: &'a [u8],
 }
 
 impl<'a> Header<'a> {
-    /// Takes a line apart. `None` if it cannot be the first line of a sample.
+    /// Parses a line. `None` if it cannot be a header.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         if line.is_empty() || line[0] == b'\t' || line[0] == b'#' {
             return None;
@@ -32,9 +32,9 @@ impl<'a> Header<'a> {
         Self::by_time(line, tokens).or_else(|| Self::by_event(line, tokens))
     }
 
-    /// True if a line can be the first of a sample and has a time.
+    /// True if a line can be a header and has a time.
     pub(super) fn has_time(line: &'a [u8]) -> bool {
-        // Words of other texts are not looked at one by one if nothing ends as a time does.
+        // A cheap test first: words are only parsed one by one if one of them ends like a time.
         let ends_a_number = |at: usize| at > 0 && line[at - 1].is_ascii_digit();
         let ends_a_word = |at: usize| line.get(at + 1).is_none_or(u8::is_ascii_whitespace);
         let mut colons = memchr::memchr_iter(b':', line);
@@ -42,8 +42,8 @@ impl<'a> Header<'a> {
             && Self::parse(line).is_some_and(|header| header.time.is_some())
     }
 
-    /// Takes a line apart that stands above frames, whatever it prints: with `-F` it may have no time and no event, or
-    /// be nothing but a name.
+    /// Parses a line directly above frames, so that it must be a header. With `-F` it may lack time and event, or
+    /// consist of nothing but a command name.
     pub fn parse_above_frames(line: &'a [u8]) -> Self {
         if let Some(header) = Self::parse(line) {
             return header;
@@ -74,7 +74,8 @@ impl<'a> Header<'a> {
         header
     }
 
-    /// With a time: the number before it (and before the processor and flags) is the thread, all before the name.
+    /// Parses a header with a time. The number before the time (or before CPU and flags) is the thread ID; everything
+    /// before that is the command name.
     fn by_time(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
         let mut ids: Option<(usize, Ids)> = None;
         let mut cpu = None;
@@ -97,7 +98,7 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// Without a time: the last number before the event's name that can be a thread.
+    /// Parses a header without a time. The thread ID is the last number before the event that can be one.
     fn by_event(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
         let mut ids: Option<(usize, usize, Ids)> = None;
         let mut cpu = None;
@@ -123,25 +124,25 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// The event's name, if it was printed: it is first behind the time, or behind the period.
+    /// The event's name, if printed. It follows the time, or the period.
     pub fn event(&self) -> Option<&'a [u8]> {
         self.event_before(self.event_end())
     }
 
-    /// The same, given where its colon ends.
+    /// The event's name, given the end of its colon in `rest`.
     pub(super) fn event_before(&self, end: Option<usize>) -> Option<&'a [u8]> {
         let end = end?;
         let start = self.rest[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
         (end - start > 1).then_some(&self.rest[start..end - 1])
     }
 
-    /// The end of the event in `rest`, with its colon.
+    /// Where the event ends in `rest`, including its colon.
     pub(super) fn event_end(&self) -> Option<usize> {
         for (start, token) in (Tokens { line: self.rest, at: 0 }) {
             if token.ends_with(b":") {
                 return Some(start + token.len());
             }
-            // Without a time, what is printed behind the thread stands here, too.
+            // Without a time, fields that follow the thread ID may come before the event.
             let is_before_event =
                 decimal(token).is_some() || is_misc(token) || is_time_of_day(token) || parse_cpu(token).is_some();
             if !is_before_event {
@@ -151,12 +152,12 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// The period, if it was printed: a number right before the event's name, or before what else follows the time.
+    /// The period, if printed: the number before the event's name, or before the fields that follow the time.
     pub fn period(&self) -> Option<u64> {
         self.period_before(self.event_end())
     }
 
-    /// The same, given where the event ends.
+    /// The period, given the end of the event in `rest`.
     pub(super) fn period_before(&self, event_end: Option<usize>) -> Option<u64> {
         let mut before_event = Tokens { line: &self.rest[..event_end.unwrap_or(self.rest.len())], at: 0 };
         before_event.find_map(|(start, token)| {
@@ -165,13 +166,13 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// What is printed behind the event, given where that ends: in a sample of one line, its frame.
+    /// The text after the event, given the event's end. In a one-line sample it begins with the frame.
     pub(super) fn behind_event(&self, event_end: Option<usize>) -> &'a [u8] {
         self.rest[event_end.unwrap_or(0)..].trim_ascii_end()
     }
 
-    /// The time to ask the code map for: the end of the printed unit, since code logged within the same microsecond
-    /// may be what was sampled.
+    /// The time for looking up JIT code: the end of the printed time unit. Code that was logged within the same
+    /// microsecond may be the sampled code.
     pub fn lookup_time(&self) -> Option<Nanos> {
         self.time.map(|time| if self.nanos { time } else { Nanos(time.0.saturating_add(999)) })
     }
@@ -179,7 +180,7 @@ impl<'a> Header<'a> {
 
 type Ids = (Option<Pid>, Option<Tid>);
 
-/// Words of a line, with their places.
+/// The words of a line and their offsets.
 #[derive(Clone, Copy)]
 struct Tokens<'a> {
     line: &'a [u8],
@@ -200,21 +201,21 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// A period is printed in so many columns.
+/// Number of columns of a period.
 const PERIOD_WIDTH: usize = 10;
 
-/// True if blanks fill the columns before a number.
+/// True if a number is padded with blanks to `width` columns.
 fn is_padded(line: &[u8], start: usize, token: &[u8], width: usize) -> bool {
     let blanks = line[..start].iter().rev().take_while(|byte| **byte == b' ').count();
     blanks + token.len() >= width
 }
 
-/// True if a word is an event's name, with its colon.
+/// True if a word is an event's name with its colon.
 fn is_event(token: &[u8]) -> bool {
     token.len() > 1 && token.ends_with(b":")
 }
 
-/// A thread's name without what is printed before it for a guest of a virtual machine (`VM:12345 VCPU:001`).
+/// Removes what perf prints before the command name for the guest of a virtual machine (`VM:12345 VCPU:001`).
 fn without_guest(comm: &[u8]) -> &[u8] {
     let mut comm = comm;
     for word in [&b"VM:"[..], b"VCPU:"] {
@@ -227,8 +228,8 @@ fn without_guest(comm: &[u8]) -> &[u8] {
     comm
 }
 
-/// A time, or one in a line of simpleperf's first `report_sample.py`, which puts tabs between fields and prints the
-/// number of microseconds without leading zeros.
+/// Parses a time. Also accepts the format of simpleperf's first `report_sample.py`, which separates fields by tabs and
+/// prints the microseconds without leading zeros.
 fn parse_time_in(line: &[u8], token: &[u8]) -> Option<(Nanos, bool)> {
     let time = parse_time(token);
     if time.is_some() || !token.ends_with(b":") || memchr::memchr(b'\t', line).is_none() {
@@ -240,7 +241,7 @@ fn parse_time_in(line: &[u8], token: &[u8]) -> Option<(Nanos, bool)> {
     Some((Nanos(micros.checked_mul(1000)?), false))
 }
 
-/// `477.666805:` or, with `--ns`, `477.666805123:`.
+/// Parses `477.666805:` or, with `--ns`, `477.666805123:`. The result says whether it had nanoseconds.
 fn parse_time(token: &[u8]) -> Option<(Nanos, bool)> {
     let text = token.strip_suffix(b":")?;
     let dot = text.iter().position(|&byte| byte == b'.')?;
@@ -254,7 +255,7 @@ fn parse_time(token: &[u8]) -> Option<(Nanos, bool)> {
     Some((Nanos(nanos), unit == 1))
 }
 
-/// `15670` (a thread) or `15670/15671` (process and thread); -1 is perf's "no thread".
+/// Parses `15670` (a thread) or `15670/15671` (process and thread). perf prints -1 for "no thread".
 fn parse_ids(token: &[u8]) -> Option<Ids> {
     match token.iter().position(|&byte| byte == b'/') {
         Some(slash) => Some((Some(Pid(id(&token[..slash])?)), Some(Tid(id(&token[slash + 1..])?)))),
@@ -266,23 +267,23 @@ fn id(text: &[u8]) -> Option<i32> {
     if text == b"-1" { Some(-1) } else { decimal(text).and_then(|id| i32::try_from(id).ok()) }
 }
 
-/// `[003]`
+/// Parses `[003]`.
 fn parse_cpu(token: &[u8]) -> Option<u32> {
     let inner = token.strip_prefix(b"[")?.strip_suffix(b"]")?;
     decimal(inner).and_then(|cpu| u32::try_from(cpu).ok())
 }
 
-/// The flags of trace events (`d..1.`, `d.h2.`) and of `-F misc` (`U`, `K`).
+/// True for the flags of trace events (`d..1.`, `d.h2.`) and of `-F misc` (`U`, `K`).
 fn is_flags(token: &[u8]) -> bool {
     token.len() <= 6 && token.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.')
 }
 
-/// The flags of `-F misc`.
+/// True for the flags of `-F misc`.
 fn is_misc(token: &[u8]) -> bool {
     token.len() <= 4 && token.iter().all(|byte| b"KUHGgMEFSp".contains(byte))
 }
 
-/// The date or time of `-F tod`: `2026-11-27`, `04:11:16.695520`.
+/// True for the date or time of `-F tod`: `2026-11-27`, `04:11:16.695520`.
 fn is_time_of_day(token: &[u8]) -> bool {
     let between = |separator: u8| token.iter().filter(|byte| **byte == separator).count() == 2;
     let is_long = token.len() >= 8 && token[0].is_ascii_digit() && token[token.len() - 1].is_ascii_digit();
@@ -373,7 +374,7 @@ mod tests {
 
     #[test]
     fn lines_above_frames_may_print_little() {
-        /// Line, name, thread, whether there is a time, period, event.
+        /// Line, command name, thread, whether there is a time, period, event.
         type Case = (&'static str, &'static str, Option<i32>, bool, Option<u64>, Option<&'static str>);
         let cases: [Case; 9] = [
             ("il   25872 ", "il", Some(25872), false, None, None),

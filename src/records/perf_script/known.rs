@@ -1,5 +1,5 @@
-//! The mappings and tasks in record lines of a text (`perf script --show-mmap-events --show-task-events`): which thread
-//! belongs to which process, and what a process has mapped.
+//! Collects threads, processes and mappings from the record lines of a text (`perf script --show-mmap-events
+//! --show-task-events`).
 //!
 //! ```text
 //! java 18314   551.186815: PERF_RECORD_MMAP2 18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java
@@ -19,22 +19,22 @@ const RECORD: &[u8] = b"PERF_RECORD_";
 
 /// True if a line shows a record that is not a sample.
 pub(crate) fn is_record_line(line: &[u8]) -> bool {
-    // The name follows the sample_id's fields: far to the left. A symbol of that name would follow a tab. Most first
-    // lines of samples have no letter of it.
+    // A frame, whose symbol might contain this text, begins with a tab. Most headers contain no "P", so that is checked
+    // first.
     let may_be = !line.starts_with(b"\t") && memchr::memchr(RECORD[0], line).is_some();
     may_be && memchr::memmem::find(line, RECORD).is_some()
 }
 
-/// The kinds of addresses that perf prints for frames in files.
+/// How perf prints addresses in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileAddresses {
-    /// The offset in the file (perf up to at least 6.1).
+    /// As offset in the file (perf up to at least 6.1).
     Relative,
-    /// The address in the process (perf 7).
+    /// As address in the process (perf 7).
     Absolute,
 }
 
-/// Facts from record lines so far. Cloning is cheap.
+/// The facts from all record lines so far. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct RecordLineFacts {
     facts: Arc<Facts>,
@@ -45,23 +45,23 @@ struct Facts {
     threads: BTreeMap<Tid, Pid>,
     maps: BTreeMap<Pid, Vec<Map>>,
     markers: Vec<Marked>,
-    /// Child → parent, and when.
+    /// By child: its parent, and when it was forked.
     forks: BTreeMap<Pid, (Pid, Nanos)>,
     execs: BTreeMap<Pid, Vec<Nanos>>,
 }
 
-/// A mapping of a file whose name states that it is a jitdump.
+/// A mapped file whose name is that of a jitdump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marked {
     /// The process that mapped it.
     pub pid: Pid,
     /// The thread that mapped it.
     pub tid: Tid,
-    /// The file, as printed.
+    /// Path of the file, as printed.
     pub path: Vec<u8>,
-    /// When.
+    /// When it was mapped.
     pub time: Nanos,
-    /// The address.
+    /// First address of the mapping.
     pub addr: Addr,
 }
 
@@ -74,37 +74,37 @@ struct Map {
 }
 
 impl RecordLineFacts {
-    /// The process of a thread, if a line said so.
+    /// The process of a thread, if a record line shows it.
     pub fn process_of(&self, tid: Tid) -> Option<Pid> {
         self.facts.threads.get(&tid).copied()
     }
 
-    /// True if no line reported threads or mappings.
+    /// True if no record line so far showed a thread or a mapping.
     pub fn is_empty(&self) -> bool {
         self.facts.threads.is_empty()
     }
 
-    /// The number of jitdumps that a process has mapped.
+    /// The number of jitdumps that a process has mapped so far.
     pub fn markers_of(&self, pid: Pid) -> usize {
         self.facts.markers.iter().filter(|marked| marked.pid == pid).count()
     }
 
-    /// The process that this one was forked from, and when, if a line said so.
+    /// The parent process and the time of the fork, if a record line shows it.
     pub fn forked(&self, pid: Pid) -> Option<(Pid, Nanos)> {
         self.facts.forks.get(&pid).copied()
     }
 
-    /// When the process replaced its program.
+    /// When the process called exec.
     pub fn execs(&self, pid: Pid) -> &[Nanos] {
         self.facts.execs.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// The jitdumps that were mapped.
+    /// All jitdumps that were mapped so far.
     pub fn markers(&self) -> &[Marked] {
         &self.facts.markers
     }
 
-    /// The absolute address of one printed for a file-backed object. `None` if neither the mappings nor the number
+    /// The absolute address for an address that was printed for a file. `None` if neither the mappings nor the number
     /// itself show whether it is relative to the file.
     pub fn absolute(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
         match self.mapped(pid, dso, addr) {
@@ -115,8 +115,8 @@ impl RecordLineFacts {
         }
     }
 
-    /// The offset in its file of an address printed for one, in a text that prints addresses so (`None`: not known).
-    /// `None` if that cannot be determined from the mappings.
+    /// The offset in the file for an address that was printed for a file. `printed` is how the text prints such
+    /// addresses, if known. `None` if the mappings don't show it.
     pub fn file_offset(&self, pid: Option<Pid>, dso: &[u8], addr: u64, printed: Option<FileAddresses>) -> Option<u64> {
         match (printed, self.mapped(pid, dso, addr)) {
             (Some(FileAddresses::Relative), _) | (None, (None, Some(_))) => Some(addr),
@@ -127,7 +127,7 @@ impl RecordLineFacts {
         }
     }
 
-    /// The mappings of an object that an address lies in: if it is absolute, and if it is an offset.
+    /// The mapping of `dso` that contains `addr` as an absolute address, and the one that contains it as a file offset.
     fn mapped(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> (Option<&Map>, Option<&Map>) {
         let maps = pid.and_then(|pid| self.facts.maps.get(&pid)).map_or(&[][..], Vec::as_slice);
         let of_file = || maps.iter().rev().filter(|map| map.path == dso);
@@ -136,7 +136,7 @@ impl RecordLineFacts {
         (absolute, of_file().find(|map| inside(map.pgoff, map.len)))
     }
 
-    /// Takes in a record line; anything else changes nothing.
+    /// Takes over the facts of a record line. Other lines change nothing.
     pub fn apply(&mut self, line: &[u8]) {
         let Some(at) = memchr::memmem::find(line, RECORD) else { return };
         let (head, record) = (&line[..at], &line[at + RECORD.len()..]);
@@ -150,7 +150,7 @@ impl RecordLineFacts {
         }
     }
 
-    /// `18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java`
+    /// Parses `18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java`.
     fn apply_map(&mut self, text: &[u8], time: Nanos) {
         let parse = || {
             let colon = memchr::memchr(b':', text)?;
@@ -181,7 +181,7 @@ impl RecordLineFacts {
         }
     }
 
-    /// `: java:18314/18315` and ` exec: java:18314/18315`; names may hold colons and slashes.
+    /// Parses `: java:18314/18315` or ` exec: java:18314/18315`. Names may contain colons and slashes.
     fn apply_comm(&mut self, text: &[u8], time: Nanos) {
         let ids = text.trim_ascii_end().rsplit(|&byte| byte == b':').next().and_then(|ids| pair(ids, b'/'));
         if let Some((pid, tid)) = ids {
@@ -194,7 +194,7 @@ impl RecordLineFacts {
         }
     }
 
-    /// `(18314:18315):(18314:18314)`: child, then parent; a new process starts with its parent's mappings.
+    /// Parses `(18314:18315):(18314:18314)`: child, then parent. A new process starts with its parent's mappings.
     fn apply_fork(&mut self, text: &[u8], time: Nanos) {
         let parse = || {
             let mut parts = text.split(|&byte| byte == b'(' || byte == b')').filter_map(|part| pair(part, b':'));
@@ -213,7 +213,7 @@ impl RecordLineFacts {
     }
 }
 
-/// No file reaches this far (ext4 ends at 2^44): a larger number is an address in memory.
+/// No file is this large (ext4's limit is 2^44), so a larger number is an address in memory.
 pub(super) const BEYOND_ANY_FILE: u64 = 1 << 44;
 
 fn pair(text: &[u8], between: u8) -> Option<(i32, i32)> {

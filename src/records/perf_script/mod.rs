@@ -1,4 +1,4 @@
-//! The text that `perf script` prints, and simpleperf's `report_sample.py`: read, and rewritten frame by frame.
+//! Reads the text output of `perf script` and of simpleperf's `report_sample.py`, and rewrites it frame by frame.
 //!
 //! ```text
 //! node 15670   477.666805:    1001001 cpu-clock:
@@ -7,13 +7,13 @@
 //!
 //! ```
 //!
-//! Facts that the reader must know:
-//! * The fields of the first line depend on `-F`; without `pid` the number is a *thread* id. Names of commands may
-//!   hold spaces and digits.
-//! * Times are cut to microseconds unless `--ns` was given.
-//! * perf up to at least 6.1 prints addresses of file-backed objects relative to the file, 7.x absolute; addresses
-//!   of anonymous memory and of nothing (`[unknown]`) are absolute in all.
-//! * There is not a quoting: a symbol may hold anything, spaces and parentheses too.
+//! What to know about the format:
+//! * The fields of a sample's first line (the header) depend on `-F`. Without `pid`, the number is a *thread* ID.
+//!   Command names may contain spaces and digits.
+//! * Times are truncated to microseconds unless `--ns` was given.
+//! * perf up to at least 6.1 prints addresses in files relative to the file, 7.x prints them absolute. Addresses in
+//!   anonymous memory and unknown objects (`[unknown]`) are always absolute.
+//! * Nothing is quoted: a symbol may contain anything, including spaces and parentheses.
 //!
 //! Printed by `tools/perf/builtin-script.c` and `tools/perf/util/evsel_fprintf.c`.
 
@@ -30,8 +30,8 @@ pub mod write;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// True if a text is perf script's: among its first lines, behind comments, record lines and blank ones, is one that
-/// begins a sample and has a time, or one above a frame.
+/// True if a text looks like perf script output: after comments, blank lines and record lines, one of its first lines
+/// is the header of a sample and has a time, or is a frame or stands directly above one.
 pub fn sniff(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let mut lines = first_lines(complete).peekable();
@@ -39,7 +39,7 @@ pub fn sniff(head: &[u8]) -> bool {
         if known::is_record_line(line) || header::Header::has_time(line) || is_one_line_sample(line) {
             return true;
         }
-        // Frames alone are not enough: numbers and words are in many texts.
+        // A frame is not enough unless it is unmistakable: numbers and words occur in many texts.
         let frame = lines.peek().and_then(|below| frame_of(below)).or_else(|| frame_of(line));
         if frame.is_some_and(|frame| is_sure(&frame)) {
             return true;
@@ -48,7 +48,7 @@ pub fn sniff(head: &[u8]) -> bool {
     false
 }
 
-/// True if a text has frames, and no line that begins a sample, as `-F ip,sym` prints it.
+/// True if a text has frames but no headers, as `-F ip,sym` prints it.
 pub fn has_no_headers(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let mut has_frames = false;
@@ -67,39 +67,38 @@ fn frame_of(line: &[u8]) -> Option<frame::Frame<'_>> {
     frame::Frame::parse_indented(line).or_else(|| frame::Frame::parse_unindented(line))
 }
 
-/// True if a frame has what frames only have: an object in parentheses, or a name that is not known.
+/// True if a frame is unmistakable: it has an object in parentheses, an offset, or `[unknown]` as its symbol.
 fn is_sure(frame: &frame::Frame<'_>) -> bool {
     let is_object = |dso: &[u8]| dso.starts_with(b"/") || dso.starts_with(b"[");
     frame.dso.is_some_and(is_object) || frame.symbol == frame::UNKNOWN && frame.addr > 0xfff || frame.offset.is_some()
 }
 
-/// True for a sample of one line without a time.
+/// True for a one-line sample: header and frame on the same line. It need not have a time.
 fn is_one_line_sample(line: &[u8]) -> bool {
     let Some(header) = header::Header::parse(line.trim_ascii_end()) else { return false };
     let frame = frame::Frame::parse_in_line(header.behind_event(header.event_end()));
     header.event().is_some() && frame.is_some_and(|frame| is_sure(&frame))
 }
 
-/// The first lines of a text that are neither comments nor blank.
+/// Up to 64 lines of a text, without comments and blank lines.
 fn first_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = text.split(|&byte| byte == b'\n');
     lines.filter(|line| !line.starts_with(b"#") && !line.trim_ascii().is_empty()).take(64)
 }
 
-/// The end of the last sample that ends in a buffer with an empty line.
+/// The end of the last sample in the buffer that is followed by an empty line.
 fn sample_end(buffer: &[u8]) -> Option<usize> {
     let windows_end = || memchr::memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
     memchr::memmem::rfind(buffer, b"\n\n").map(|at| at + 2).or_else(windows_end)
 }
 
-/// By what a text is found again.
 fn hash_of(text: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(text);
     hasher.finish()
 }
 
-/// True if a text that starts like this may be of perf script, in any layout: no other text is filtered.
+/// True if a text that starts like this may be perf script output of any layout. Other texts pass through unchanged.
 pub fn may_be_text(head: &[u8]) -> bool {
     let Some(end) = memchr::memrchr(b'\n', head) else { return true };
     let mut lines = first_lines(&head[..end]).peekable();
@@ -108,7 +107,7 @@ pub fn may_be_text(head: &[u8]) -> bool {
         || sniff(head)
 }
 
-/// True for a line of a call chain: blanks, then a hexadecimal number.
+/// True if a line can belong to a call chain: blanks, then a hexadecimal number.
 fn begins_with_address(line: &[u8]) -> bool {
     let text = line.trim_ascii_start();
     let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();

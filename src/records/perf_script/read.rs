@@ -1,11 +1,11 @@
-//! perf script's text as stacks.
+//! Reads perf script output into a profile.
 //!
-//! A text can be read in parts ([`cut`]), side by side; what the record lines before a part reported threads is given
-//! with it.
+//! A text can be cut into parts ([`cut`]) that are read in parallel. Each part also needs the facts from record lines
+//! before it ([`RecordLineFacts`]).
 //!
-//! Most stacks were seen before, and are known again by their text as a whole (`seen`). Others share most of their callers
-//! with the stack before, and nearly all lines were seen before: such a stack is compared with the one before from its end
-//! on, where its callers are (`callers`), and each distinct line is taken apart once.
+//! For speed: most stacks are exact repetitions and are looked up by their text (`seen`). Others share most callers
+//! with the previous stack; the two are compared from the end, where the callers are (`callers`). Each distinct frame
+//! line is parsed only once.
 
 mod callers;
 mod seen;
@@ -28,30 +28,31 @@ use crate::runtimes::{RuntimeSet, Tiers};
 use callers::{Callers, Paragraphs};
 use seen::{LineFrames, LineMemo, StackMemo};
 
-/// Reads a whole text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
+/// Reads a whole text. Each event becomes a series. Samples without a period have weight 1, as in
+/// inferno-collapse-perf.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut reader = PartReader::new(options.keep).without_headers(has_no_headers(bytes));
     warnings.extend(reader.read(bytes, &RecordLineFacts::default()).into_warning());
     Ok(reader.into_profile())
 }
 
-/// Reads parts of a text, one after the other, into one profile. Results for earlier parts make later ones cheap.
+/// Reads the parts of a text one after the other into one profile. Remembers lines and stacks across parts.
 #[derive(Debug)]
 pub struct PartReader {
     profile: Profile,
     tiers: Tiers,
     lines: LineMemo,
     stacks: StackMemo,
-    /// True if the text has frames only, an empty line between samples (`-F ip,sym`).
+    /// True if the text has no headers, only frames with an empty line between samples (`-F ip,sym`).
     has_no_headers: bool,
     readable: Readable,
 }
 
-/// The readable form of a linker name; `None` if it is none.
+/// Demangles a symbol; `None` if it isn't mangled.
 pub type Readable = fn(&[u8]) -> Option<String>;
 
 impl PartReader {
-    /// Nothing is read yet.
+    /// Creates a reader with an empty profile.
     pub fn new(keep: Keep) -> Self {
         let mut profile = Profile::keeping(keep);
         profile.perf_names = true;
@@ -59,20 +60,20 @@ impl PartReader {
         Self { profile, tiers: Tiers::default(), lines, stacks, has_no_headers: false, readable: |_| None }
     }
 
-    /// Gives functions the names that `readable` makes of linker names.
+    /// Demangles function names with `readable`.
     pub fn with_readable_names(mut self, readable: Readable) -> Self {
         self.readable = readable;
         self
     }
 
-    /// Reads a text of frames only, as [`has_no_headers`] recognizes it by its beginning.
+    /// Sets whether the text has frames only; see [`has_no_headers`].
     pub fn without_headers(mut self, has_no_headers: bool) -> Self {
         self.has_no_headers = has_no_headers;
         self
     }
 
-    /// Reads a part that begins where a text was [`cut`]; `known` is what the lines before it reported. Lines that are
-    /// none of a sample are skipped.
+    /// Reads a part that begins where a text was [`cut`]. `known` holds the facts from earlier record lines. Returns
+    /// the lines that belong to no sample, which are skipped.
     pub fn read(&mut self, text: &[u8], known: &RecordLineFacts) -> Skipped {
         self.lines.make_room();
         let mut reader = TextReader::new(text, known, self);
@@ -80,29 +81,30 @@ impl PartReader {
         reader.skipped
     }
 
-    /// The profile that was read.
+    /// The profile so far.
     pub fn profile(&mut self) -> &mut Profile {
         &mut self.profile
     }
 
-    /// Removes the rows that were read, and their stacks: their parts stay known.
+    /// Removes all rows and stacks from the profile. Names, frames and known lines stay.
     pub fn forget_rows(&mut self) {
         self.profile.forget_rows();
         self.stacks = StackMemo::default();
     }
 
-    /// The profile that was read, and its end.
+    /// Ends reading and returns the profile.
     pub fn into_profile(self) -> Profile {
         self.profile
     }
 }
 
-/// The part of a buffer can be read as a part: no sample goes on behind it. 0 if there is no such place.
+/// Length of the beginning of a buffer that can be read as a part: no sample extends across its end. 0 if there is no
+/// such point.
 pub fn cut(buffer: &[u8]) -> usize {
     sample_end(buffer).unwrap_or_else(|| last_header(buffer))
 }
 
-/// The start of the last sample whose first line is whole.
+/// The start of the last header in the buffer that is a complete line.
 fn last_header(buffer: &[u8]) -> usize {
     let mut end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
     while end > 0 {
@@ -119,26 +121,27 @@ fn last_header(buffer: &[u8]) -> usize {
 
 struct TextReader<'t> {
     text: &'t [u8],
-    /// The state of earlier parts, too.
+    /// The reader of all parts, with what it remembers from earlier ones.
     part: &'t mut PartReader,
-    /// The facts from lines before the text, and from its own.
+    /// Facts from record lines before this part; `known` holds those of this part.
     before: &'t RecordLineFacts,
     known: RecordLineFacts,
     sample: Option<OpenSample<'t>>,
-    /// True if nothing but the empty line below a sample was read since: `-F srccode` prints more behind it.
+    /// True if nothing followed the last sample but its empty line. `-F srccode` prints more below the empty line.
     last_was_sample: bool,
     skipped: Skipped,
     paragraphs: Paragraphs,
     callers: Callers,
-    /// The stack's own lines, by how many bytes there are from the start of each to the stack's end.
+    /// Lines of the current stack that it doesn't share with the previous one. Each is identified by the number of
+    /// bytes from its start to the end of the stack.
     lines: Vec<(usize, LineFrames)>,
-    /// The last sample's thread, as its first line gives it.
+    /// Thread of the last sample as printed in its header, and its track.
     thread: Option<(TextThread<'t>, TrackId)>,
-    /// The events of this part, and the series of each; the last sample's is the first.
+    /// Events of this part and their series. The event of the last sample comes first.
     events: Vec<(&'t [u8], usize)>,
 }
 
-/// The thread of a sample.
+/// A sample's thread as printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TextThread<'t> {
     comm: &'t [u8],
@@ -150,16 +153,15 @@ struct TextThread<'t> {
 struct OpenSample<'t> {
     event: &'t [u8],
     track: TrackId,
-    /// The period, if the text gives it.
+    /// `None` if the text doesn't show periods.
     period: Option<u64>,
     time: Option<Nanos>,
-    /// Leaf first, as printed.
+    /// The frames so far, leaf first, as printed.
     frames: Vec<FrameId>,
-    /// What its frames begin with, once there is one.
+    /// How its frames are indented; `None` before the first frame.
     indent: Option<Indent>,
 }
 
-/// What the lines of frames begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Indent {
     Tab,
@@ -177,10 +179,10 @@ impl Indent {
     }
 }
 
-/// The series of samples whose text doesn't name the event.
+/// Name of the series for samples without an event name.
 const NO_EVENT: &[u8] = b"samples";
 
-/// True if the first line of a text is a frame.
+/// True if the first line of `text` is a frame.
 fn begins_with_frame(text: &[u8]) -> bool {
     let line = &text[..memchr::memchr(b'\n', text).unwrap_or(text.len())];
     let line = line.trim_ascii_end();
@@ -222,7 +224,7 @@ impl<'t> TextReader<'t> {
         self.end_sample();
     }
 
-    /// Reads a line, given the text below it. True if a sample begins that has no frame yet.
+    /// Reads a line; `below` is the text after it. True if the line begins a sample whose frames are still to come.
     fn line(&mut self, line: &'t [u8], below: &[u8], at: u64) -> bool {
         if line.is_empty() {
             self.end_sample();
@@ -246,8 +248,8 @@ impl<'t> TextReader<'t> {
         false
     }
 
-    /// The fields of a sample's first line, and where its event ends. Without a time and an event it is only known by the
-    /// frames below it.
+    /// Parses a header and finds the end of its event. A header without time and event is only recognized by the frames
+    /// below it.
     fn header(&self, line: &'t [u8], below: &[u8]) -> Option<(Header<'t>, Option<usize>)> {
         if line.starts_with(b"#") {
             return None;
@@ -269,17 +271,16 @@ impl<'t> TextReader<'t> {
         Some((header, header.event_end()))
     }
 
-    /// True if the open sample has a frame.
     fn has_frames(&self) -> bool {
         self.sample.as_ref().is_some_and(|sample| !sample.frames.is_empty())
     }
 
-    /// True if a line has what perf prints below frames, and stands where it may.
+    /// True if the line is a field that perf prints below the frames, such as registers, and is in a place for it.
     fn is_field(&self, line: &[u8]) -> bool {
         (self.sample.is_some() || self.last_was_sample) && is_field_line(line)
     }
 
-    /// A frame that blanks indent, or nothing: all frames of a stack begin with the same.
+    /// Parses a frame that is indented by blanks or not at all. All frames of a stack are indented the same way.
     fn blank_indented_frame(&self, line: &'t [u8]) -> Option<Frame<'t>> {
         let sample = self.sample.as_ref()?;
         match sample.indent {
@@ -287,13 +288,14 @@ impl<'t> TextReader<'t> {
             Some(Indent::Blanks) if line.starts_with(b" ") => {
                 Frame::parse_indented(line).filter(|_| !is_field_line(line))
             }
-            // An address of sixteen digits fills its columns.
+            // An address of sixteen digits leaves no room for blanks.
             Some(Indent::Blanks | Indent::Nothing) => Frame::parse_unindented(line),
             Some(Indent::Tab) => None,
         }
     }
 
-    /// Reads the frames of the sample that has begun, from here to its end, if there is nothing else; where that is.
+    /// Reads all frames of the current sample at once. Returns where the next sample may begin, or `None` if the lines
+    /// can't be read this way.
     fn stack(&mut self, start: usize) -> Option<usize> {
         let end = self.paragraphs.end(self.text, start)?;
         let text = &self.text[start..end];
@@ -312,7 +314,8 @@ impl<'t> TextReader<'t> {
         Some(end + 2)
     }
 
-    /// Reads the frames between two places; `None` if there is anything else.
+    /// Reads a stack that has not been seen before. `None` if any of its lines is not a frame. The inner `None` is an
+    /// empty stack.
     fn new_stack(&mut self, start: usize, end: usize) -> Option<Option<StackId>> {
         let shared = self.callers.shared(self.text, &(start..end));
         self.lines.clear();
@@ -336,7 +339,7 @@ impl<'t> TextReader<'t> {
         Some(stack)
     }
 
-    /// The frames of a line, which was mostly seen before; `None` if it is not a frame's.
+    /// The frames of a line, from the memo if possible. `None` if the line is not a frame.
     fn frames_of(&mut self, line: &'t [u8]) -> Option<LineFrames> {
         let known = self.part.lines.get(line);
         if known.is_some() {
@@ -349,7 +352,8 @@ impl<'t> TextReader<'t> {
         self.part.lines.add(line, &frames)
     }
 
-    /// True if it has no frame yet. What is behind the event of a sample with frames below is not its frame.
+    /// Begins a sample. True if it has no frame yet. If frames follow on lines of their own, the text after the event
+    /// is not taken for a frame.
     fn begin_sample(&mut self, header: &Header<'t>, event_end: Option<usize>, below: &[u8]) -> bool {
         let (track, period) = (self.track(header), header.period_before(event_end));
         let event = header.event_before(event_end).unwrap_or(NO_EVENT);
@@ -361,7 +365,7 @@ impl<'t> TextReader<'t> {
             frames: Vec::new(),
             indent: None,
         };
-        // One-line samples have their frame behind the event.
+        // One-line samples have their frame after the event.
         let in_line = Frame::parse_in_line(header.behind_event(event_end));
         if let Some(frame) = in_line.filter(|_| !begins_with_frame(below)) {
             self.push(&frame, &mut sample.frames);
@@ -404,7 +408,8 @@ impl<'t> TextReader<'t> {
         self.sample = Some(sample);
     }
 
-    /// `file.c:12` shows where the frame above is, `file.c:12 (inlined)` that it was expanded into its caller, too.
+    /// `file.c:12` is the source line of the frame above it; `file.c:12 (inlined)` also means that this frame is
+    /// inlined.
     fn source_line(&mut self, text: &[u8]) {
         let (text, inlined) = text.strip_suffix(INLINED).map_or((text, false), |text| (text, true));
         let Some(last) = self.sample.as_mut().and_then(|sample| sample.frames.last_mut()) else { return };
@@ -422,7 +427,7 @@ impl<'t> TextReader<'t> {
         *last = self.part.profile.frame(frame);
     }
 
-    /// A line's frame, behind those that its name reports to have been expanded in it.
+    /// Adds a line's frame. A Java frame may be several: its symbol can list inlined calls too.
     fn push(&mut self, frame: &Frame<'_>, frames: &mut Vec<FrameId>) {
         let calls = Some(frame)
             .filter(|frame| kind(frame) == FrameKind::Jit)
@@ -436,7 +441,7 @@ impl<'t> TextReader<'t> {
 
     fn frame(&mut self, frame: &Frame<'_>) -> FrameId {
         let symbol = if is_module_and_offset(frame) { UNKNOWN } else { frame.symbol };
-        // Most names of functions don't begin so.
+        // Most symbols are not mangled and don't begin with an underscore.
         let readable = if symbol.starts_with(b"_") { (self.part.readable)(symbol) } else { None };
         let symbol = readable.as_ref().map_or(symbol, String::as_bytes);
         let frame = &Frame { symbol, ..*frame };
@@ -444,13 +449,13 @@ impl<'t> TextReader<'t> {
         let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
         let module = dso.map(|dso| self.part.profile.name(dso));
         let kind = match kind(frame) {
-            // As of recordings: what was expanded in JIT code is JIT code.
+            // As in perf.data, a call that is inlined into JIT code is JIT code.
             kind if !frame.inlined || kind.is_jit() => kind,
             _ => FrameKind::Inlined,
         };
-        // The address decides nothing once the function is known; kept, it would distinguish equal stacks.
+        // Once the function is known, its address is dropped; otherwise equal stacks would differ by it.
         let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
-        // A text does not show what its processes run.
+        // The text doesn't show which runtimes the processes use.
         let jit = kind == FrameKind::Jit;
         let tier = jit.then(|| self.part.tiers.of(name, frame.symbol, RuntimeSet::default())).flatten();
         let joined = frame.inlined && kind == FrameKind::Jit;
@@ -477,7 +482,7 @@ impl<'t> TextReader<'t> {
         self.part.profile.push(series, row);
     }
 
-    /// The series of a sample's event. Its unit is recognized by its first sample in each part.
+    /// The series of a sample's event. The event's first sample in a part decides its unit.
     fn series(&mut self, sample: &OpenSample<'t>) -> usize {
         match self.events.iter().position(|(event, _)| *event == sample.event) {
             Some(at) => self.events.swap(0, at),
@@ -492,7 +497,7 @@ impl<'t> TextReader<'t> {
     }
 }
 
-/// True if simpleperf names a place that has no symbol by its file and the offset in it: `libc.so[+4f2b0]`.
+/// True if the symbol is only a file and an offset, as simpleperf prints unknown functions: `libc.so[+4f2b0]`.
 fn is_module_and_offset(frame: &Frame<'_>) -> bool {
     let (Some(dso), Some(symbol)) = (frame.dso, frame.symbol.strip_suffix(b"]")) else { return false };
     let name = memchr::memmem::rfind(symbol, b"[+").map(|at| &symbol[..at]);
@@ -500,7 +505,7 @@ fn is_module_and_offset(frame: &Frame<'_>) -> bool {
 }
 
 fn kind(frame: &Frame<'_>) -> FrameKind {
-    // Whatever code it was expanded in, it is a Java method.
+    // An inlined Java method is JIT code even if the object suggests otherwise.
     if frame.inlined && java_calls::is_method(frame.symbol) {
         return FrameKind::Jit;
     }

@@ -1,5 +1,5 @@
-//! Writes the registers of a sample (`-F iregs`, `-F uregs`) as perf 6.1 does it
-//! (tools/perf/builtin-script.c, `perf_sample__fprintf_regs`):
+//! Writes the registers of a sample (`-F iregs`, `-F uregs`) like perf 6.1 (`perf_sample__fprintf_regs` in
+//! tools/perf/builtin-script.c):
 //!
 //! ```text
 //!  ABI:2    AX:0x1a54    BX:0x7f3c55e181b0␣
@@ -11,26 +11,27 @@ use crate::model::abi::{EM_386, EM_AARCH64, EM_X86_64};
 /// The registers of a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct RegisterLine<'a> {
-    /// The processor, as ELF's `e_machine`: it shows what registers are called.
+    /// ELF `e_machine` of the CPU, which decides the names of the registers.
     pub machine: u16,
-    /// `PERF_SAMPLE_REGS_ABI_*`; with none there are no registers.
+    /// `PERF_SAMPLE_REGS_ABI_*`. With 0 (none), nothing is printed.
     pub abi: u64,
-    /// One bit for each.
+    /// One bit per register that was recorded.
     pub mask: u64,
-    /// Their values, the lowest bit's first.
+    /// Values of these registers, lowest bit first.
     pub values: &'a [u64],
 }
 
-/// By bit: `PERF_REG_X86_*` in arch/x86/include/uapi/asm/perf_regs.h.
+/// Register names by bit: `PERF_REG_X86_*` in arch/x86/include/uapi/asm/perf_regs.h.
 const X86: [&str; 24] = [
     "AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP", "IP", "FLAGS", "CS", "SS", "DS", "ES", "FS", "GS", "R8", "R9",
     "R10", "R11", "R12", "R13", "R14", "R15",
 ];
 
-/// By bit, from 29 on: `PERF_REG_ARM64_*` in arch/arm64/include/uapi/asm/perf_regs.h; those before are x0, x1, ….
+/// Register names from bit 29 on: `PERF_REG_ARM64_*` in arch/arm64/include/uapi/asm/perf_regs.h. Lower bits are x0, x1,
+/// ….
 const ARM64: [&str; 4] = ["x29", "lr", "sp", "pc"];
 
-/// Appends the registers.
+/// Appends the registers on a line of the form shown above, without a line break.
 pub fn registers(out: &mut Vec<u8>, line: &RegisterLine<'_>) {
     if line.abi == 0 {
         return;

@@ -1,12 +1,12 @@
-//! Writes samples in perf script's own layout (tools/perf/builtin-script.c, `process_event`).
+//! Writes samples in perf script's layout (`process_event` in tools/perf/builtin-script.c).
 //!
 //! ```text
 //! node 15670 [001]   466.577591:    1001001 cpu-clock:␣
 //! ␉    7f600a1d69d1 do_lookup_x+0xca (/usr/lib/ld.so)
 //! ```
 //!
-//! Without a call chain a sample is one line, and its name is padded to 16. Addresses are those of the process, as
-//! perf has printed them since 6.17 or so; older ones print those of files relative to the file.
+//! A sample without a call chain is one line, and its command name is padded to 16 columns. Addresses are absolute, as
+//! perf prints them since about 6.17; older versions print addresses in files relative to the file.
 
 use crate::error::Error;
 use crate::model::backing::base_name;
@@ -16,17 +16,17 @@ use std::str::FromStr;
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $name:ident: $usual:literal),*) => {
-        /// The printed fields (`-F`).
+        /// Which fields to print (`-F`).
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Fields {
             $($(#[$doc])* pub $name: bool,)*
-            /// True if times are to the nanosecond (`--ns`).
+            /// Print times with nanoseconds (`--ns`).
             pub ns: bool,
-            /// True if `-F` was given.
+            /// True if the user gave `-F`.
             pub is_given: bool,
-            /// True if `-F` names the period: tracepoints have none by themselves.
+            /// True if `-F` explicitly lists the period; otherwise tracepoints are printed without it.
             pub asks_period: bool,
-            /// True if `-F` names addresses: tracepoints have them by themselves only if they have call chains.
+            /// True if `-F` explicitly lists addresses; otherwise tracepoints only have them if they have call chains.
             pub asks_ip: bool,
         }
 
@@ -44,7 +44,7 @@ macro_rules! fields {
         }
 
         impl Default for Fields {
-            /// perf's own for samples.
+            /// The fields that perf prints for samples by default.
             fn default() -> Self {
                 Self { $($name: $usual,)* ..Self::NONE }
             }
@@ -53,45 +53,45 @@ macro_rules! fields {
 }
 
 fields! {
-    /// Name of the thread.
+    /// Command name of the thread.
     comm: true,
-    /// Process.
+    /// Process ID.
     pid: false,
-    /// Thread.
+    /// Thread ID.
     tid: true,
-    /// Processor, where recorded.
+    /// CPU, if recorded.
     cpu: true,
-    /// Seconds.
+    /// Time in seconds.
     time: true,
-    /// The weight of the sample.
+    /// Period of the sample.
     period: true,
-    /// The event's name.
+    /// Name of the event.
     event: true,
-    /// A tracepoint's fields.
+    /// Fields of a tracepoint.
     trace: true,
-    /// Addresses; without them no frames are printed.
+    /// Addresses. Without them no frames are printed.
     ip: true,
-    /// Functions.
+    /// Symbols.
     sym: true,
-    /// The offset in the function.
+    /// Offset in the function.
     symoff: true,
-    /// Files.
+    /// Object: the file or mapping of the code.
     dso: true,
-    /// Source lines, each on a line of its own.
+    /// Source line, printed on a line of its own.
     srcline: false,
-    /// The data address, or what else the event gives there.
+    /// Data address, or what else the event records there.
     addr: false,
-    /// The registers at the interrupt.
+    /// Registers at the interrupt.
     iregs: false,
-    /// The registers of the user's code.
+    /// User-space registers.
     uregs: false,
-    /// The branch stack, by address.
+    /// Branch stack with addresses.
     brstack: false,
-    /// The branch stack, by function.
+    /// Branch stack with symbols.
     brstacksym: false
 }
 
-/// perf's fields (7.2) that are not printed here.
+/// Fields of perf 7.2 that are not supported here.
 const UNSUPPORTED: &[&str] = &[
     "dsoff",
     "flags",
@@ -138,7 +138,7 @@ fn refuse_unsupported(field: &str) -> Result<(), Error> {
 impl FromStr for Fields {
     type Err = Error;
 
-    /// `comm,ip,sym`: these only; `+srcline,-period`: the default with changes.
+    /// Parses `comm,ip,sym` as exactly these fields, and `+srcline,-period` as changes to the default.
     fn from_str(list: &str) -> Result<Self, Error> {
         let changes = list.starts_with(['+', '-']);
         let mut fields = if changes { Self::default() } else { Self::NONE };
@@ -168,7 +168,7 @@ impl FromStr for Fields {
 }
 
 impl Fields {
-    /// Those that are printed of tracepoints.
+    /// The fields to print for tracepoints.
     #[must_use]
     pub fn of_tracepoints(self, have_call_chains: bool) -> Self {
         let ip = if self.is_given { self.asks_ip } else { have_call_chains };
@@ -176,55 +176,55 @@ impl Fields {
     }
 }
 
-/// The lines before the frames of a sample.
+/// What is printed before the frames of a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Header<'a> {
-    /// Name of the thread.
+    /// Command name of the thread.
     pub comm: &'a [u8],
-    /// Process and thread.
+    /// Process ID.
     pub pid: Option<Pid>,
-    /// Thread.
+    /// Thread ID.
     pub tid: Option<Tid>,
-    /// Processor.
+    /// CPU.
     pub cpu: Option<u32>,
-    /// When.
+    /// Time of the sample.
     pub time: Option<Nanos>,
-    /// The weight, if the event's samples have it.
+    /// The period, if the event's samples have one.
     pub period: Option<u64>,
-    /// Its event.
+    /// Name of the event.
     pub event: &'a str,
-    /// The longest name of an event of the recording.
+    /// Length of the longest event name in the recording; shorter names are padded to it.
     pub event_width: usize,
-    /// The fields of a tracepoint.
+    /// The formatted fields of a tracepoint.
     pub trace: &'a [u8],
-    /// The data address, where recorded.
+    /// Data address, if recorded.
     pub addr: Option<u64>,
-    /// What is there, as [`symbol`] writes it; empty if perf doesn't say.
+    /// The symbol at `addr`, as formatted by [`symbol`]; empty if perf wouldn't print one.
     pub addr_symbol: &'a [u8],
     /// True if frames follow on lines of their own.
     pub chain: bool,
-    /// True if the name is padded although frames follow.
+    /// True if the command name is padded although frames follow.
     pub pads_comm: bool,
 }
 
-/// One frame.
+/// A frame to print.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
-    /// The address in the process.
+    /// Address in the process.
     pub addr: u64,
-    /// The function; `None` is printed as `[unknown]`.
+    /// The function; `None` prints `[unknown]`.
     pub symbol: Option<&'a [u8]>,
-    /// The offset of the address in the function.
+    /// Offset of the address in the function.
     pub offset: u64,
-    /// The file; `None` is printed as `[unknown]`.
+    /// The object; `None` prints `[unknown]`.
     pub dso: Option<&'a [u8]>,
-    /// A call that was expanded into the next frame.
+    /// True if this is a call inlined into the next frame.
     pub inlined: bool,
-    /// File and line.
+    /// Source file and line.
     pub source: Option<(&'a [u8], u32)>,
 }
 
-/// Appends what precedes the frames, with the line break that a call chain wants.
+/// Appends the header. It ends with a line break if a call chain follows.
 pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     if fields.comm && header.chain && fields.ip && !header.pads_comm {
         put_in_line(out, header.comm);
@@ -271,7 +271,7 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     }
 }
 
-/// Appends a frame of a call chain, a line of its own; or of a sample without one, behind the header.
+/// Appends a frame: on a line of its own if it belongs to a call chain, else at the end of the header.
 pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
     if !fields.ip {
         return;
@@ -292,7 +292,7 @@ pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
     }
 }
 
-/// Appends what is at an address: the function and the file, as far as these are fields to print.
+/// Appends symbol and object, as far as these fields are printed.
 pub fn symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     if fields.sym {
         out.push(b' ');
@@ -328,12 +328,12 @@ fn source(out: &mut Vec<u8>, line: &Line<'_>) {
     }
 }
 
-/// Appends a name; one with a line break must not make two lines.
+/// Appends a name. Line breaks in it become blanks.
 fn put_in_line(out: &mut Vec<u8>, name: &[u8]) {
     out.extend(name.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte }));
 }
 
-/// Appends the end of a sample.
+/// Appends the empty line that ends a sample.
 pub fn end(out: &mut Vec<u8>) {
     out.push(b'\n');
 }

@@ -1,5 +1,5 @@
-//! The `mappings` of a source map: segments with commas between them, and a semicolon at the end of each line of the script.
-//! A segment has one, four or five numbers, each relative to the one before:
+//! Decodes the `mappings` of a source map: segments separated by commas, with a semicolon after each line of the
+//! script. A segment has one, four or five numbers, each relative to its previous value:
 //!
 //! ```text
 //! column in the script, [source, line in it, column in it, [name]]
@@ -9,14 +9,15 @@ use super::vlq;
 use crate::error::{Error, Result};
 use crate::model::script_map::{NONE, Place, Segment};
 
-/// Numbers of sources and names.
+/// Numbers of sources and names: how many there are, or the index of the first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) sources: usize,
     pub(super) names: usize,
 }
 
-/// The segments of a script that begins at `begin`. The map has `own` sources and names, which get numbers from `first` on.
+/// Decodes the segments of a script that begins at `begin`. `own` is how many sources and names the map has; their
+/// indices start from `first`.
 pub(super) fn decode(mappings: &[u8], begin: Place, first: Numbers, own: Numbers) -> Result<Vec<Segment>> {
     let mut segments = Vec::new();
     let mut state = State { generated: begin, ..State::default() };
@@ -65,7 +66,7 @@ impl State {
                 name = number(self.name, first.names, own.names)?;
             }
         }
-        // One that is negative or too large makes all of them so.
+        // If one of them is negative or too large, so is their bitwise or.
         u32::try_from(generated | self.line | self.column).ok()?;
         self.generated.column = generated as u32;
         let authored = Place { line: self.line as u32, column: self.column as u32 };
@@ -78,7 +79,7 @@ fn is_end(text: &[u8]) -> bool {
     matches!(text.first(), None | Some(b',' | b';'))
 }
 
-/// One of a map's `own` numbers as one of all, where its first is `first`.
+/// Converts an index below `own` within a map to an index among all maps, where the map's first is `first`.
 #[inline(always)]
 fn number(number: i64, first: usize, own: usize) -> Option<u32> {
     let number = usize::try_from(number).ok().filter(|number| *number < own)?;

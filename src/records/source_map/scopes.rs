@@ -1,14 +1,15 @@
-//! The `scopes` of a source map: a list of items, each a tag and numbers (VLQ), most of them relative to those before.
+//! Decodes the `scopes` of a source map. It is a list of items, each with a tag and VLQ numbers, most of which are
+//! relative to earlier ones.
 //!
 //! ```text
 //! BHAAA   scope of an authored file starts: flags, lines, columns, [name], [kind]
 //! CCB     it ends: lines, columns
-//! FGAAA   range of the script starts: flags, [lines], columns, [number of its scope]
+//! FGAAA   range of the script starts: flags, [lines], columns, [index of its scope]
 //! GBB     it ends: [lines], columns
 //! ```
 //!
-//! Trees of scopes come first, one for each authored file; an empty item stands for a file without one. Variables, bindings,
-//! calls and items of later versions are skipped.
+//! The trees of scopes come first, one per authored file; an empty item stands for a file without scopes. Variables,
+//! bindings, calls and items of later versions are skipped.
 //!
 //! <https://github.com/tc39/ecma426/blob/main/proposals/scopes.md>
 
@@ -17,17 +18,17 @@ use crate::error::{Error, Result};
 use crate::model::script_map::{NONE, Place};
 use crate::model::script_scopes::{AuthoredScope, FunctionRange, ScriptScopes};
 
-/// Flags of a scope.
+/// Bits in the flags of a scope.
 const HAS_NAME: u64 = 1;
 const HAS_KIND: u64 = 2;
-/// Flags of a range.
+/// Bits in the flags of a range.
 const HAS_LINE: u64 = 1;
 const HAS_DEFINITION: u64 = 2;
 const IS_HIDDEN: u64 = 8;
-/// A flag of both: it is a function.
+/// A flag of both: the scope or range is a function.
 const IS_FUNCTION: u64 = 4;
 
-/// Reads the scopes of a map with this many names. The script begins at `begin`.
+/// Decodes the scopes of a map with this many names. The script begins at `begin`.
 pub(super) fn read(text: &str, names: usize, begin: Place) -> Result<ScriptScopes> {
     let mut reader = ScopesReader { names, generated: begin, ..ScopesReader::default() };
     for (at, item) in text.split(',').enumerate() {
@@ -40,11 +41,11 @@ pub(super) fn read(text: &str, names: usize, begin: Place) -> Result<ScriptScope
 struct ScopesReader {
     scopes: ScriptScopes,
     names: usize,
-    /// The authored file whose scopes follow.
+    /// Index of the authored file whose scopes come next.
     source: u32,
-    /// The scopes that have not ended.
+    /// Indices of the scopes that have not ended.
     open: Vec<usize>,
-    /// The place of the last scope's start or end, and of the last range's.
+    /// Position of the last start or end of a scope; `generated` is that of a range in the script.
     authored: Place,
     generated: Place,
     name: i64,
@@ -113,18 +114,18 @@ impl ScopesReader {
     }
 }
 
-/// A place this many lines further; columns count from the last place only on the same line.
+/// The position after moving by so many lines and columns. After a line change, columns count from the line's start.
 fn moved(place: Place, lines: u64, columns: u64) -> Option<Place> {
     let (lines, columns) = (u32::try_from(lines).ok()?, u32::try_from(columns).ok()?);
     let column = if lines == 0 { place.column.checked_add(columns)? } else { columns };
     Some(Place { line: place.line.checked_add(lines)?, column })
 }
 
-/// The numbers of an item.
+/// The remaining numbers of an item.
 struct ScopeItem<'a>(&'a [u8]);
 
 impl ScopeItem<'_> {
-    /// The tag; an empty item is that of a file without scopes.
+    /// Reads the tag. An empty item has tag 0: a file without scopes.
     fn tag(&mut self) -> Option<u64> {
         if self.0.is_empty() { Some(0) } else { self.unsigned() }
     }
@@ -146,8 +147,8 @@ mod tests {
         Place { line, column }
     }
 
-    /// Two files, the second without scopes, the third with a function `g` in a function `f`; in the script, `f` starts at
-    /// 0:4, `g` at 1:2, and a helper of the bundler at 1:9.
+    /// Three files: the second has no scopes, the third has a function `g` in a function `f`. In the script, `f` starts
+    /// at 0:4, `g` at 1:2, and a helper of the bundler at 1:9.
     const SCOPES: &str = "BAAA,CCA,,BAAA,BFBJA,DAC,BFBEC,CBB,CBB,CCA,FAAA,FGEE,GC,FHBCC,GD,FEE,JAAA,GB,GBA";
 
     #[test]

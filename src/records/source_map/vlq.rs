@@ -1,10 +1,10 @@
-//! Numbers as source maps write them: base 64 digits of five bits, the lowest first; the sixth bit states that more
-//! follow.
+//! Decodes numbers as source maps encode them: base64 digits of five bits each, the lowest first. The sixth bit of a
+//! digit says whether more digits follow.
 
-/// The value of each digit, [`OTHER`] for bytes that are none.
+/// The value of each byte as a base64 digit; [`OTHER`] if it is none.
 const DIGITS: [u8; 256] = digits();
 
-/// Not a digit.
+/// Marks bytes that are not base64 digits.
 const OTHER: u8 = u8::MAX;
 
 const fn digits() -> [u8; 256] {
@@ -17,7 +17,7 @@ const fn digits() -> [u8; 256] {
     digits
 }
 
-/// The number at the start of a text, which is behind it afterwards. `None` if there is none, or it is too large.
+/// Reads a number and advances `text` past it. `None` if there is none or it is too large.
 #[inline(always)]
 pub(super) fn unsigned(text: &mut &[u8]) -> Option<u64> {
     // Most numbers have one digit.
@@ -29,7 +29,7 @@ pub(super) fn unsigned(text: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// The number at the start of a text, and what follows it.
+/// Reads a number of any length, and returns the rest of the text.
 fn long(mut text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut number, mut shift) = (0u64, 0u32);
     loop {
@@ -47,7 +47,7 @@ fn long(mut text: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
-/// The same, for a number whose lowest bit is its sign.
+/// Like [`unsigned`], for a number whose lowest bit is the sign.
 #[inline(always)]
 pub(super) fn signed(text: &mut &[u8]) -> Option<i64> {
     let number = unsigned(text)?;

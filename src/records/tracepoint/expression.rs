@@ -1,20 +1,20 @@
-//! The arguments of a print line: C expressions over the fields of a sample.
+//! Parses the arguments of a print format: C expressions over the fields of a sample.
 
 use super::field::{Field, Place, type_size};
 
-/// Expressions that are nested deeper are not understood.
+/// Limit of nesting; deeper expressions are rejected.
 const DEEPEST: usize = 100;
 
-/// An argument.
+/// An argument of a print format.
 #[derive(Debug, Clone)]
 pub(super) enum Argument {
     Number(u64),
     Text(Vec<u8>),
-    /// A field, by its place in the list of all.
+    /// A field, by its index in the list of all fields.
     Field(usize),
-    /// An element of a field's array.
+    /// An element of an array field: field index, element index.
     Element(usize, Box<Self>),
-    /// Cut to so many bits.
+    /// A cast that keeps only this many low bits.
     Cut(u32, Box<Self>),
     Unary(Op, Box<Self>),
     Binary(Op, Box<Self>, Box<Self>),
@@ -30,31 +30,30 @@ pub(super) enum Argument {
         value: Box<Self>,
         names: Vec<(u64, Vec<u8>)>,
     },
-    /// `__print_hex`, `__print_hex_str`: bytes of an array.
+    /// `__print_hex` or `__print_hex_str`: bytes of an array.
     Hex {
         array: Box<Self>,
         len: Box<Self>,
         between: &'static [u8],
     },
-    /// `__print_array`: the numbers of an array.
+    /// `__print_array`: numbers of an array.
     Numbers {
         array: Box<Self>,
         count: Box<Self>,
         size: Box<Self>,
     },
-    /// `__get_dynamic_array`, `__get_str`: the data of a field that are elsewhere.
+    /// `__get_dynamic_array` or `__get_str`: the data of a field, which is stored elsewhere in the sample.
     Data(usize),
-    /// `__get_dynamic_array_len`
+    /// `__get_dynamic_array_len`: the length of that data.
     DataLen(usize),
-    /// `__get_bitmask`: words of bits.
+    /// `__get_bitmask`: a bit mask, printed as words.
     Bits(usize),
     /// `__get_cpumask`: the numbers of the bits that are set.
     Cpus(usize),
-    /// A constant of the kernel's that the recording doesn't give.
+    /// A kernel constant that the recording doesn't contain.
     Unknown,
 }
 
-/// An operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Op {
     Mul,
@@ -80,7 +79,7 @@ pub(super) enum Op {
     Minus,
 }
 
-/// Binary operators; each row binds tighter than the one before it.
+/// Binary operators; each row binds tighter than the row before it.
 const BINARY: &[&[(&str, Op)]] = &[
     &[("||", Op::AnyTrue)],
     &[("&&", Op::BothTrue)],
@@ -95,7 +94,8 @@ const BINARY: &[&[(&str, Op)]] = &[
 ];
 
 impl Op {
-    /// As libtraceevent counts: with signed numbers of 64 bits. `None` for a division by zero.
+    /// Evaluates like libtraceevent, with signed 64-bit numbers. `None` for a division by zero. Unary operators use
+    /// `right`.
     pub(super) fn apply(self, left: u64, right: u64) -> Option<u64> {
         let (a, b) = (left.cast_signed(), right.cast_signed());
         Some(match self {
@@ -136,7 +136,7 @@ const SIGNS: &[&str] = &[
     "/", "%", "&", "|", "^", "~", "!", "<", ">", ".",
 ];
 
-/// Parses a print line.
+/// Parses a print format.
 pub(super) struct Parser<'f> {
     tokens: Vec<Token>,
     at: usize,
@@ -149,7 +149,7 @@ impl<'f> Parser<'f> {
         Some(Self { tokens: tokens(line)?, at: 0, fields, depth: 0 })
     }
 
-    /// Texts behind one another, which C takes for one.
+    /// Parses adjacent string literals, which C concatenates.
     pub(super) fn texts(&mut self) -> Option<Vec<u8>> {
         let Some(Token::Text(mut text)) = self.next() else { return None };
         while let Some(Token::Text(more)) = self.tokens.get(self.at) {
@@ -159,7 +159,7 @@ impl<'f> Parser<'f> {
         Some(text)
     }
 
-    /// All arguments that follow, each behind a comma.
+    /// Parses all remaining arguments, each preceded by a comma.
     pub(super) fn arguments(&mut self) -> Option<Vec<Argument>> {
         let mut list = Vec::new();
         while self.at < self.tokens.len() {
@@ -267,7 +267,7 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// `[index]` behind an operand, if it is there.
+    /// Parses `[index]` after an operand, if present.
     fn element(&mut self, of: Argument) -> Option<Argument> {
         if !self.is_sign("[") {
             return Some(of);
@@ -281,7 +281,8 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// The number of bits of the type in a cast, if this is one; it is behind the opening parenthesis.
+    /// Parses a cast after its opening parenthesis, and returns the number of bits of its type. `None` if this isn't a
+    /// cast.
     fn cast(&mut self) -> Option<u32> {
         let end = (self.at..self.tokens.len()).find(|&at| self.tokens[at] == Token::Sign(")"))?;
         let mut kind = Vec::new();
@@ -304,19 +305,19 @@ impl<'f> Parser<'f> {
         Some(if kind.contains('*') { 64 } else { 8 * type_size(&kind, 8) as u32 })
     }
 
-    /// The place of the field whose name follows.
+    /// Parses a field name, and returns the field's index.
     fn field(&mut self) -> Option<usize> {
         let Token::Word(name) = self.next()? else { return None };
         self.fields.iter().position(|field| field.name == name)
     }
 
-    /// The place of a field whose data are elsewhere.
+    /// Like [`Self::field`], but only accepts a field whose data is stored elsewhere in the sample.
     fn far_field(&mut self) -> Option<usize> {
         let field = self.field()?;
         (self.fields[field].place != Place::Inline).then_some(field)
     }
 
-    /// A call of one of the functions that print lines have, up to its closing parenthesis.
+    /// Parses the arguments of a function that print formats use, up to the closing parenthesis.
     fn call(&mut self, name: &str) -> Option<Argument> {
         match name {
             "__print_flags" => {
@@ -366,7 +367,7 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// `, { 1, "a" }, { 2, "b" }`
+    /// Parses `, { 1, "a" }, { 2, "b" }`.
     fn names(&mut self) -> Option<Vec<(u64, Vec<u8>)>> {
         let mut names = Vec::new();
         while self.is_sign(",") {
@@ -376,7 +377,7 @@ impl<'f> Parser<'f> {
             self.sign(",")?;
             let name = self.texts()?;
             self.sign("}")?;
-            // A value that isn't known names nothing.
+            // An unknown value gets no name.
             names.extend(value.map(|value| (value, name)));
         }
         Some(names)
@@ -384,7 +385,7 @@ impl<'f> Parser<'f> {
 }
 
 impl Argument {
-    /// Its value, if no field is part of it.
+    /// The value, if the expression contains no field.
     fn constant(&self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -403,7 +404,7 @@ impl Argument {
     }
 }
 
-/// The low bits of a number.
+/// The lowest bits of a number.
 pub(super) fn cut(number: u64, bits: u32) -> u64 {
     if bits >= 64 { number } else { number & ((1 << bits) - 1) }
 }
@@ -441,7 +442,7 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// A text up to its closing quote, and what is behind.
+/// Parses a literal up to its closing quote, and returns the rest.
 fn quoted(bytes: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
     let mut text = Vec::new();
     let mut rest = bytes;
@@ -466,7 +467,7 @@ fn quoted(bytes: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// `16`, `0x10`, `020`, `16UL`
+/// Parses `16`, `0x10`, `020` or `16UL`.
 fn number(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {

@@ -1,4 +1,4 @@
-//! The fields of a tracepoint, as its format declares them.
+//! Parses the fields of a tracepoint, as its format declares them.
 
 /// A field in the raw data of samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,26 +10,26 @@ pub(super) struct Field {
     pub(super) is_pointer: bool,
     pub(super) is_long: bool,
     pub(super) is_array: bool,
-    /// True if it is an array of characters.
+    /// True for an array of characters.
     pub(super) is_text: bool,
     pub(super) place: Place,
-    /// The size of an element of an array, else its own.
+    /// Size of an array's element in bytes; for other fields the size of the field.
     pub(super) element: usize,
 }
 
-/// Where the data of a field are.
+/// Where the data of a field is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the field.
+    /// The data is in the field itself.
     Inline,
-    /// At an offset that the field gives in its lower half; the upper half is the length (`__data_loc`).
+    /// At an offset given in the lower half of the field; the upper half is the length (`__data_loc`).
     At,
-    /// The same, counted from the end of the field (`__rel_loc`).
+    /// Like `At`, but the offset counts from the end of the field (`__rel_loc`).
     Behind,
 }
 
 impl Field {
-    /// `__data_loc char[] name; offset:8; size:4; signed:1;`
+    /// Parses `__data_loc char[] name; offset:8; size:4; signed:1;`.
     pub(super) fn parse(text: &str, long_size: usize) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let declaration = parts.next()?;
@@ -50,7 +50,7 @@ impl Field {
         };
         let declaration = declaration.trim_start_matches("__data_loc").trim_start_matches("__rel_loc").trim();
         let (kind, name, length) = match place {
-            // The brackets are behind the type: `char[] name`.
+            // The brackets follow the type: `char[] name`.
             Place::At | Place::Behind => {
                 let (kind, name) = declaration.rsplit_once([' ', ']'])?;
                 (kind.split('[').next()?, name, Some(""))
@@ -91,7 +91,7 @@ impl Field {
     }
 }
 
-/// The size of a C type; of one that is not known, a `long`'s.
+/// Size of a C type in bytes. Unknown types are assumed to have the size of a `long`.
 pub(super) fn type_size(kind: &str, long_size: usize) -> usize {
     let words: Vec<&str> =
         kind.split_whitespace().filter(|word| !["unsigned", "signed", "const"].contains(word)).collect();

@@ -1,20 +1,20 @@
-//! The format of a tracepoint: its fields, and the print line.
+//! Parses the format of a tracepoint: fields and print format.
 
 use super::expression::{Argument, Parser};
 use super::field::Field;
 
-/// A tracepoint's format.
+/// The format of a tracepoint.
 #[derive(Debug)]
 pub(super) struct TracepointFormat {
-    /// Its fields, without those that all tracepoints have.
+    /// Its own fields, without those that all tracepoints have.
     pub(super) fields: Vec<Field>,
-    /// All fields: the print line may ask for any.
+    /// All fields; the print format may refer to any of them.
     pub(super) all: Vec<Field>,
-    /// The print line; `None` if it is not understood.
+    /// The print format; `None` if it is not understood.
     pub(super) print: Option<PrintLine>,
 }
 
-/// What a print line prints: texts, and arguments in a `printf` format.
+/// A print format, split into texts and `printf` conversions with their arguments.
 #[derive(Debug)]
 pub(super) struct PrintLine {
     pub(super) pieces: Vec<Piece>,
@@ -26,7 +26,7 @@ pub(super) enum Piece {
     Value(Conversion, Argument),
 }
 
-/// A conversion of `printf`.
+/// A `printf` conversion.
 #[derive(Debug, Default)]
 pub(super) struct Conversion {
     pub(super) left: bool,
@@ -36,12 +36,12 @@ pub(super) struct Conversion {
     pub(super) zeros: bool,
     pub(super) width: Size,
     pub(super) precision: Option<Size>,
-    /// Bits of the number that count.
+    /// How many low bits of the number count.
     pub(super) bits: u32,
     pub(super) kind: u8,
 }
 
-/// A width or a precision.
+/// A width or precision.
 #[derive(Debug, Default)]
 pub(super) enum Size {
     #[default]
@@ -51,7 +51,7 @@ pub(super) enum Size {
 }
 
 impl TracepointFormat {
-    /// Parses a format file; gives the event's number, too. `None` if it has none.
+    /// Parses a format file. Returns the tracepoint's ID as well; `None` if it has no ID.
     pub(super) fn parse(text: &str, long_size: u64) -> Option<(u64, Self)> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
         let (mut common, mut fields) = (Vec::new(), Vec::new());
@@ -75,7 +75,7 @@ impl TracepointFormat {
 }
 
 impl PrintLine {
-    /// `"comm=%s pid=%d", REC->comm, REC->pid`
+    /// Parses `"comm=%s pid=%d", REC->comm, REC->pid`.
     fn parse(line: &str, fields: &[Field]) -> Option<Self> {
         let mut parser = Parser::new(line, fields)?;
         let format = parser.texts()?;
@@ -107,7 +107,7 @@ impl PrintLine {
 }
 
 impl Conversion {
-    /// Behind the percent sign. `None` for most of the kernel's own conversions of pointers.
+    /// Parses a conversion after its percent sign. `None` for most pointer conversions that only the kernel has.
     fn parse(rest: &mut &[u8], arguments: &mut impl Iterator<Item = Argument>) -> Option<Self> {
         let mut conversion = Self { bits: 32, ..Self::default() };
         loop {
@@ -134,11 +134,11 @@ impl Conversion {
                 b'h' => conversion.bits /= 2,
                 b'l' | b'z' | b'Z' | b'j' | b'L' | b't' | b'q' => conversion.bits = 64,
                 b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' => conversion.kind = byte,
-                // What perf doesn't know of the kernel's conversions it prints as a pointer and a text.
+                // Kernel conversions that perf doesn't know are printed as a pointer followed by text.
                 b'p' if rest.first().is_none_or(|next| *next == b'B' || !next.is_ascii_alphanumeric()) => {
                     (conversion.kind, conversion.bits) = (byte, 64);
                 }
-                // The function at an address; with a capital, how far into it, too.
+                // The function at an address; upper case also prints the offset in the function.
                 b'p' if matches!(rest.first(), Some(b's' | b'S' | b'f' | b'F')) => {
                     conversion.kind = if rest[0].is_ascii_uppercase() { b'F' } else { b'f' };
                     *rest = &rest[1..];
@@ -161,7 +161,7 @@ impl Conversion {
     }
 }
 
-/// What follows `%p` for addresses that are arrays of bytes, and what the conversion is called here.
+/// What follows `%p` for addresses stored as byte arrays, and the value of [`Conversion::kind`] for each.
 const ADDRESSES: &[(&[u8], u8)] = &[(b"M", b'M'), (b"m", b'm'), (b"I4", b'4'), (b"i4", b'4')];
 
 impl Size {
@@ -176,7 +176,7 @@ impl Size {
         if digits == 0 {
             return Some(Self::None);
         }
-        // Nobody wants a wider field than that.
+        // No sensible format asks for a wider field.
         let number: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
         Some(Self::Fixed(number.min(4096)))
     }

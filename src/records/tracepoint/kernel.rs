@@ -1,16 +1,16 @@
-//! What samples refer to in the recorded kernel.
+//! What samples of tracepoints refer to in the recorded kernel.
 
 use crate::bytes::cursor::Endian;
 use rustc_hash::FxHashMap;
 
-/// The recorded kernel, as far as samples of tracepoints need it.
+/// The facts about the recorded kernel that are needed to format samples.
 #[derive(Debug, Default)]
 pub(super) struct RecordedKernel {
-    /// Texts that the kernel's code prints by their addresses.
+    /// Texts that the kernel refers to by address.
     pub(super) printk: FxHashMap<u64, Vec<u8>>,
-    /// The functions at the addresses that samples name, and how far into them these are.
+    /// Functions by address, each with the offset of the address in it.
     pub(super) functions: FxHashMap<u64, (Vec<u8>, u64)>,
-    /// Bytes of a `long`.
+    /// Size of a `long` in bytes.
     pub(super) long_size: u64,
     pub(super) endian: Endian,
 }

@@ -1,5 +1,7 @@
-//! Tracepoints: the formats of their fields, which the recorder copies from the kernel's `events/*/*/format` into the
-//! recording (TRACING_DATA), and the text of a sample by them, as perf script prints it without plugins.
+//! Formats samples of tracepoints like perf script without plugins.
+//!
+//! The recorder copies the descriptions of the fields from the kernel's `events/*/*/format` into the recording
+//! (TRACING_DATA):
 //!
 //! ```text
 //! name: sched_wakeup
@@ -12,8 +14,8 @@
 //! print fmt: "comm=%s", REC->comm
 //! ```
 //!
-//! The print line is C as the kernel's macros expand it. What of it isn't understood is not guessed: the fields are
-//! printed one by one, as perf does then.
+//! The print format is C, as the kernel's macros expand it. If any of it is not understood, nothing is guessed: the
+//! fields are printed one by one, as perf does in such a case.
 //!
 //! TRACING_DATA: Documentation/trace/ in the kernel and trace-cmd.dat(5).
 
@@ -29,16 +31,16 @@ use format::TracepointFormat;
 use kernel::RecordedKernel;
 use rustc_hash::FxHashMap;
 
-/// The formats of a recording's tracepoints.
+/// The formats of the tracepoints in a recording.
 #[derive(Debug, Default)]
 pub struct TracepointFormats {
-    /// By the number that the events have in their attr (`config`).
+    /// Keyed by the tracepoint's ID, which is `config` in the event's attr.
     formats: FxHashMap<u64, TracepointFormat>,
     kernel: RecordedKernel,
 }
 
 impl TracepointFormats {
-    /// Parses TRACING_DATA, which begins at `base` in the file. Formats that cannot be read are counted.
+    /// Parses TRACING_DATA. `base` is its file offset. Formats that can't be parsed are counted in `skipped`.
     pub fn parse(bytes: &[u8], base: u64, skipped: &mut Skipped) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, base, Endian::Little);
         if cursor.bytes(10, "magic")? != b"\x17\x08\x44tracing" {
@@ -65,7 +67,7 @@ impl TracepointFormats {
                 formats.add(&mut cursor, skipped)?;
             }
         }
-        // What follows is of use where it is there.
+        // The parts that follow are optional.
         if let Ok(size) = cursor.u32("size of kallsyms")
             && cursor.bytes(size.into(), "kallsyms").is_ok()
             && let Ok(size) = cursor.u32("size of printk formats")
@@ -87,7 +89,7 @@ impl TracepointFormats {
         Ok(())
     }
 
-    /// Lines `0xffffffff8281a8ff : "thaw_processes"`.
+    /// Parses lines such as `0xffffffff8281a8ff : "thaw_processes"`.
     fn read_printk(&mut self, list: &[u8]) {
         for line in String::from_utf8_lossy(list).lines() {
             let Some((addr, text)) = line.split_once(" : ") else { continue };
@@ -99,12 +101,12 @@ impl TracepointFormats {
         }
     }
 
-    /// True if there are none.
+    /// True if there are no formats.
     pub fn is_empty(&self) -> bool {
         self.formats.is_empty()
     }
 
-    /// The addresses that a sample prints as functions (`%ps`), for the event with this number.
+    /// The addresses that a sample of the tracepoint `id` prints as functions (`%ps`). `raw` is the sample's raw data.
     pub fn function_addresses(&self, id: u64, raw: &[u8]) -> Vec<u64> {
         match self.formats.get(&id) {
             Some(format) => print::TracepointRecord { format, raw, kernel: &self.kernel }.function_addresses(),
@@ -112,12 +114,12 @@ impl TracepointFormats {
         }
     }
 
-    /// Takes the kernel's functions at these addresses, each with how far into it that is.
+    /// Sets the names of kernel functions: address → (function, offset of the address in it).
     pub fn set_functions(&mut self, functions: FxHashMap<u64, (Vec<u8>, u64)>) {
         self.kernel.functions = functions;
     }
 
-    /// Appends the fields of a sample of the event with this number as perf prints them. Nothing for events without a
+    /// Appends the fields of a sample of the tracepoint `id` like perf. Appends nothing if the tracepoint has no
     /// format.
     pub fn print(&self, id: u64, raw: &[u8], out: &mut Vec<u8>) {
         if let Some(format) = self.formats.get(&id) {

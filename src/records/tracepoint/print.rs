@@ -1,4 +1,4 @@
-//! A sample of a tracepoint as text: by its print line, or field by field.
+//! Formats a sample of a tracepoint by its print format, or field by field.
 
 use super::expression::{Argument, Op, cut};
 use super::field::{Field, Place};
@@ -6,10 +6,10 @@ use super::format::{Conversion, Piece, PrintLine, Size, TracepointFormat};
 use super::kernel::RecordedKernel;
 use std::io::Write;
 
-/// More than this is not printed of an array whose length a sample states.
+/// Limit for widths and precisions that come from a sample.
 const LONGEST: usize = 1 << 16;
 
-/// The data of a sample with their format.
+/// The raw data of a sample, with its format.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TracepointRecord<'a> {
     pub(super) format: &'a TracepointFormat,
@@ -18,7 +18,7 @@ pub(super) struct TracepointRecord<'a> {
 }
 
 impl<'a> TracepointRecord<'a> {
-    /// Appends its text.
+    /// Appends the sample's text.
     pub(super) fn print(&self, out: &mut Vec<u8>) {
         let mut text = Vec::new();
         match &self.format.print {
@@ -35,7 +35,7 @@ impl<'a> TracepointRecord<'a> {
         out.extend(text);
     }
 
-    /// The addresses whose functions it names.
+    /// The addresses that the text shows as functions.
     pub(super) fn function_addresses(&self) -> Vec<u64> {
         let pieces = self.format.print.iter().flat_map(|line| &line.pieces);
         let mut addresses = Vec::new();
@@ -54,7 +54,7 @@ impl<'a> TracepointRecord<'a> {
                 Piece::Value(conversion, argument) => {
                     let start = out.len();
                     self.convert(conversion, argument, out)?;
-                    // Data do not end the line.
+                    // Line breaks in data must not end the line.
                     out[start..].iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
                 }
             }
@@ -107,13 +107,13 @@ impl<'a> TracepointRecord<'a> {
         self.format.all.get(index)
     }
 
-    /// Bytes of the data; those beyond the end are missing.
+    /// A range of the raw data; what extends beyond its end is missing.
     fn bytes(&self, at: usize, len: usize) -> &'a [u8] {
         let start = at.min(self.raw.len());
         &self.raw[start..at.saturating_add(len).min(self.raw.len()).max(start)]
     }
 
-    /// The unsigned number in so many bytes; 0 if it isn't there.
+    /// The unsigned number of `size` bytes at `at`; 0 if it is beyond the end.
     fn read(&self, at: usize, size: usize) -> u64 {
         let bytes = self.bytes(at, size);
         let endian = self.kernel.endian;
@@ -126,7 +126,7 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
-    /// The data of a field, wherever they are.
+    /// The data of a field, wherever it is stored.
     fn data(&self, field: &Field) -> &'a [u8] {
         let (at, len) = self.extent(field);
         self.bytes(at, len)
@@ -136,7 +136,7 @@ impl<'a> TracepointRecord<'a> {
         let word = self.read(field.offset, field.size) as usize;
         let (offset, len) = (word & 0xffff, word >> 16 & 0xffff);
         match field.place {
-            // A field without a size is the rest of the data.
+            // A field of size 0 is the rest of the data.
             Place::Inline if field.size == 0 => (field.offset, self.raw.len().saturating_sub(field.offset)),
             Place::Inline => (field.offset, field.size),
             Place::At => (offset, len),
@@ -144,7 +144,7 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
-    /// The value of an expression. `None` where texts are taken for numbers.
+    /// The value of an expression. `None` if it is a text.
     fn number(&self, argument: &Argument) -> Option<u64> {
         match argument {
             Argument::Number(number) => Some(*number),
@@ -178,7 +178,7 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
-    /// Appends what `%s` prints. `None` where that is not a text.
+    /// Appends what `%s` prints. `None` if the argument is not a text.
     fn text(&self, argument: &Argument, layout: Layout<'_>, out: &mut Vec<u8>) -> Option<()> {
         match argument {
             Argument::Text(text) => layout.text(text, out),
@@ -187,7 +187,7 @@ impl<'a> TracepointRecord<'a> {
                 if field.is_array {
                     layout.text(until_nul(self.data(field)), out);
                 } else if field.size as u64 == self.kernel.long_size {
-                    // A pointer to a text of the kernel's code.
+                    // A pointer to a text in the kernel.
                     let addr = self.read(field.offset, field.size);
                     match self.kernel.printk.get(&addr) {
                         Some(text) => out.extend(text),
@@ -228,7 +228,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
-    /// A hardware address.
+    /// Appends a hardware address.
     fn address(&self, argument: &Argument, between: &str, out: &mut Vec<u8>) -> Option<()> {
         let bytes: Vec<String> = self.array(argument)?.iter().map(|byte| format!("{byte:02x}")).collect();
         put(out, format_args!("{}", bytes.join(between)));
@@ -293,7 +293,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
-    /// Words of bits, the highest first, in hexadecimal digits.
+    /// Appends a bit mask in hexadecimal, in 32-bit words, the highest first.
     fn bits(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
         let within = Self { raw: data, ..*self };
@@ -306,7 +306,7 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
-    /// The numbers of the bits that are set: `0-2,5`.
+    /// Appends the numbers of the bits that are set: `0-2,5`.
     fn cpus(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
         let within = Self { raw: data, ..*self };
@@ -335,7 +335,7 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
-    /// Appends a field as it is, without a print line.
+    /// Appends the value of a field in a default format, as perf does if it can't use the print format.
     fn print_field(&self, field: &Field, out: &mut Vec<u8>) {
         if field.is_array {
             let data = self.data(field);
@@ -370,7 +370,7 @@ impl<'a> TracepointRecord<'a> {
     }
 }
 
-/// A conversion with its sizes.
+/// A conversion with its width and precision evaluated.
 #[derive(Debug, Clone, Copy)]
 struct Layout<'c> {
     width: usize,

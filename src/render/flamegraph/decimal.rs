@@ -1,12 +1,12 @@
-//! Numbers with a fraction as the picture spells them: what the standard library writes, in a fraction of the time.
+//! Formats numbers with a fraction exactly as the standard library does, but several times faster.
 
 use crate::bytes::decimal::push_decimal;
 use std::io::Write;
 
-/// Appends a number with this many digits behind the point, as `{:.N}` does.
+/// Appends a number with `behind` decimal places, like `{:.N}`.
 pub(super) fn fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
     let Some(scaled) = scaled(number, behind) else {
-        // Writing to memory does not fail.
+        // Writing to a `Vec` can't fail.
         return drop(write!(out, "{number:.behind$}"));
     };
     let (whole, part) = (scaled / 10u64.pow(behind as u32), scaled % 10u64.pow(behind as u32));
@@ -15,13 +15,14 @@ pub(super) fn fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
     out.extend((0..behind as u32).rev().map(|place| b'0' + (part / 10u64.pow(place) % 10) as u8));
 }
 
-/// `number` × 10^`digits`, rounded; `None` if it is large or lies in the middle between two.
+/// `number` × 10^`digits`, rounded. `None` if the number is outside the fast path's range, or exactly between two
+/// results.
 fn scaled(number: f64, digits: usize) -> Option<u64> {
     const MANTISSA: u32 = 52;
     const BIAS: u32 = 1023;
     let bits = number.to_bits();
     let exponent = (bits >> MANTISSA) as u32;
-    // From 2^-20 to 2^30, without sign.
+    // The fast path takes positive numbers from 2^-20 up to 2^30. The comparison includes the sign bit.
     if !(BIAS - 20..BIAS + 30).contains(&exponent) {
         return if bits == 0 { Some(0) } else { None };
     }
@@ -46,7 +47,7 @@ mod tests {
     #[test]
     fn as_the_standard_library_writes_them() {
         let odd = [0.0, -0.0, 0.25, 0.5, 0.125, 0.03125, 0.00005, 99.99995, 100.0, 1e-9, 1e12, -3.0, f64::NAN];
-        // Neighbors of numbers that end in 5, where rounding turns.
+        // Numbers whose last digit is 5, and their closest neighbors: this is where the rounding direction changes.
         let turning = (0..20_000).map(|n| f64::from(n) / 20_000.0);
         let near = turning.flat_map(|number: f64| [number.next_down(), number, number.next_up(), number * 73.0]);
         for number in odd.into_iter().chain(near) {

@@ -1,24 +1,24 @@
-//! As much of a name as a box has room for.
+//! Shortens a name to the room in its box.
 //!
-//! People look for the function: the part before it (namespaces, packages) is left out first, then the end is cut. The
-//! page's script does the same with the room that there is after zooming.
+//! The function's own name matters most, so namespaces and packages before it are left out first. If it is still too
+//! long, its end is cut. The page's script does the same after zooming.
 
 use std::borrow::Cow;
 
-/// The end of a name that is cut.
+/// Which end of a long name is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cut {
-    /// Its end; namespaces and packages before the function go first.
+    /// Cut the end. Namespaces and packages at the start are left out first.
     #[default]
     End,
-    /// Its start.
+    /// Cut the start.
     Begin,
 }
 
-/// Fewer letters tell nothing apart.
+/// With room for fewer letters, no name is shown: names could not be told apart.
 const FEWEST: usize = 3;
 
-/// The part of a name that fits a box with room for this many letters.
+/// Shortens a name to at most `room` letters. `None` if there is too little room for any name.
 pub(super) fn fitted(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> Option<Cow<'_, str>> {
     let letters = name.chars().count();
     if room < FEWEST {
@@ -42,7 +42,8 @@ pub(super) fn fitted(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> O
     Some(Cow::Owned(format!("{kept}…")))
 }
 
-/// Behind each `::` before the function's own name (or `.`, where that is between names), outside of brackets.
+/// The offsets after each `::` before the function's own name, or after each `.` if `dots_qualify`. Brackets are
+/// skipped.
 fn qualified_at(name: &str, dots_qualify: bool) -> Vec<usize> {
     let (bytes, mut depth, mut found) = (name.as_bytes(), 0usize, Vec::new());
     for (at, &byte) in bytes.iter().enumerate() {
@@ -58,7 +59,8 @@ fn qualified_at(name: &str, dots_qualify: bool) -> Vec<usize> {
     found
 }
 
-/// True if a dot, behind its neighbor, is alone between two names: V8's `Module._extensions..js` has a name with a dot.
+/// True if the dot at index 1 separates two names. Two dots in a row don't: V8's `Module._extensions..js` is the
+/// function `_extensions..js` of `Module`.
 fn begins_a_name(from_neighbour: &[u8]) -> bool {
     matches!(from_neighbour, [before, _, after, ..] if *before != b'.' && *after != b'.')
 }

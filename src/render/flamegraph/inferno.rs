@@ -1,8 +1,8 @@
-//! Flame graphs as inferno's library draws them: for its palettes, its colors by difference, and to have the very page
-//! that inferno-flamegraph makes of the same folded lines.
+//! Draws flame graphs with the inferno crate, for its palettes and its coloring of differences. From the same folded
+//! stacks, the page is identical to the one of inferno-flamegraph.
 //!
-//! Boxes that would be too narrow to be seen are left out of the lines: the picture is the same, but a deep recording
-//! need not be spelled out stack by stack.
+//! Boxes too narrow to be drawn are left out before inferno sees them. The picture doesn't change, and deep recordings
+//! need not be expanded into one line per stack.
 
 use super::look::{Difference, Look, nothing};
 use crate::analysis::call_tree::{CallTree, Spelling};
@@ -24,7 +24,7 @@ pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: 
     let mut lines = Vec::new();
     if look.flame_chart {
         CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));
-        // inferno takes the last line for the first in time.
+        // inferno expects the lines in reverse order of time.
         lines.reverse();
     } else {
         let tree = CallTree::new(profile, series, options.weight, spelling);
@@ -33,7 +33,7 @@ pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: 
     draw_lines(lines.iter().map(String::as_str), look, out)
 }
 
-/// Draws `after`, colored by what it has more (red) or less (blue) than `before`, both as folded stacks.
+/// Draws the folded stacks `after`. Boxes are red where they grew since `before`, and blue where they shrank.
 pub fn draw_difference(
     before: &[u8],
     after: &[u8],
@@ -49,9 +49,9 @@ pub fn draw_difference(
     draw_lines(lines.lines(), look, out)
 }
 
-/// The smallest weight that is drawn, as inferno decides it.
+/// The smallest weight that inferno would draw. Narrower boxes can be left out.
 fn narrowest(tree: &CallTree, look: &Look) -> u64 {
-    // The drawing determines the unit of the whole.
+    // With base functions, inferno computes the total itself from those stacks that remain.
     if !look.base.is_empty() {
         return 0;
     }
@@ -69,8 +69,8 @@ fn spell(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
     }
 }
 
-/// inferno takes a number at the end of a name for a second weight: a blank before one becomes one that it does
-/// not know.
+/// A line of folded stacks. inferno would take a number at the end of a name for a second weight, so the space before
+/// such a number becomes a no-break space.
 fn line(stack: &str, weight: u64) -> String {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let stack = match stack.rsplit_once(' ') {
@@ -97,7 +97,7 @@ fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &Look, out: &mut d
         .map_err(|error| Error::new("cannot draw").because(error))
 }
 
-/// A folded stack with every name as it can be read.
+/// Makes all names of a folded stack printable, and shortens very long ones.
 fn readable_line(line: &str) -> Cow<'_, str> {
     match printable(line.as_bytes()) {
         line if line.len() > LONGEST => {

@@ -1,4 +1,4 @@
-//! The requested look of a flame graph.
+//! How a flame graph should look.
 
 use super::fit::Cut;
 use crate::analysis::comparison::CompareOptions;
@@ -6,93 +6,93 @@ use crate::error::Error;
 use inferno::flamegraph::Palette;
 use inferno::flamegraph::color::{BackgroundColor, Color, SearchColor, StrokeColor};
 
-/// The owner of the page.
+/// Which page to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
-    /// Ours.
+    /// Our own page.
     #[default]
     Page,
     /// The page that inferno-flamegraph makes of the same folded stacks.
     Inferno,
 }
 
-/// The look of a flame graph. `None` is the default.
+/// How a flame graph should look. `None` stands for the default.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
-    /// The owner of the page. The fields that state it are for inferno's only.
+    /// Which page to draw. Fields marked with inferno only work on inferno's page.
     pub style: Style,
-    /// The first line.
+    /// The title. By default it names the recorded program.
     pub title: Option<String>,
-    /// The input's name, for a title where neither one is given nor the recorded program known.
+    /// The name of the input, for the default title if the recorded program is not known.
     pub subject: Option<String>,
-    /// The second line.
+    /// A second line below the title.
     pub subtitle: Option<String>,
-    /// Notes kept in the file.
+    /// Notes, saved in the file but not shown.
     pub notes: Option<String>,
-    /// The palette (inferno's).
+    /// The color palette (inferno).
     pub colors: Option<Palette>,
-    /// The background (inferno's).
+    /// The background color (inferno).
     pub bgcolors: Option<BackgroundColor>,
-    /// Color by a hash that gives similar names similar colors (inferno's).
+    /// Give similar names similar colors (inferno).
     pub hash: bool,
-    /// Color by width (inferno's).
+    /// Color boxes by width (inferno).
     pub color_diffusion: bool,
-    /// Color of matches of a search.
+    /// The color of search matches.
     pub search_color: Option<SearchColor>,
-    /// Outline of frames (inferno's).
+    /// The color of box outlines (inferno).
     pub stroke_color: Option<StrokeColor>,
-    /// Color of the texts outside the graph (inferno's).
+    /// The color of texts outside the graph (inferno).
     pub ui_color: Option<Color>,
-    /// Roots at the top (an icicle graph).
+    /// Draw the roots at the top (an icicle graph).
     pub inverted: bool,
-    /// Leaves first, merged.
+    /// Reverse the stacks: merge them from the leaves.
     pub reversed: bool,
-    /// Time from left to right instead of merged stacks.
+    /// Draw a flame chart: time runs from left to right, and stacks are not merged.
     pub flame_chart: bool,
-    /// Begin stacks at these functions; stacks without them are left out.
+    /// Start stacks at these functions, and leave out stacks without any of them.
     pub base: Vec<String>,
-    /// In pixels; that of the window if not given.
+    /// The width in pixels. By default the picture fills the window.
     pub width: Option<usize>,
-    /// Height of a frame, in pixels.
+    /// The height of a box, in pixels.
     pub height: Option<usize>,
-    /// Omit frames narrower than this percentage of the whole.
+    /// Leave out boxes narrower than this, as a percentage of the total.
     pub min_width: Option<f64>,
-    /// Name of the font.
+    /// The name of the font.
     pub font_type: Option<String>,
-    /// In pixels.
+    /// The font size, in pixels.
     pub font_size: Option<usize>,
-    /// Average width of a letter, relative to the font's size.
+    /// The average width of a letter, relative to the font size.
     pub font_width: Option<f64>,
-    /// The unit of the weights.
+    /// The unit of the weights, such as `samples`.
     pub count_name: Option<String>,
-    /// The word for frames.
+    /// What a box is called, such as `Function:`.
     pub name_type: Option<String>,
-    /// Weights are shown multiplied by this.
+    /// A factor by which shown weights are multiplied.
     pub factor: Option<f64>,
-    /// The end of names that is cut (ours).
+    /// Which end of long names is cut (our page only).
     pub cut: Cut,
-    /// Cut names at their right instead of their left end (inferno's).
+    /// Cut long names at the right end instead of the left (inferno).
     pub truncate_right: bool,
-    /// Swap the colors of more and less.
+    /// Swap the colors for more and less.
     pub negate: bool,
-    /// Break lines in the SVG (inferno's).
+    /// Indent the SVG (inferno).
     pub pretty_xml: bool,
-    /// Leave the script out: a picture only.
+    /// Leave out the script, so that the picture is static.
     pub no_javascript: bool,
 }
 
-/// The way a difference is taken.
+/// How two profiles are compared.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Difference {
-    /// Scale the profile before to the sum of the one after.
+    /// Scale the first profile to the total of the second.
     pub normalize: bool,
-    /// Take hexadecimal numbers in names for equal.
+    /// Treat hexadecimal numbers in names as equal.
     pub strip_hex: bool,
-    /// How changes are found.
+    /// How changed functions are found.
     pub compare: CompareOptions,
 }
 
-/// The error of pictures of nothing.
+/// The error for a flame graph without any samples.
 pub(super) fn nothing() -> Error {
     Error::new("no samples to draw: no event of the input has any that the filters leave")
 }

@@ -1,7 +1,7 @@
-//! Flame graphs as SVG: a page of our own, or, with [`Style::Inferno`], inferno's.
+//! Draws flame graphs as SVG, on our own page or (with [`Style::Inferno`]) on inferno's.
 //!
-//! The content (`drawing`, `difference`) comes out of a tree of labels or, for charts, of rows in order of time; `page`
-//! puts it on a page. Colors show what sort of code a box is (`palette`). Equal inputs give equal bytes.
+//! `drawing` and `difference` lay out the boxes, from a call tree or, for flame charts, from samples in order of time.
+//! `page` writes the page around them, and `palette` colors boxes by the kind of code. Equal inputs give equal bytes.
 
 mod amount;
 mod decimal;
@@ -26,13 +26,13 @@ use crate::model::stacks::Profile;
 use drawing::Drawing;
 use std::io::Write;
 
-/// Writes one event with the usual look.
+/// Writes a flame graph of one event with the default look.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let whole = WriteOptions { tidied: Tidied::Nothing, ..options.clone() };
     draw(profile, &whole, &Look::default(), out, &write_picture)
 }
 
-/// Draws one event. A picture that can be written piece by piece is left to `write`.
+/// Draws one event. Calls `write` to output a picture on our own page; inferno's goes directly to `out`.
 pub fn draw(
     profile: &Profile,
     options: &WriteOptions,
@@ -47,12 +47,13 @@ pub fn draw(
     }
 }
 
-/// The picture of stacks that were summed by sorting them: [`Style::Page`], the roots first, of all stacks.
+/// Draws stacks that were summed by sorting instead of building a tree. This only works for [`Style::Page`], with the
+/// roots first and without a filter by base function.
 pub fn of_sorted(runs: &Runs, options: &WriteOptions, look: &Look) -> Result<Picture> {
     Ok(Picture::new(Drawing::of_sorted(runs, options, look)?, look))
 }
 
-/// The picture of `after`, colored by what is more and what is less than `before`.
+/// Draws `after`, with colors that show where it has more or less than `before`.
 pub fn difference(
     before: Side<'_>,
     after: Side<'_>,
@@ -63,7 +64,7 @@ pub fn difference(
     Ok(Picture::new(Drawing::difference(before, after, options, look, difference)?, look))
 }
 
-/// Writes a picture, one piece after the other.
+/// Writes a picture piece by piece.
 fn write_picture(picture: &Picture, out: &mut dyn Write) -> Result<()> {
     out.write_all(picture.head())?;
     picture.pieces().try_for_each(|piece| out.write_all(&picture.text(&piece)))?;

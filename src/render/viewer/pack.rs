@@ -1,12 +1,13 @@
-//! The page's data: named sections of columns and JSON in one block, which the browser unpacks by itself.
+//! Packs the page's data into one block: named sections, each with JSON and columns. The page unpacks it with the
+//! browser's own decoders.
 //!
-//! The block is deflated without a header (`deflate-raw`) and written in base64. In it: the length of a JSON text (four
-//! bytes, little endian), that text, and the bytes of all columns. The text holds the JSON of each section
-//! (`sections`), and of each column its kind, how many values it has and how many bytes these take (`columns`, by
-//! `section/column`, in the order of the bytes).
+//! The block is base64 of raw deflate data (`deflate-raw`). Unpacked, it consists of the length of a JSON text (4
+//! bytes, little endian), the JSON text, and the bytes of all columns. In the JSON text, `sections` holds the JSON of
+//! each section. `columns` describes the columns in the order of their bytes: name (`section/column`), kind, number of
+//! values, number of bytes.
 //!
-//! A number is a LEB128 varint. Most columns are small numbers or small differences: that packs better than fixed
-//! widths, and one kind of decoder is enough.
+//! Numbers are LEB128 varints. Most columns hold small numbers or small differences, for which varints compress better
+//! than fixed widths, and the page needs only one decoder.
 
 use crate::error::Result;
 use crate::model::printable::readable;
@@ -20,11 +21,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// The source of one part of the page.
+/// One section of the page's data.
 #[derive(Debug, Clone)]
 pub struct Section {
     name: &'static str,
-    /// Its text: values take ten times the room.
+    /// The serialized JSON. Keeping it as a [`Value`] would take ten times the memory.
     json: String,
     columns: Vec<PackedColumn>,
 }
@@ -38,18 +39,18 @@ struct PackedColumn {
 }
 
 impl Section {
-    /// An empty one of that name, which no other has.
+    /// Creates an empty section. The name must be unique on the page.
     pub fn new(name: &'static str) -> Self {
         Self { name, json: Value::Null.to_string(), columns: Vec::new() }
     }
 
-    /// Data that is small or has structure. Texts in it are made readable.
+    /// Sets the section's JSON, for data that is small or nested. Strings in it are made printable.
     pub fn json(mut self, json: Value) -> Self {
         self.json = text_of(json);
         self
     }
 
-    /// The same, with a field of the object that is a list and may have very many elements.
+    /// Sets the section's JSON to an object. One of its fields is a list, which may be very long.
     pub fn json_and_list(
         mut self,
         json: Map<String, Value>,
@@ -67,7 +68,7 @@ impl Section {
         self
     }
 
-    /// A column of numbers.
+    /// Adds a column of numbers.
     pub fn numbers(mut self, name: impl Into<String>, numbers: impl IntoIterator<Item = u64>) -> Self {
         let (mut bytes, mut len) = (Vec::new(), 0);
         for number in numbers {
@@ -78,7 +79,7 @@ impl Section {
         self
     }
 
-    /// A column of numbers that differ little from the one before. None may be over `i64::MAX`.
+    /// Adds a column of numbers, stored as differences between neighbors. No number may exceed `i64::MAX`.
     pub fn deltas(mut self, name: impl Into<String>, numbers: impl IntoIterator<Item = u64>) -> Self {
         let (mut bytes, mut len, mut before) = (Vec::new(), 0, 0u64);
         for number in numbers {
@@ -91,7 +92,8 @@ impl Section {
         self
     }
 
-    /// A column of texts, each made [`readable`]: no text has a line break.
+    /// Adds a column of texts, separated by line breaks. Each text is made [`readable`], and so has no line breaks
+    /// itself.
     pub fn texts<T: AsRef<str>>(mut self, name: impl Into<String>, texts: impl IntoIterator<Item = T>) -> Self {
         let (mut bytes, mut len) = (Vec::new(), 0);
         for text in texts {
@@ -106,13 +108,13 @@ impl Section {
     }
 }
 
-/// The text of JSON, with texts in it made readable.
+/// Serializes JSON, after making all strings in it printable.
 fn text_of(mut json: Value) -> String {
     make_readable(&mut json);
     json.to_string()
 }
 
-/// An object of fields whose values are JSON texts.
+/// An object whose values are already serialized.
 fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = "{".to_owned();
     for (at, (name, value)) in fields.enumerate() {
@@ -124,7 +126,7 @@ fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     text + "}"
 }
 
-/// Names are strangers' text, wherever they stand.
+/// Makes all strings printable. Names come from the profiled program and may contain anything.
 fn make_readable(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -138,7 +140,7 @@ fn make_readable(value: &mut Value) {
     }
 }
 
-/// Writes the block.
+/// Writes the block in base64.
 pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
     let json: BTreeMap<&str, &str> = sections.iter().map(|section| (section.name, &*section.json)).collect();
     let columns = || sections.iter().flat_map(|section| section.columns.iter().map(move |column| (section, column)));

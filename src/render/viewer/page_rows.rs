@@ -1,76 +1,78 @@
-//! The samples of a page, in the order of their times. With more than a million, those of one stack, one thread and one unit
-//! of time are one row: a page of tens of millions of samples could not be opened. The unit is then as long as it must be,
-//! and since the page chooses whole units, the sums of what is chosen stay exact.
+//! The samples of a page in order of time.
+//!
+//! If there are more than a million, samples with equal stack, thread and time are summed into one row, because a
+//! browser can't open a page with tens of millions of samples. Times are then rounded down to a unit that is long
+//! enough. Since users select whole units of time on the page, sums over a selection stay exact.
 
 use crate::model::Nanos;
 use crate::model::stacks::{Profile, Row, Series, TrackId};
 
-/// With more samples than this, times are in microseconds.
+/// Above this many samples, times are in microseconds.
 const EXACT: usize = 300_000;
 
-/// With more samples than this, they are summed.
+/// Above this many samples, samples are summed.
 const SINGLE: usize = 1_000_000;
 
-/// The most rows that are left then. A row takes some 8 bytes of the page.
+/// The highest number of rows after summing. A row takes about 8 bytes of the page.
 const MOST: usize = 1_500_000;
 
-/// The numbers of stacks and threads of a profile in the tables.
+/// Where functions, stacks and threads of a profile are in the page's tables.
 pub(super) struct PageNumbers {
-    /// By frame.
+    /// The index of the function, by frame.
     pub(super) functions: Vec<u32>,
     pub(super) nodes: Vec<u32>,
     pub(super) tracks: Vec<u32>,
 }
 
-/// A sample, or the sum of several.
+/// One sample, or the sum of several.
 #[derive(Clone, Copy)]
 pub(super) struct PageRow {
     pub(super) time: u64,
     pub(super) weight: u64,
     pub(super) count: u64,
-    /// The number of its stack, from 1 on; 0 is the empty stack.
+    /// The stack, counted from 1; 0 is the empty stack.
     pub(super) node: u32,
     pub(super) track: u32,
-    /// The number of the instruction in all listings, from 1 on; 0: it is not listed.
+    /// The instruction, counted from 1 over all listings; 0 if it is in none.
     pub(super) spot: u32,
 }
 
 impl PageRow {
-    /// Rows with the same one are summed.
+    /// Rows with equal keys are summed.
     fn key(&self) -> (u64, u32, u32, u32) {
         (self.time, self.node, self.track, self.spot)
     }
 }
 
-/// The rows of each event, and how their times are written.
+/// The rows of each event, and the unit of their times.
 pub(super) struct PageRows<'p> {
     samples: Vec<Samples<'p>>,
-    /// By event, if they are summed.
+    /// The rows of each event, if samples were summed.
     sums: Option<Vec<Vec<PageRow>>>,
-    /// `None` if a sample has no time.
+    /// `None` if there is a sample without a time.
     pub(super) clock: Option<PageClock>,
-    /// The number of samples, if they are summed.
+    /// The number of samples before summing. `None` if they were not summed.
     pub(super) summed: Option<usize>,
 }
 
-/// The way times are written.
+/// Converts times to units since the first sample.
 #[derive(Clone, Copy)]
 pub(super) struct PageClock {
     start: u64,
     last: u64,
-    /// In nanoseconds.
+    /// The length of a unit, in nanoseconds.
     unit: u64,
 }
 
 impl<'p> PageRows<'p> {
-    /// `spots`: for each event the spots of its rows, or nothing.
+    /// Makes the rows. `spots` has the instruction of each row for each event, or is empty.
     pub(super) fn of(profile: &Profile, series: &'p [Series], spots: &'p [Vec<u32>], numbers: &'p PageNumbers) -> Self {
         let count = series.iter().map(|series| series.rows.len()).sum();
         let clock = PageClock::of(profile, count);
         let spots = |event: usize| spots.get(event).map_or(&[][..], |spots| &spots[..]);
         let samples = series.iter().enumerate().map(|(event, series)| Samples::of(series, spots(event), numbers));
         let mut samples: Vec<Samples<'_>> = samples.collect();
-        // A call lasts: two of them are not one that is longer.
+        // Rows that last, such as calls, are never summed: two calls are not one longer call.
         match clock.filter(|_| count > SINGLE && !profile.rows_last) {
             Some(clock) => {
                 samples.iter_mut().for_each(Samples::sort_by_stack);
@@ -87,7 +89,7 @@ impl<'p> PageRows<'p> {
         self.samples.len()
     }
 
-    /// The rows of an event.
+    /// The rows of an event, in order of time.
     pub(super) fn rows(&self, event: usize) -> impl Iterator<Item = PageRow> {
         let sums = self.sums.as_ref().map(|sums| sums[event].iter().copied());
         let samples = &self.samples[event];
@@ -101,7 +103,7 @@ struct Samples<'p> {
     rows: &'p [Row],
     spots: &'p [u32],
     numbers: &'p PageNumbers,
-    /// The places of the rows in the order of their times, or of their stacks.
+    /// Indices of the rows, sorted by time or by stack.
     order: Vec<usize>,
 }
 
@@ -113,14 +115,14 @@ impl<'p> Samples<'p> {
         Self { rows, spots, numbers, order }
     }
 
-    /// Thread, stack and spot of the row at a place.
+    /// Thread, stack and instruction of the row at an index.
     fn owner(&self, at: usize) -> (u32, u32, u32) {
         let Row { track: TrackId(track), stack, .. } = self.rows[at];
         let node = stack.map_or(0, |stack| self.numbers.nodes[stack.index()] + 1);
         (self.numbers.tracks[track as usize], node, self.spots.get(at).copied().unwrap_or(0))
     }
 
-    /// Puts together what may be one row; those of a stack stay in the order of time.
+    /// Sorts rows so that those which may be summed are neighbors. Rows of one stack stay in order of time.
     fn sort_by_stack(&mut self) {
         let mut order = std::mem::take(&mut self.order);
         order.sort_by_cached_key(|at| self.owner(*at));
@@ -133,7 +135,7 @@ impl<'p> Samples<'p> {
         PageRow { time, weight: row.weight, count: row.count, node, track, spot }
     }
 
-    /// The number of rows that are left by these units.
+    /// The number of rows that would be left with this unit of time.
     fn count(&self, clock: PageClock) -> usize {
         let key = |at: usize| (self.owner(at), clock.since_start(&self.rows[at]));
         self.order.chunk_by(|at, next| key(*at) == key(*next)).count()
@@ -156,7 +158,7 @@ impl<'p> Samples<'p> {
 }
 
 impl PageClock {
-    /// `None` if an input has no times.
+    /// `None` if there are samples without times.
     fn of(profile: &Profile, count: usize) -> Option<Self> {
         if !profile.has_times() {
             return None;
@@ -169,7 +171,8 @@ impl PageClock {
         (start <= last).then_some(Self { start, last, unit })
     }
 
-    /// The finest unit (1, 2 or 5 of a power of ten) by which few enough rows are left, or else a single one for all.
+    /// Chooses the shortest unit (1, 2 or 5 times a power of ten) that leaves at most [`MOST`] rows. If none does, one
+    /// unit spans the whole time.
     fn coarsened(self, samples: &[Samples<'_>]) -> Self {
         let whole = (self.last - self.start).saturating_add(1);
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));
@@ -182,17 +185,17 @@ impl PageClock {
         Self { unit: units.get(units.partition_point(is_too_fine)).copied().unwrap_or(whole), ..self }
     }
 
-    /// A sample without a time is where the last one is.
+    /// The time of a row, in units since the first sample. Rows without a time are put at the end.
     fn since_start(self, row: &Row) -> u64 {
         (row.time.map_or(self.last, |time| time.0) - self.start) / self.unit
     }
 
-    /// The unit in nanoseconds.
+    /// The length of a unit, in nanoseconds.
     pub(super) fn unit(self) -> u64 {
         self.unit
     }
 
-    /// Times on the recording's own clock are texts: they may have more digits than a number of JavaScript.
+    /// The clock for the page. Times are strings, because they may not fit a JavaScript number.
     pub(super) fn json(self) -> serde_json::Value {
         serde_json::json!({ "unit": self.unit, "start": self.start.to_string(), "last": self.last.to_string() })
     }
@@ -203,7 +206,7 @@ mod tests {
     use super::*;
     use crate::model::stacks::{Frame, FrameKind, StackId, Track, Unit};
 
-    /// A profile of this many samples, one each microsecond, in this many stacks by turns, and its numbers.
+    /// A profile with `samples` samples, one each microsecond, which have `stacks` stacks in turn; and its numbers.
     fn profile(samples: u64, stacks: usize) -> (Profile, PageNumbers) {
         let mut profile = Profile::new();
         let series = profile.series_named("e", Unit::Samples);
@@ -237,7 +240,7 @@ mod tests {
         let (profile, numbers) = profile(samples, stacks);
         let rows = PageRows::of(&profile, &profile.series, &[], &numbers);
         let (unit, rows) = (rows.clock.unwrap().unit() as usize, rows.rows(0).collect::<Vec<_>>());
-        // A unit has a sample of each stack for every ten microseconds of it, and one row for all of these.
+        // In each unit of 50 µs, all samples of a stack become one row.
         assert_eq!((unit, rows.len()), (50_000, samples as usize / 50 * stacks));
         assert!(rows.is_sorted_by_key(|row| row.time));
         let series = &profile.series[0].rows;

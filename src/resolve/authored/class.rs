@@ -1,14 +1,14 @@
-//! The class that a constructor belongs to, found in the text around it.
+//! Finds the class that a constructor belongs to, in the text before it.
 //!
-//! From each `class` before the constructor, the nearest first, the text is read as tokens: the constructor belongs to
-//! the class in whose body it stands and in no braces of it. If a `/` may begin a regular expression or divide, the
-//! rest is unknown, and no class is found.
+//! The text is tokenized from each `class` before the constructor, the nearest one first. The constructor belongs to a
+//! class if it is directly in the body of that class. If it is unclear whether a `/` divides or starts a regular
+//! expression, the search is given up.
 
 use super::words::{first_word, is_keyword, is_word};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The start of the class whose constructor's keyword is at `constructor`. `effort` is how many bytes may still be
-/// looked at for one script; `text` is what of it is looked at.
+/// Where the class starts whose `constructor` keyword is at offset `constructor`. `effort` is how many more bytes may
+/// be read for this script. `text` is the part of the script that may be searched.
 pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsize) -> Option<usize> {
     for class in memchr::memmem::rfind_iter(&text.as_bytes()[..constructor], b"class") {
         if text[..class].ends_with(|letter| is_word(letter) || letter == '.') || first_word(&text[class..]) != "class" {
@@ -18,17 +18,17 @@ pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsi
         effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost)).ok()?;
         match depth(&text[class + "class".len()..constructor])? {
             1 => return Some(class),
-            // The class ended before, or is not a class but a word in a text.
+            // The class ended before the constructor, or this was just a word in some text.
             _ => continue,
         }
     }
     None
 }
 
-/// The number of braces that are open at the end of a text that begins behind `class`; 0 if the class ended before.
-/// `None` if that cannot be determined.
+/// How many braces are open at the end of `text`, which starts after the keyword `class`. 0 if the class has ended.
+/// `None` if that can't be determined.
 fn depth(text: &str) -> Option<usize> {
-    // Braces and parentheses that are open; a template's braces are reported from others.
+    // Open braces, brackets and parentheses. A backquote stands for the `${` of a template literal.
     let mut open: Vec<u8> = Vec::new();
     let mut in_body = false;
     let bytes = text.as_bytes();
@@ -59,7 +59,7 @@ fn depth(text: &str) -> Option<usize> {
                 divides = true;
                 continue;
             }
-            // Behind `)` and `}` both are possible.
+            // After `)` or `}`, a `/` can mean both.
             b'/' if matches!(text[..at].trim_end().as_bytes().last(), Some(b')' | b'}')) => return None,
             brace @ (b'{' | b'(' | b'[') => {
                 in_body |= brace == b'{' && open.is_empty();
@@ -99,7 +99,7 @@ fn depth(text: &str) -> Option<usize> {
     Some(if in_body && open.iter().all(|brace| *brace == b'{') { open.len() } else { 0 })
 }
 
-/// The end of a string whose contents begin at `at`.
+/// The end of a string literal whose contents start at `at`.
 fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     loop {
         match *bytes.get(at)? {
@@ -111,7 +111,7 @@ fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// The end of a piece of a template: of the whole, or the start of an expression in it.
+/// The end of a template literal, or of its part before the next `${`.
 fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize> {
     loop {
         match *bytes.get(at)? {
@@ -126,7 +126,7 @@ fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize
     }
 }
 
-/// The end of a regular expression whose contents begin at `at`.
+/// The end of a regular expression whose contents start at `at`.
 fn expression_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut in_class = false;
     loop {

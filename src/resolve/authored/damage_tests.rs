@@ -1,4 +1,4 @@
-//! A module of WebAssembly that is cut or changed anywhere.
+//! Truncates and corrupts a WebAssembly module everywhere.
 
 use super::AuthoredModule;
 use crate::model::file_bytes::FileBytes;
@@ -6,10 +6,10 @@ use crate::records::wasm;
 use std::fs;
 use std::rc::Rc;
 
-/// The functions of `fib.rs`, in the order of their numbers, and where LLVM's tools state that each was written.
+/// The functions of `fib.rs`, ordered by number, with the lines that LLVM's tools report for them.
 const FUNCTIONS: [(&str, &str); 3] = [("app::table::checksum", "20"), ("app::collatz", "9"), ("run", "30")];
 
-/// What is known of the functions of a module, as far as it can be read.
+/// Name and line of each function, as far as the module can be read.
 fn functions_of(bytes: Vec<u8>) -> Vec<String> {
     let Ok(module) = wasm::parse(&FileBytes::new(bytes)) else { return Vec::new() };
     let module = Rc::new(module);

@@ -1,43 +1,45 @@
-//! The authored text where a map leads: whether a word is declared there, and as what.
+//! Examines the authored text where a source map leads: is a word declared there, and in which role?
 //!
-//! Some tools map each token, others each statement: the word is looked for at the place, and on the rest of its line.
+//! Some tools map every token, others every statement, so the word is looked for at the position and on the rest of its
+//! line.
 
 use super::words::{first_word, is_word};
 
-/// A word of the authored text.
+/// A word found in the authored text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Declared<'t> {
-    /// The word.
+    /// The word as the author wrote it.
     pub(super) word: &'t str,
-    /// The text after it.
+    /// The text after the word.
     after: &'t str,
 }
 
-/// The role of a word in the name of a function.
+/// What a word is within the name of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// All of it.
+    /// The whole name.
     Whole,
-    /// An object of which a property is named.
+    /// An object whose property is named: `a` in `a.b`.
     Object,
-    /// The property of an object.
+    /// The property of an object: `b` in `a.b`.
     Property,
     /// The key of a method or property in an object or class.
     Key,
 }
 
 impl Role {
-    /// True if a tool may have made a word of this role of another: names of bindings get numbers, keys don't.
+    /// True if tools may rename words in this role, for example by appending a number. They rename variables but not
+    /// keys.
     fn may_be_numbered(self) -> bool {
         matches!(self, Self::Whole | Self::Object)
     }
 
-    /// True if a tool may have made `word` of the authored one.
+    /// True if a tool may have turned the authored word into `word`.
     fn is_spelling(self, word: &str, authored: &str) -> bool {
         if self.may_be_numbered() { is_spelling_of(word, authored) } else { word == authored && !word.is_empty() }
     }
 
-    /// True if the word at a place can have this role.
+    /// True if the word at this place can have this role.
     fn stands(self, text: &str, begin: usize, len: usize) -> bool {
         let (before, after) = (text[..begin].trim_end(), &text[begin + len..]);
         match self {
@@ -48,7 +50,7 @@ impl Role {
     }
 }
 
-/// Keywords that may precede the name of a declaration.
+/// Keywords that may precede the name in a declaration.
 const KEYWORDS: &[&str] = &[
     "abstract",
     "async",
@@ -73,7 +75,7 @@ const KEYWORDS: &[&str] = &[
 ];
 
 impl<'t> Declared<'t> {
-    /// The word of which a tool made `word`, in a text from `at` on.
+    /// Finds the authored word from which a tool made `word`, at offset `at` or on the rest of that line.
     pub(super) fn find(text: &'t str, at: usize, word: &str, role: Role) -> Option<Self> {
         let rest = &text[at..];
         let begin = at + declared_at(rest);
@@ -97,14 +99,14 @@ impl<'t> Declared<'t> {
         self.after.trim_start().starts_with([',', ')'])
     }
 
-    /// The name that the function has for itself which is bound to this word: `item` of `word = function item() {}`.
+    /// The own name of the function that is bound to this word: `item` in `word = function item() {}`.
     pub(super) fn function(&self) -> Option<&'t str> {
         let value = self.after.trim_start().strip_prefix(['=', ':'])?;
         own_name(value.trim_start())
     }
 }
 
-/// The own name of a function or class at the start of a text; `None` if none is there, or it has no name.
+/// The own name of the function or class at the start of a text. `None` if there is none, or if it has no name.
 pub(super) fn own_name(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("async").map_or(text, str::trim_start);
     let rest = rest.strip_prefix("function").or_else(|| rest.strip_prefix("class"));
@@ -113,8 +115,8 @@ pub(super) fn own_name(text: &str) -> Option<&str> {
     (!name.is_empty() && name != "extends").then_some(name)
 }
 
-/// True if the key of a method or property at a place is computed, a string or a number: what is written there is not its
-/// name, or not necessarily. Some tools map to the bracket or quote, others behind it.
+/// True if the key of the method or property at an offset is computed, a string or a number, so that its text may
+/// differ from its name. Some tools map to the bracket or quote, others to what follows it.
 pub(super) fn is_computed_key(text: &str, at: usize) -> bool {
     let before = &text[..at];
     if before.trim_end_matches(' ').ends_with('[') || before.ends_with(['\'', '"', '`']) {
@@ -124,7 +126,7 @@ pub(super) fn is_computed_key(text: &str, at: usize) -> bool {
     key.starts_with(['[', '\'', '"', '`']) || key.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The value of a key that is a plain string: `'a b'`, `["a"]`.
+/// The value of a key that is a string literal: `'a b'`, `["a"]`.
 pub(super) fn string_key(text: &str, at: usize) -> Option<&str> {
     let key = behind_keywords(&text[at..]);
     let key = key.strip_prefix('[').map_or(key, str::trim_start);
@@ -146,7 +148,7 @@ fn behind_keywords(text: &str) -> &str {
     }
 }
 
-/// The start of the declared word at word the start of a text: behind the keywords of a declaration.
+/// The offset of the declared word, after the keywords at the start of a declaration.
 fn declared_at(text: &str) -> usize {
     let mut at = 0;
     for _ in 0..KEYWORDS.len() {
@@ -160,7 +162,8 @@ fn declared_at(text: &str) -> usize {
     at
 }
 
-/// True if a tool may have made one word of another to distinguish it from others: `_Matrix`, `Matrix2`, `Matrix$1`.
+/// True if a tool may have changed one word into the other to make it unique: `_Matrix`, `Matrix2` or `Matrix$1` from
+/// `Matrix`.
 fn is_spelling_of(word: &str, authored: &str) -> bool {
     if word == authored {
         return !word.is_empty();
@@ -171,7 +174,7 @@ fn is_spelling_of(word: &str, authored: &str) -> bool {
     before.bytes().all(|byte| byte == b'_') && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A word without what tools put before and behind it.
+/// A word without the prefix and suffix that tools add.
 fn unnumbered(word: &str) -> &str {
     let plain = word.trim_start_matches('_').trim_end_matches(|last: char| last.is_ascii_digit());
     plain.strip_suffix('$').unwrap_or(plain)

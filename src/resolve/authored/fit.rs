@@ -1,30 +1,31 @@
-//! True if a map belongs to a script, as a whole and around a place.
+//! Decides whether a source map belongs to a script, as a whole and around one position.
 //!
-//! File times state nothing after copying. Only what can disprove a map counts: a map of another build has segments that
-//! begin in the middle of words, behind the end of lines, and behind the end of authored files. Names that bundlers
-//! invent prove nothing. Up to the first change between two builds a map fits all the same, so the segments around each
-//! place are queried, too.
+//! File times say nothing once files have been copied, so only evidence against a map counts. A map of another build
+//! has segments that start inside words, past the end of lines, or past the end of authored files. Names invented by
+//! bundlers prove nothing. Up to the first change between two builds, even a wrong map fits, so the segments around
+//! each position are checked as well.
 
 use crate::model::script_map::{ScriptMap, Segment};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// So many segments are looked at, spread over the map: some in a hundred are odd in one that fits, most in one that doesn't.
+/// How many segments are checked, spread over the map. In a map that fits, a few percent are odd; in one that doesn't,
+/// most are.
 const MOST: usize = 1 << 11;
 
-/// So many are a block.
+/// How many neighboring segments form a block.
 const NEAR: usize = 16;
 
-/// What the segments of a map state, as a whole, and in blocks of neighbors.
+/// The results of checking segments: spread over the whole map, and block by block.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
     whole: Counts,
-    /// True if all segments were queried.
+    /// True if every segment was checked.
     is_complete: bool,
-    /// Of each [`NEAR`] segments, as far as they were queried: [`Counts::packed`].
+    /// The packed [`Counts`] of each block of [`NEAR`] segments; 0 if not checked yet.
     blocks: Vec<AtomicU16>,
 }
 
-/// The numbers of segments that are right and wrong.
+/// How many segments are right and how many are wrong. Undecided ones aren't counted.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     right: usize,
@@ -41,7 +42,7 @@ impl Counts {
         counts
     }
 
-    /// The counts of a block as one number, which is not 0.
+    /// Both counts in one number, which is never 0.
     fn packed(self) -> u16 {
         (1 + self.right + self.wrong * (NEAR + 1)) as u16
     }
@@ -51,14 +52,14 @@ impl Counts {
         Some(Self { right: both % (NEAR + 1), wrong: both / (NEAR + 1) })
     }
 
-    /// Of ten segments one may be odd: some tools map into the middle of words that they put together.
+    /// One segment in ten may be wrong: some tools map to the middle of words that they joined.
     fn holds(self) -> bool {
         self.wrong * 9 <= self.right
     }
 }
 
 impl Fit {
-    /// Asks the segments of a map, evenly, whether they are right; those that cannot give don't count.
+    /// Checks segments spread evenly over the map. Those for which `check` returns `None` don't count.
     pub(super) fn of(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
         let step = segments.len().div_ceil(MOST).max(1);
@@ -67,13 +68,13 @@ impl Fit {
         Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU16::new(0)).collect() }
     }
 
-    /// True if the map belongs to the script.
+    /// True if the map as a whole belongs to the script.
     pub(super) fn is_whole(&self) -> bool {
         self.whole.holds()
     }
 
-    /// True if it does around a segment, given by its number: behind a change nothing fits any more, before it
-    /// everything does.
+    /// True if the map also fits around the segment with this number. Where two builds differ, everything before the
+    /// change fits and nothing after it.
     pub(super) fn at(&self, map: &ScriptMap, number: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
         if self.whole.wrong == 0 && self.is_complete {
             return true;
@@ -91,7 +92,7 @@ impl Fit {
         near.wrong <= 1 || near.wrong * 4 <= near.right
     }
 
-    /// The counts of a block, which is queried once.
+    /// The counts of a block, computed when first needed.
     fn block(&self, map: &ScriptMap, block: usize, check: impl Fn(&Segment) -> Option<bool>) -> Counts {
         let Some(known) = self.blocks.get(block) else { return Counts::default() };
         Counts::unpacked(known.load(Ordering::Relaxed)).unwrap_or_else(|| {

@@ -1,7 +1,7 @@
-//! The facts in a script's text about a function that an engine names by its place: the tokens that are its name.
+//! Finds, in a script's text, the tokens that are the name of a function whose position the engine reports.
 //!
-//! An engine shows where a function starts: at its parameters, an `async` arrow function at `async`, a class without a
-//! constructor at `class`. The name precedes that, in one of these ways:
+//! The position is that of the function's parameters; of `async` for an async arrow function; of `class` for a class
+//! without a constructor. The name comes before it, in one of these forms:
 //!
 //! ```text
 //! function i(   function*i(   i(){   get i(){   #i(){      the word before the parameters
@@ -10,42 +10,42 @@
 //! class i{…constructor(   i=class{…constructor(            the class
 //! ```
 //!
-//! A word counts only if it is the name that the engine states: that proves that script and place belong together.
+//! A word counts only if it equals the engine's name for the function. That proves that script and position belong
+//! together.
 
 use super::class::enclosing_class;
 use super::words::{before, first_word, is_keyword, is_word, word_before};
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
-/// The facts in the text about a function.
+/// What the text says about a function.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FunctionText {
-    /// The start of its declaration: whatever is mapped between here and its parameters belongs to it.
+    /// Where its declaration starts. Whatever is mapped between here and its parameters belongs to the function.
     pub(super) begin: usize,
-    /// The text before the name that is not part of it: `get `.
+    /// The part of the engine's name that isn't part of the word: `get ` or `set `.
     pub(super) prefix: &'static str,
-    /// The words that are its name, from the outermost object to the property; empty if nothing states the name.
+    /// The words of its name, from the outermost object to the property. Empty if the text doesn't tell the name.
     pub(super) name: Vec<Range<usize>>,
-    /// True if that is the name that the function is bound to, not its own.
+    /// True if this is the name that the function is bound to, not its own.
     pub(super) is_bound: bool,
-    /// True if the name is a key of an object or class: not a binding, which tools may rename.
+    /// True if the name is the key of an object or class. Tools may rename variables but not keys.
     pub(super) is_key: bool,
 }
 
 impl FunctionText {
-    /// The same, in a text that has this many bytes more at its start.
+    /// Moves all offsets by `bytes`, for a text with that many more bytes at its start.
     pub(super) fn behind(mut self, bytes: usize) -> Self {
         self.begin += bytes;
         self.name.iter_mut().for_each(|word| *word = word.start + bytes..word.end + bytes);
         self
     }
 
-    /// The facts in the text about the function at a byte that an engine calls `name`; `None` if no such function is
-    /// there.
+    /// Examines the function at byte offset `at`, which the engine calls `name`. `None` if there is no such function.
     pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
         let rest = text.get(at..)?;
         let first = rest.chars().next()?;
-        // V8's own: what initializes a class begins at the class or its body.
+        // V8's own names, such as that of a class's initializer, which starts at the class or its body.
         if name.starts_with('<') {
             return Some(Self { begin: at, ..Self::default() });
         }
@@ -61,7 +61,7 @@ impl FunctionText {
     }
 }
 
-/// The function whose parameters begin at `at`.
+/// Examines the function whose parameters start at `at`.
 fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
     let (prefix, own) =
         ["get ", "set "].iter().find_map(|prefix| Some((*prefix, name.strip_prefix(prefix)?))).unwrap_or(("", name));
@@ -96,7 +96,7 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
         }
         "" => Some(bound(text, at, name)),
         found if is_keyword(found) => Some(FunctionText { begin: at, ..FunctionText::default() }),
-        // A number in another spelling: the key 1e3 is the name 1000.
+        // A number that the engine spells differently: the key `1e3` has the name `1000`.
         found if is_numeric_key(found, own) => Some(FunctionText { begin, ..FunctionText::default() }),
         _ => None,
     }
@@ -121,31 +121,31 @@ fn key_start(text: &str, end: usize) -> usize {
     last
 }
 
-/// True if a word before parameters is a number, which an engine may spell otherwise.
+/// True if both are numbers; the engine may spell a numeric key differently.
 fn is_numeric_key(word: &str, name: &str) -> bool {
     let is_number = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
     is_number(word) && is_number(name)
 }
 
-/// True if `function` precedes the name of a function at a byte.
+/// True if `function` comes before the name at this byte offset.
 fn is_declaration(text: &str, name: usize) -> bool {
     let end = before(text, name);
     let end = if text[..end].ends_with('*') { before(text, end - 1) } else { end };
     text[word_before(text, end)] == *"function"
 }
 
-/// True if the word that a function is bound to is `name`: then `function` is its keyword.
+/// True if the function is bound to the word `name`. Then `function` is its keyword and not its name.
 fn is_bound_to(text: &str, begin: usize, name: &str) -> bool {
     !bound(text, without_async(text, begin), name).name.is_empty()
 }
 
-/// The start of a function whose own part begins at `begin`: `async` may precede it.
+/// The start of a function, including an `async` before `begin`.
 fn without_async(text: &str, begin: usize) -> usize {
     let word = word_before(text, before(text, begin));
     if &text[word.clone()] == "async" { word.start } else { begin }
 }
 
-/// The start of a named function or method: begins: at the keywords before its name.
+/// Where a named function or method starts: at the first keyword before its name.
 fn declared(text: &str, name: usize) -> usize {
     let mut begin = name;
     loop {
@@ -163,7 +163,7 @@ fn follows(text: &str, begin: usize, prefix: &str) -> bool {
     text[word_before(text, before(text, begin))] == *prefix.trim_end()
 }
 
-/// A function or class without a name of its own that begins at `begin`, and what it is bound to.
+/// A function or class that starts at `begin` without a name of its own, with the name that it is bound to.
 fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let nameless = FunctionText { begin, is_bound: true, ..FunctionText::default() };
     let end = before(text, begin);
@@ -177,7 +177,7 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let last = word_before(text, left);
     if last.is_empty() && text[..left].ends_with([']', '"', '\'']) {
         let key = key_start(text, left);
-        // Elsewhere this is `a?b["i"]:()=>…`.
+        // Otherwise this is part of `a?b["i"]:()=>…`.
         let is_key = !is_property || text[..before(text, key)].ends_with(['{', ',']);
         return if is_key { FunctionText { begin: key, ..nameless } } else { nameless };
     }
@@ -193,7 +193,7 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
         }
         words.insert(0, word);
     }
-    // A property of an object literal is alone; elsewhere this is `a?b.i:()=>…`.
+    // The key of an object literal is a single word. Otherwise this is part of `a?b.i:()=>…`.
     if is_property && words.len() > 1 {
         return nameless;
     }
@@ -208,7 +208,7 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     nameless
 }
 
-/// The class whose keyword is at `class`.
+/// Examines the class whose keyword is at `class`.
 fn of_class(text: &str, class: usize, name: &str) -> FunctionText {
     let rest = &text[class + "class".len()..];
     let blank = rest.len() - rest.trim_start().len();
@@ -222,7 +222,7 @@ fn of_class(text: &str, class: usize, name: &str) -> FunctionText {
     if is_nameless { bound(text, class, name) } else { FunctionText { begin: class, ..FunctionText::default() } }
 }
 
-/// True if a word begins at a byte: a letter of one, and none before it. A private name also begins behind its `#`.
+/// True if a word starts at this byte offset. A private name also counts as starting after its `#`.
 pub(super) fn begins_word(text: &str, at: usize) -> bool {
     text[at..].starts_with(is_word) && !text[..at].ends_with(|letter| is_word(letter) && letter != '#')
 }
@@ -231,7 +231,7 @@ pub(super) fn begins_word(text: &str, at: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// The function found at `|`: where it begins, and its name.
+    /// The function at the mark `|`: the text from its start to the mark, and its name.
     fn found(marked: &str, name: &str) -> Option<(String, String)> {
         let at = marked.find('|').unwrap();
         let text = marked.replacen('|', "", 1);

@@ -1,4 +1,5 @@
-//! Positions in generated scripts → positions in what their authors wrote, by source maps.
+//! Translates positions in generated scripts (minified, bundled, compiled) to positions in the files that their authors
+//! wrote, using source maps. These files, and positions and names in them, are called *authored* here.
 //!
 //! ```text
 //! JS:*i /app/dist/app.min.js:1:679 ─ script, line, column ─▶ segment ─▶ JS:*splitWords /app/src/words.ts:8:10
@@ -8,13 +9,13 @@
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | `script` | one script and its map: what they prove |
-//! | `function` | the tokens that are a function's name, in every form that JavaScript has |
-//! | `class` | the class of a constructor |
-//! | `declared` | the words of the authored text that prove a name |
-//! | `fit` | whether the map belongs to the script |
-//! | `text`, `words` | places in texts, identifiers |
-//! | `module`, `module_places` | a WebAssembly module: its functions, and their descriptions in DWARF |
+//! | `script` | one script and its source map: what they prove |
+//! | `function` | which tokens of a script are a function's name, for every form that JavaScript has |
+//! | `class` | which class a constructor belongs to |
+//! | `declared` | which words of the authored text prove a name |
+//! | `fit` | whether a source map belongs to a script |
+//! | `text`, `words` | positions in texts; identifiers |
+//! | `module`, `module_places` | a WebAssembly module: its functions, and what DWARF says about them |
 
 mod class;
 #[cfg(test)]
@@ -35,7 +36,8 @@ use crate::runtimes::script_name::ScriptName;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// All scripts that have maps and all modules that have names, by the path or URL that the engine has for them.
+/// All scripts with source maps and all WebAssembly modules with names, by the path or URL that the engine uses for
+/// them.
 #[derive(Debug, Default)]
 pub struct Authored {
     scripts: FxHashMap<Box<str>, AuthoredScript>,
@@ -53,17 +55,18 @@ impl Authored {
         self.modules.insert(url.into(), module);
     }
 
-    /// The script of that path or URL.
+    /// The script with this path or URL.
     pub fn script(&self, path: &str) -> Option<&AuthoredScript> {
         self.scripts.get(path)
     }
 
-    /// True if no script has a map, and no module names.
+    /// True if there is neither a script nor a module.
     pub fn is_empty(&self) -> bool {
         self.scripts.is_empty() && self.modules.is_empty()
     }
 
-    /// The name that V8 would have given to a function if it had run what its author wrote; as it is if that isn't known.
+    /// The name that V8 would have given a function if it had run the authored file. Returns `name` unchanged if that
+    /// isn't known.
     pub fn name<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         self.renamed(name).map_or(Cow::Borrowed(name), |renamed| Cow::Owned(renamed.into_bytes()))
     }
@@ -79,7 +82,7 @@ impl Authored {
         Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
     }
 
-    /// What a script's map states about the function that starts at a place (from 1).
+    /// What is known about the function that starts at this position of a script. Line and column count from 1.
     pub fn function(&self, script: &str, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         match (self.scripts.get(script), self.modules.get(script)) {
             (Some(script), _) => script.function(name, line, column),
@@ -88,7 +91,8 @@ impl Authored {
         }
     }
 
-    /// The text of an authored file, where a map contains it; `None` if no map names such a file.
+    /// The text of an authored file. `Some(None)` if a source map names the file but doesn't contain its text; `None`
+    /// if no source map names it.
     pub fn source_text(&self, file: &str) -> Option<Option<&str>> {
         self.scripts.values().find_map(|script| script.source_text(file))
     }

@@ -1,7 +1,7 @@
-//! A WebAssembly module: the number of a function in it → how its author called it, and where it was written.
+//! The functions of a WebAssembly module: from a function's number to its authored name and position.
 //!
-//! Names are those of the name section, places those of DWARF. Tools ship modules without either: the module that ran
-//! may be another file than the one with names. What files state about one function must not differ: then nobody knows.
+//! Names come from the name section, positions from DWARF. Tools ship modules without either, so the information may be
+//! in another file than the module that ran. If several files disagree about a function, none is believed.
 
 use super::module_places::ModulePlaces;
 use super::script::{AuthoredPlace, Contradiction, FunctionAnswer};
@@ -10,29 +10,30 @@ use crate::resolve::symbols::demangle::demangle;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// What is known of the functions of a module.
+/// What is known about the functions of one module.
 #[derive(Debug, Default)]
 pub struct AuthoredModule {
-    /// What the engine calls the module.
+    /// The engine's name for the module.
     url: String,
     functions: BTreeMap<u32, AuthoredFunction>,
-    /// Where in the module each starts, counted from 0.
+    /// The function that starts at each offset in the module.
     starts: BTreeMap<u32, u32>,
 }
 
-/// A function of a module.
+/// What is known about one function of a module.
 #[derive(Debug, Clone, Default)]
 struct AuthoredFunction {
-    /// Its readable name; empty if it has none.
+    /// Its demangled name; empty if it has none.
     name: String,
-    /// The file; empty if it isn't known.
+    /// The source file; empty if unknown.
     file: String,
     line: u32,
     column: u32,
 }
 
 impl AuthoredModule {
-    /// What files of one module state about these functions, each with the place where it starts, counted from 0.
+    /// Collects what several files of one module say about its functions. `functions` gives each function's number and
+    /// its start as an offset in the module.
     pub fn new(url: &str, modules: &[Rc<WasmModule>], functions: impl Iterator<Item = (u32, u32)>) -> Self {
         let debugging: Vec<Option<ModulePlaces<'_>>> = modules.iter().map(|module| ModulePlaces::new(module)).collect();
         let mut authored = Self { url: url.to_owned(), ..Self::default() };
@@ -59,15 +60,15 @@ impl AuthoredModule {
         authored
     }
 
-    /// The way a function was called, if that is known, and where it was written, if that is.
+    /// A function's name (empty if unknown), and the position where it was written (`None` if unknown).
     pub fn function(&self, number: u32) -> Option<(&str, Option<AuthoredPlace<'_>>)> {
         let AuthoredFunction { name, file, line, column } = self.functions.get(&number)?;
         let place = AuthoredPlace { file, line: *line, column: *column, is_third_party: false };
         Some((name, Some(place).filter(|place| !place.file.is_empty())))
     }
 
-    /// The same for the function that an engine calls `name` and that starts at a column, counted from 1. A function whose
-    /// place isn't known stays in the module.
+    /// Answers for the function that the engine calls `name` and that starts at `column` (from 1) of the module. If its
+    /// authored position is unknown, the answer is its position in the module.
     pub(super) fn answer(&self, name: &str, column: u32) -> FunctionAnswer<'_> {
         let number = column.checked_sub(1).and_then(|start| self.starts.get(&start)).ok_or(Contradiction)?;
         let Some((authored, place)) = self.function(*number) else { return Ok(None) };
@@ -76,8 +77,8 @@ impl AuthoredModule {
     }
 }
 
-/// What debugging information states about a function. If the module has a name for it, that of DWARF must be the same:
-/// linkers leave descriptions of functions behind that they removed.
+/// What DWARF says about a function. If the module names the function, DWARF must agree, because linkers leave
+/// descriptions of removed functions behind.
 fn of_dwarf(places: &ModulePlaces<'_>, function: u32, name: Option<&str>) -> Option<AuthoredFunction> {
     let raw = places.name(function)?;
     let readable = demangle(raw.as_bytes()).unwrap_or_else(|| raw.clone());
@@ -94,13 +95,13 @@ fn of_dwarf(places: &ModulePlaces<'_>, function: u32, name: Option<&str>) -> Opt
     }))
 }
 
-/// True if a linker's name is a function's readable one, perhaps with its parameters.
+/// True if demangling `name` gives `readable`, perhaps with parameters after it.
 fn is_readable_form(name: &str, readable: &str) -> bool {
     let name = demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
     name.strip_prefix(readable).is_some_and(|rest| rest.is_empty() || rest.starts_with('('))
 }
 
-/// True if a text can be shown in one line, and is no longer than any path.
+/// True if a text can be shown: on one line, and no longer than a path can be.
 fn is_shown(text: &str) -> bool {
     !text.is_empty() && text.len() <= 4096 && !text.chars().any(char::is_control)
 }

@@ -1,6 +1,7 @@
-//! The functions of a WebAssembly module in its debugging information (DWARF): names, and where they were declared.
+//! Reads the DWARF of a WebAssembly module: names of functions, and where they were declared.
 //!
-//! Addresses count from the start of the code section's contents (<https://yurydelendik.github.io/webassembly-dwarf/>).
+//! Addresses are relative to the start of the code section's contents
+//! (<https://yurydelendik.github.io/webassembly-dwarf/>).
 
 use crate::model::wasm_module::WasmModule;
 use addr2line::Context;
@@ -16,7 +17,8 @@ use std::rc::Rc;
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Descriptions may refer to others so often: a definition to its declaration, an inlined function to what it was.
+/// How many references between descriptions are followed: from a definition to its declaration, from an inlined
+/// function to its original.
 const DEEPEST: usize = 4;
 
 /// Where a function was declared.
@@ -24,20 +26,20 @@ const DEEPEST: usize = 4;
 pub(super) struct DeclaredPlace {
     pub(super) file: String,
     pub(super) line: u32,
-    /// 0 if it isn't known.
+    /// 0 if unknown.
     pub(super) column: u32,
 }
 
-/// The debugging information of a module.
+/// The DWARF of one module.
 pub(super) struct ModulePlaces<'a> {
     module: &'a WasmModule,
     context: Context<Reader<'a>>,
-    /// Of each unit that was requested, by the section's offset of its description: functions by their addresses.
+    /// For each unit that was looked up, by its offset in `.debug_info`: where its functions were declared, by address.
     units: RefCell<FxHashMap<usize, Rc<FxHashMap<u64, DeclaredPlace>>>>,
 }
 
 impl<'a> ModulePlaces<'a> {
-    /// `None` if the module has none that can be read.
+    /// Returns `None` if the module has no readable DWARF.
     pub(super) fn new(module: &'a WasmModule) -> Option<Self> {
         let section = |id: SectionId| Ok::<_, gimli::Error>(EndianSlice::new(module.section(id.name()), LittleEndian));
         if module.section(SectionId::DebugInfo.name()).is_empty() {
@@ -47,7 +49,7 @@ impl<'a> ModulePlaces<'a> {
         Some(Self { module, context, units: RefCell::default() })
     }
 
-    /// The name of a function as its compiler has it for linkers.
+    /// The function's name, still mangled.
     pub(super) fn name(&self, function: u32) -> Option<String> {
         let mut frames = self.context.find_frames(self.address(function)?).skip_all_loads().ok()?;
         let mut outermost = None;
@@ -57,7 +59,7 @@ impl<'a> ModulePlaces<'a> {
         Some(outermost?.function?.raw_name().ok()?.into_owned())
     }
 
-    /// Where it was declared.
+    /// Where the function was declared.
     pub(super) fn declared(&self, function: u32) -> Option<DeclaredPlace> {
         let address = self.address(function)?;
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
@@ -72,7 +74,7 @@ impl<'a> ModulePlaces<'a> {
     }
 }
 
-/// Where the functions of a unit were declared, by their addresses.
+/// Where the functions of a unit were declared, by address.
 fn declarations(unit: UnitRef<'_, Reader<'_>>) -> FxHashMap<u64, DeclaredPlace> {
     let mut functions = FxHashMap::default();
     let mut entries = unit.entries();
@@ -101,7 +103,7 @@ fn declared<'a>(unit: UnitRef<'_, Reader<'a>>, entry: &DebuggingInformationEntry
     Some(DeclaredPlace { file, line, column })
 }
 
-/// An attribute of a description, or of the one that it refers to.
+/// An attribute of a description, or of a description it refers to. `deep` is how many references may be followed.
 fn attribute<'a>(
     unit: UnitRef<'_, Reader<'a>>,
     entry: &DebuggingInformationEntry<Reader<'a>>,
@@ -119,7 +121,7 @@ fn attribute<'a>(
     attribute(unit, &other, name, deep.checked_sub(1)?)
 }
 
-/// The path of a file of a unit.
+/// The path of the file with this number in a unit.
 fn path(unit: UnitRef<'_, Reader<'_>>, number: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(number)?;

@@ -1,15 +1,15 @@
-//! One generated script and its map: a place in it → the authored place; a function in it → its authored name.
+//! One generated script and its source map. Translates positions to authored positions, and functions to their authored
+//! names.
 //!
-//! Nothing is shown that the script doesn't prove:
+//! Nothing is shown unless the script confirms it:
 //!
-//! * A name comes from the map's segment at the very token that is the function's name in the script, and only if that
-//!   token is what the engine calls the function. Where the authored text is available, it must have the name there,
-//!   too.
-//! * A function's place comes from a segment within its own declaration. Bundlers wrap modules in functions that nobody
-//!   wrote: these have no segment, and the one before them belongs to another file.
-//! * The code of a script outside of all functions belongs to all of its files: it stays what it is.
-//! * Around each place the map must fit the script ([`Fit`]): its segments begin where words do, and words that are not
-//!   renamed are the same on both sides.
+//! * A name is taken only from the segment at the very token that is the function's name in the script, and only if the
+//!   engine calls the function by that token. If the authored text is available, it must have the name there, too.
+//! * A function's position is taken only from a segment within the function's own declaration. Bundlers wrap modules in
+//!   functions that nobody wrote. Those have no segment, and the segment before them belongs to another file.
+//! * Code outside of all functions belongs to all files of the script, so it keeps its name and position.
+//! * Around each position, the source map must fit the script (see [`Fit`]): segments start where words start, and
+//!   words that weren't renamed are equal on both sides.
 
 use super::declared::{Declared, Role, is_computed_key, own_name, string_key};
 use super::fit::Fit;
@@ -23,32 +23,32 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
-/// So many bytes are looked at to find the classes of constructors.
+/// How many bytes may be read, per script, to find the classes of constructors.
 const EFFORT: usize = 1 << 28;
 
-/// So much of a script before a function is looked at: a class may begin so far before its constructor.
+/// How far before a function the script is read. A class may start that far before its constructor.
 const FAR: usize = 1 << 16;
 
-/// So much of a text before a place is looked at, and so much behind it: more than the names there are long.
+/// How far a text is read before and after a position. Longer than any name.
 const BEFORE: usize = 1 << 8;
 const AFTER: usize = 1 << 11;
 
-/// A script and its map.
+/// A script and its source map.
 #[derive(Debug)]
 pub struct AuthoredScript {
     text: Text,
     map: ScriptMap,
-    /// What the authored files are called, in the order of the map.
+    /// Names of the authored files, in the order of the source map.
     files: Vec<String>,
-    /// Their texts, where the map has them.
+    /// The texts of the authored files, as far as the source map contains them.
     contents: Vec<Option<Content>>,
     fit: Fit,
-    /// True if the user named the map for this script: then it is used although it seems to be of another one.
+    /// True if the user chose this source map for the script. It is then used even if it doesn't seem to fit.
     is_given: bool,
     effort: AtomicUsize,
 }
 
-/// The text of an authored file, which is decoded when it is requested.
+/// The text of an authored file, decoded when first needed.
 #[derive(Debug)]
 struct Content {
     json: JsonString,
@@ -65,28 +65,29 @@ impl Content {
     }
 }
 
-/// A place in an authored file; line and column from 1.
+/// A position in an authored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthoredPlace<'a> {
-    /// The file.
+    /// The name of the authored file.
     pub file: &'a str,
-    /// The line.
+    /// The line, from 1.
     pub line: u32,
-    /// The column, in UTF-16 units.
+    /// The column, from 1, in UTF-16 units.
     pub column: u32,
-    /// True if the map lists the file as third-party code.
+    /// True if the source map marks the file as third-party code.
     pub is_third_party: bool,
 }
 
-/// Where a function was written, and its name if that is not the script's; `None` if the map does not have it.
+/// Where a function was written, and its authored name if that differs from the script's. `None` if the source map
+/// doesn't cover the function.
 pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>, Contradiction>;
 
-/// Script, map and engine contradict each other.
+/// Script, source map and engine contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contradiction;
 
 impl AuthoredScript {
-    /// Of the text of a script and its map; `files` are the names of the authored files.
+    /// From a script's text and its source map. `files` are the names of the authored files.
     pub fn new(text: String, mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let contents = map.sources.iter_mut().map(|source| source.content.take().map(Content::new)).collect();
@@ -96,7 +97,8 @@ impl AuthoredScript {
         script
     }
 
-    /// The same, if some of its files are scripts with maps themselves: what these were made from instead.
+    /// Resolves source maps in stages: some of the files that the map names are themselves scripts with source maps.
+    /// Their positions are replaced by those in the files they were made from.
     pub fn through(mut self, scripts: Vec<(u32, Self)>) -> Self {
         let mut segments = self.map.segments().to_vec();
         for (source, script) in scripts {
@@ -115,13 +117,14 @@ impl AuthoredScript {
         self
     }
 
-    /// What a segment that leads to this script becomes, if this one's files and names count from `first`.
+    /// What becomes of a segment that leads to this script, if this script's files and names are numbered from `first`.
     fn before(&self, segment: &Segment, (first_source, first_name): (u32, u32)) -> Segment {
         let Some((own, _)) = self.segment_at(segment.authored).filter(|(_, number)| self.fits_at(*number)) else {
             return Segment { source: NONE, name: NONE, ..*segment };
         };
-        // A name that the later tool replaced is the author's if this script has it from there, too: the authored text
-        // states.
+        // The name that the later tool replaced is a name in this script. It is the author's as well, unless this
+        // script's own source map renames it. Where that can't be told at the very token, the authored text must
+        // confirm the name later.
         let is_token = own.generated == segment.authored;
         let name = match own.name {
             NONE if is_token || self.content(own.source).is_some() => segment.name,
@@ -131,18 +134,18 @@ impl AuthoredScript {
         Segment { authored: own.authored, source: first_source.saturating_add(own.source), name, ..*segment }
     }
 
-    /// True if nothing disproves that the map belongs to the script.
+    /// True unless something proves that the source map belongs to another script.
     pub fn fits(&self) -> bool {
         self.fit.is_whole()
     }
 
-    /// The same, used although it may not fit: the user named it.
+    /// Marks the source map as chosen by the user, so that it is used even if it doesn't seem to fit.
     pub fn given(self) -> Self {
         Self { is_given: true, ..self }
     }
 
-    /// What the map states about these functions, as the engine names them. `None` if the script is not the one that
-    /// ran: of its functions, hardly any stands elsewhere.
+    /// What the source map says about these functions, given the engine's names and positions. `None` if too many
+    /// functions are elsewhere in the text, because then another version of the script ran.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
         let (mut here, mut elsewhere, mut answers) = (0usize, 0usize, Vec::new());
         for (name, place) in functions {
@@ -160,7 +163,7 @@ impl AuthoredScript {
         (self.is_given || elsewhere * 10 <= here).then_some(answers)
     }
 
-    /// Where code at a place was written. Line and column count from 1.
+    /// Where the code at this position was written. Line and column count from 1.
     pub fn place(&self, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         let place = Place::from_one(line, column)?;
         let (segment, number) = self.segment_at(place)?;
@@ -168,8 +171,8 @@ impl AuthoredScript {
         self.authored(segment)
     }
 
-    /// Where the function was written that starts at a place (from 1), and how it was called, if the script calls it
-    /// `name`.
+    /// Where the function that starts at this position was written, and its authored name. `name` is the name in the
+    /// script. Line and column count from 1.
     pub fn function(&self, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         let place = Place::from_one(line, column).ok_or(Contradiction)?;
         if is_outermost(name, place) {
@@ -195,7 +198,8 @@ impl AuthoredScript {
         Ok(Some((authored, own.filter(|own| own != name))))
     }
 
-    /// The text of an authored file, where the map contains it; `None` if the map names no such file.
+    /// The text of an authored file. `Some(None)` if the source map doesn't contain the text; `None` if it doesn't name
+    /// the file.
     pub fn source_text(&self, file: &str) -> Option<Option<&str>> {
         let source = self.files.iter().position(|name| name == file)?;
         Some(self.content(source as u32).map(Text::as_str))
@@ -218,20 +222,20 @@ impl AuthoredScript {
         Some(AuthoredPlace { file, line: line.checked_add(1)?, column: column.checked_add(1)?, is_third_party })
     }
 
-    /// The name that the map's scopes have for a function which starts at `place`.
+    /// The name that the source map's scopes give to the function that starts at `place`.
     fn scoped_name(&self, found: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
         let scope = self.map.scopes.function(self.text.place(found.begin), place)?;
         let is_there = scope.source == segment.source
             && scope.start.line <= segment.authored.line
             && segment.authored <= scope.end;
-        // V8 calls a constructor by its class.
+        // V8 calls a constructor by its class's name.
         let name = self.map.name(scope.name).filter(|name| is_identifier(name) && *name != "constructor")?;
         is_there.then(|| format!("{}{name}", found.prefix))
     }
 
-    /// The authored name of a function whose place is in `segment`; `None` if its words don't state.
+    /// The authored name of the function that `segment` maps. `None` if its words don't prove one.
     fn name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
-        // What was bound to a name may have had one of its own, which tools leave out.
+        // A function bound to a variable may have had a name of its own, which tools drop.
         if found.is_bound
             && let Some(own) = self.authored_text(segment).and_then(|(text, at)| own_name(&text[at..]))
         {
@@ -252,16 +256,16 @@ impl AuthoredScript {
         Ok((!words.is_empty()).then(|| format!("{}{}", found.prefix, words.join("."))))
     }
 
-    /// What the authored file has instead of a word; `None` if nothing states it.
-    /// `is_key`: it is the key of a property or method, which nothing renames unless it says so.
+    /// The authored counterpart of a word; `None` if nothing proves one. `is_key` says that the word is the key of a
+    /// property or method; those keep their names unless the source map says otherwise.
     fn word(&self, word: &Range<usize>, role: Role, is_key: bool) -> Result<Option<AuthoredWord<'_>>, Contradiction> {
         let own = &self.text.as_str()[word.clone()];
         let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
         let role = if is_key && role == Role::Whole { Role::Key } else { role };
-        // Some tools map a private name behind its `#`.
+        // Some tools map the part of a private name after its `#`.
         let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
         let segments = places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at)));
-        // Of several segments, one that has a name states most.
+        // If several segments start there, one with a name says most.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
         let called = self.map.name(segment.name);
         let called = called.filter(|called| is_identifier(called)).map(|called| match own.starts_with('#') {
@@ -269,14 +273,15 @@ impl AuthoredScript {
             _ => Cow::Borrowed(called),
         });
         let Some((text, at)) = self.authored_text(segment) else {
-            // Tools name properties by the objects that they are of.
+            // For a property, tools may record the name of its object instead, so a different name proves nothing.
             let is_known =
                 !matches!(role, Role::Property | Role::Key) || called.as_deref().is_none_or(|called| called == own);
             let said = called.unwrap_or(Cow::Borrowed(own));
             return Ok(is_known.then_some(AuthoredWord { said, segment, function: None, is_argument: false }));
         };
         if is_computed_key(text, at) {
-            // Its value is the name, which the engine has, unless a tool has renamed it and says so.
+            // The name is the key's value, which the engine already shows. Only a tool that renamed the key and says so
+            // knows another.
             let value = called.filter(|called| Some(called.as_ref()) == string_key(text, at));
             return Ok(value.map(|said| AuthoredWord { said, segment, function: None, is_argument: false }));
         }
@@ -288,19 +293,22 @@ impl AuthoredScript {
                 Ok(Some(AuthoredWord { said, segment, function, is_argument: declared.is_argument() }))
             }
             None if role == Role::Property => Ok(None),
-            // Tools that rename private names don't always say so: the map leads from one to the other.
+            // Tools don't always record the original of a renamed private name. The segment leads from one to the other
+            // all the same.
             None if called.is_none() && own.starts_with('#') && first_word(&text[at..]).starts_with('#') => {
                 let said = Cow::Borrowed(first_word(&text[at..]));
                 Ok(Some(AuthoredWord { said, segment, function: None, is_argument: false }))
             }
-            // A word that a tool invented, or renamed without saying so, proves nothing; one that stands elsewhere does.
+            // A word that a tool invented, or renamed without recording it, proves nothing. A word found elsewhere in
+            // the text is a contradiction.
             None if called.is_none() && own.len() < 2 => Ok(None),
             None if !is_near(text, at, called.as_deref().unwrap_or(own).as_bytes()) => Ok(None),
             None => Err(Contradiction),
         }
     }
 
-    /// The authored text about where a segment leads, and the place in it; `None` without the text.
+    /// Part of the authored text around the target of a segment, and the offset of the target in it. `None` if the text
+    /// isn't available.
     fn authored_text(&self, segment: &Segment) -> Option<(&str, usize)> {
         let content = self.content(segment.source)?;
         let at = content.byte(segment.authored).unwrap_or(content.as_str().len());
@@ -311,7 +319,7 @@ impl AuthoredScript {
         self.contents.get(source as usize)?.as_ref()?.text()
     }
 
-    /// The segment that a place of the script is in, and its number, if its code belongs to a file.
+    /// The segment that contains a position of the script, and its number. `None` if the code there belongs to no file.
     fn segment_at(&self, place: Place) -> Option<(&Segment, usize)> {
         let number = self.map.number_at(place)?;
         let segment = self.map.segments().get(number).filter(|segment| segment.source != NONE)?;
@@ -322,10 +330,10 @@ impl AuthoredScript {
         self.is_given || self.fit.at(&self.map, number, |segment| self.check(segment))
     }
 
-    /// False if a segment cannot be right: it begins behind the end of a line or in the middle of a word, leads to a place
-    /// that the authored text doesn't have, or to a line without its name, which stands elsewhere in the text. True if the
-    /// authored text has the name, or the same word, there. `None` if nothing proves anything: bundlers name what they
-    /// invent, and map it to the start of a file.
+    /// `Some(false)` if a segment can't be right: it starts past the end of a line or inside a word; the authored text
+    /// has no such position; or the authored line lacks the segment's name, while other lines nearby have it.
+    /// `Some(true)` if the authored text has the name, or the same word, there. `None` if nothing is proven: bundlers
+    /// map names that they invented to the start of a file.
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
         let Some(byte) = self.text.byte(segment.generated) else { return Some(false) };
@@ -347,13 +355,13 @@ impl AuthoredScript {
                 let is_elsewhere = at > 0 && is_near(content.as_str(), at, called);
                 is_elsewhere.then_some(false)
             }
-            // Words of the language come and go.
+            // Keywords may be added and removed by tools, so a missing word proves nothing.
             None => (own.len() > 1 && is_on_line(content.as_str(), at, own.as_bytes())).then_some(true),
         }
     }
 }
 
-/// True if a text has a word around a place.
+/// True if the text near an offset contains this word.
 fn is_near(text: &str, at: usize, word: &[u8]) -> bool {
     let (near, _) = around(text, at, FAR, FAR);
     let is_whole = |found: usize| {
@@ -362,7 +370,7 @@ fn is_near(text: &str, at: usize, word: &[u8]) -> bool {
     memchr::memmem::find_iter(near.as_bytes(), word).any(is_whole)
 }
 
-/// True if a word is in what follows a place on its line; in most cases, right there.
+/// True if the rest of the line after an offset contains this word. Usually it comes first.
 fn is_on_line(text: &str, at: usize, word: &[u8]) -> bool {
     let rest = behind(text, at, AFTER).as_bytes();
     let line = || &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
@@ -372,27 +380,27 @@ fn is_on_line(text: &str, at: usize, word: &[u8]) -> bool {
 /// A word of an authored name.
 struct AuthoredWord<'a> {
     said: Cow<'a, str>,
-    /// Where it stands.
+    /// The segment that leads to it.
     segment: &'a Segment,
-    /// The function that is bound to it there, if it has a name of its own.
+    /// The own name of the function that is bound to this word there, if it has one.
     function: Option<String>,
     /// True if it is one of several words in parentheses.
     is_argument: bool,
 }
 
 impl AuthoredWord<'_> {
-    /// True if a function that was written at `function` was bound to this word by its author. Tools that put a
-    /// function's body in the place of a call bind its parameters to the arguments: these were written elsewhere.
+    /// True if the author bound the function written at `function` to this word. Tools that inline a call bind the
+    /// called function's parameters to the arguments, which were written elsewhere.
     fn binds(&self, found: &FunctionText, function: &Segment) -> bool {
         let (word, function_line) = (self.segment, function.authored.line);
-        // The name of a class may stand far before its constructor.
+        // A class may be named far before its constructor.
         let is_class = found.name.last().is_some_and(|name| name.end < found.begin);
         let lines = function_line.checked_sub(word.authored.line);
         word.source == function.source && !self.is_argument && lines.is_some_and(|lines| is_class || lines < 2)
     }
 }
 
-/// True if it is the code outside of all functions, or the function that an engine wraps around it.
+/// True for the code outside of all functions, or the function that an engine wraps around it.
 fn is_outermost(name: &str, place: Place) -> bool {
     name.is_empty() && place == Place::default()
 }

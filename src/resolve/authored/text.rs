@@ -1,16 +1,18 @@
-//! The text of a script or of an authored file: places ↔ bytes.
+//! The text of a script or an authored file, with conversion between positions and byte offsets.
 //!
-//! Engines and source maps count columns in UTF-16 units. Lines end where they do in JavaScript.
+//! Engines and source maps count columns in UTF-16 units. Lines end as in JavaScript (`\n`, `\r\n`, `\r`, U+2028,
+//! U+2029).
 
 use crate::model::script_map::{JsonString, Place};
 
-/// A text whose places can be found fast: minified scripts are one line of megabytes.
+/// A text with an index of its positions. The index is needed because minified scripts have lines of megabytes.
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    /// Where lines begin. Scripts and maps are at most 1 GiB, so 32 bits are enough.
+    /// Where each line starts. Scripts and source maps have at most 1 GiB, so 32 bits are enough.
     lines: Vec<u32>,
-    /// How many UTF-16 units are before each [`STEP`]th byte, or the first letter behind it; empty if each byte is one.
+    /// The number of UTF-16 units before every [`STEP`]th byte (or before the next character boundary). Empty for ASCII
+    /// texts, where each byte is one unit.
     units: Vec<usize>,
 }
 
@@ -25,7 +27,7 @@ impl Text {
         Self::with_lines(text, lines)
     }
 
-    /// Of a string of a map. Most ends of lines are escaped there.
+    /// Decodes a text stored in a source map. Its line ends are found on the way, because most are escaped.
     pub(super) fn of_json(json: &JsonString) -> Option<Self> {
         let mut lines = vec![0];
         let text = json.text_and(|letter, behind| {
@@ -33,7 +35,7 @@ impl Text {
                 lines.push(behind as u32);
             }
         })?;
-        // Other ends of lines are rare, and so is a mark in front.
+        // The other kinds of line ends are rare, and so is a byte order mark.
         let has_others = memchr::memchr2(b'\r', 0xe2, text.as_bytes()).is_some() || text.starts_with('\u{feff}');
         Some(if has_others { Self::new(text) } else { Self::with_lines(text, lines) })
     }
@@ -56,7 +58,7 @@ impl Text {
         &self.text
     }
 
-    /// The byte at a place; `None` if the text has no such place.
+    /// The byte offset of a position; `None` if the text has no such position.
     pub(super) fn byte(&self, place: Place) -> Option<usize> {
         let line = place.line as usize;
         let start = *self.lines.get(line)? as usize;
@@ -68,13 +70,13 @@ impl Text {
         (byte <= end).then_some(byte)
     }
 
-    /// True if bytes and units count the same from one byte to another.
+    /// True if bytes and UTF-16 units correspond one to one between these offsets.
     fn is_plain(&self, from: usize, to: usize) -> bool {
         let near = || self.text.as_bytes().get(from..to).filter(|near| near.len() <= STEP);
         self.units.is_empty() || near().is_some_and(<[u8]>::is_ascii)
     }
 
-    /// The place of a byte.
+    /// The position of a byte offset.
     pub(super) fn place(&self, byte: usize) -> Place {
         let line = self.lines.partition_point(|start| *start as usize <= byte).saturating_sub(1);
         let start = self.lines.get(line).map_or(0, |start| *start as usize);
@@ -104,7 +106,7 @@ impl Text {
         (count >= unit).then_some(at)
     }
 
-    /// The first letter that begins at a step or behind it.
+    /// The first character boundary at or after the start of a step.
     fn step_start(&self, step: usize) -> usize {
         let mut start = (step * STEP).min(self.text.len());
         while !self.text.is_char_boundary(start) {

@@ -1,30 +1,30 @@
-//! Identifiers in JavaScript, and what is in front of a place.
+//! Recognizes JavaScript identifiers, and looks backwards from a place in a text.
 
 use std::ops::Range;
 
-/// True if a letter can be part of an identifier. `#` begins a private one.
+/// True if a character can be part of an identifier. `#` starts a private name.
 pub(super) fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '$' | '#' | '\u{200c}' | '\u{200d}')
 }
 
-/// True if a text is an identifier, and nothing else.
+/// True if the whole text is an identifier.
 pub(super) fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_word) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// A part of a text around a place, and the place in it: whatever a text holds, so much of it is looked at for one place.
+/// The part of a text around an offset, and the offset within that part. Limits how much is read for one position.
 pub(super) fn around(text: &str, at: usize, before: usize, after: usize) -> (&str, usize) {
     let (begin, end) =
         (text.ceil_char_boundary(at.saturating_sub(before)), text.floor_char_boundary(at.saturating_add(after)));
     (&text[begin..end.max(at)], at - begin)
 }
 
-/// The text from a place on, but no more than `most` bytes of it.
+/// The text from an offset on, at most `most` bytes.
 pub(super) fn behind(text: &str, at: usize, most: usize) -> &str {
     &text[at..text.floor_char_boundary(at.saturating_add(most)).max(at)]
 }
 
-/// The identifier at the start of a text; empty if it starts with something else.
+/// The identifier at the start of a text; empty if there is none.
 pub(super) fn first_word(text: &str) -> &str {
     let is_plain = |byte: &u8| PLAIN[usize::from(*byte)];
     let plain = text.as_bytes().iter().take_while(|byte| is_plain(byte)).count();
@@ -34,7 +34,7 @@ pub(super) fn first_word(text: &str) -> &str {
     }
 }
 
-/// The bytes that are ASCII letters of an identifier.
+/// For each byte, true if it is an ASCII character of an identifier.
 const PLAIN: [bool; 256] = plain();
 
 const fn plain() -> [bool; 256] {
@@ -46,18 +46,18 @@ const fn plain() -> [bool; 256] {
     plain
 }
 
-/// The identifier that ends at a place; empty if none does.
+/// The range of the identifier that ends at an offset; empty if there is none.
 pub(super) fn word_before(text: &str, end: usize) -> Range<usize> {
     let begin = text[..end].char_indices().rev().take_while(|(_, letter)| is_word(*letter)).last();
     begin.map_or(end, |(begin, _)| begin)..end
 }
 
-/// The end of the text before a place, without blanks and comments.
+/// The offset after skipping blanks and comments backwards.
 pub(super) fn before(text: &str, at: usize) -> usize {
     let mut end = at;
     loop {
         end = text[..end].trim_end().len();
-        // Only a comment of this kind can end there.
+        // A line comment can't end directly before a token on the same line, so only block comments matter.
         let comment = text[..end].strip_suffix("*/").and_then(|comment| comment.rfind("/*"));
         match comment {
             Some(begin) => end = begin,
@@ -66,7 +66,7 @@ pub(super) fn before(text: &str, at: usize) -> usize {
     }
 }
 
-/// True if an identifier is in a place where an expression follows, or begins a statement: it is nobody's name.
+/// True for keywords that are followed by an expression or start a statement, and so can't be the name of a function.
 pub(super) fn is_keyword(word: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "await",

@@ -1,18 +1,19 @@
-//! Code and events packed to about 80 bytes a load: a dump may hold millions of loads, of which samples touch few.
+//! Stores code and events in about 80 bytes per load: a dump may hold millions of loads, of which samples touch only a
+//! few.
 
 use super::segment::CodeId;
 use crate::model::code::{AuthoredLines, Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
 use crate::model::{Addr, Nanos, Pid};
 use std::ops::Range;
 
-/// The entries of one source, in its own order; see [`CodeMap::build`](super::CodeMap::build).
+/// The code events of one source, in the source's own order. Input of [`CodeMap::build`](super::CodeMap::build).
 #[derive(Debug, Default)]
 pub struct CodeList<'data> {
     pub(super) codes: Codes<'data>,
     pub(super) changes: Vec<Change>,
 }
 
-/// From `time` on, this code is at `start`.
+/// One event: from `time` on, `code` is at `start` (or something else happens there, depending on `kind`).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change {
     pub(super) time: Nanos,
@@ -20,42 +21,43 @@ pub(super) struct Change {
     pub(super) end: Addr,
     pub(super) code: CodeId,
     pub(super) pid: Pid,
-    /// Its place among its process's changes; not known before they are swept.
+    /// Its position among the changes that are swept together; set when the sweep begins.
     pub(super) order: u32,
     pub(super) kind: ChangeKind,
     /// True if it counts only where other sources have no code.
     pub(super) fills_in: bool,
 }
 
-/// One thing that a source said of a code range.
+/// A load or move of code, as listed by [`CodeList::iter`].
 #[derive(Debug, Clone, Copy)]
 pub struct ListedCode<'data> {
-    /// When, on the recording's clock; `None` if that is not known.
+    /// When it happened, on the recording's clock; `None` if unknown.
     pub time: Option<Nanos>,
-    /// The process.
+    /// The process that has the code.
     pub pid: Pid,
-    /// The code, as it was loaded.
+    /// The code as it was loaded; a move doesn't change its address here.
     pub code: Code<'data>,
-    /// True if it only moved.
+    /// True if the code moved, false if it was loaded.
     pub is_move: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ChangeKind {
-    /// The mark that a move leaves behind, and the end of code: from `time` on, this code is no longer there.
+    /// The code is no longer at this address from `time` on, because it was unloaded or moved away.
     Gone,
     Load,
     Move,
-    /// Of unknown time: of two for one place the later one in the list holds.
+    /// A load or move at an unknown time. Where two overlap, the later one in the list wins.
     Untimed,
-    /// Nothing without a time that was reported for before is here: what is here has a name of its own.
+    /// Earlier untimed entries don't apply in this range, because what is there has a name of its own.
     Hidden,
-    /// The move of something that was never loaded. It only keeps its place, for others are counted by place.
+    /// Nothing to do, for example the move of code that was never loaded. It remains in the list because other events
+    /// refer to events by position.
     Nothing,
 }
 
 impl<'data> CodeList<'data> {
-    /// Appends an event; its place is the number of events before it.
+    /// Appends an event. Later moves and unloads refer to it by its position in the list.
     pub fn push(&mut self, event: CodeEvent<'data>) {
         let CodeEvent { pid, time, kind, .. } = event;
         let known = |kind| if time.is_some() { kind } else { ChangeKind::Untimed };
@@ -67,7 +69,7 @@ impl<'data> CodeList<'data> {
                 }
                 _ => (CodeId(0), to, ChangeKind::Nothing),
             },
-            // Without times, code is reported for even if it is gone.
+            // Without a time it is unknown which samples came before the unload, so the code stays.
             CodeEventKind::Unload { load, at } => match self.changes.get(load) {
                 Some(load) if load.kind == ChangeKind::Load && time.is_some() => (load.code, at, ChangeKind::Gone),
                 _ => (CodeId(0), at, ChangeKind::Nothing),
@@ -79,9 +81,9 @@ impl<'data> CodeList<'data> {
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
     }
 
-    /// The entries of the source, in its order.
+    /// The loads and moves of the source, in its order.
     pub fn iter(&self) -> impl Iterator<Item = ListedCode<'data>> {
-        // Functions are numbered in the order of their loads.
+        // Code is numbered in the order of its loads, so a number that was seen before belongs to a move.
         let mut next = 0;
         let known = |change: &&Change| matches!(change.kind, ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed);
         let known = self.changes.iter().filter(known);
@@ -93,40 +95,41 @@ impl<'data> CodeList<'data> {
         })
     }
 
-    /// The processes and ranges of code without a time.
+    /// Process and address range of each untimed entry.
     pub fn untimed(&self) -> impl Iterator<Item = (Pid, Range<Addr>)> + '_ {
         let untimed = self.changes.iter().filter(|change| change.kind == ChangeKind::Untimed);
         untimed.map(|change| (change.pid, change.start..change.end))
     }
 
-    /// Records that the earlier entries for these addresses, without a time, do not hold.
+    /// Makes earlier untimed entries invalid in this range.
     pub fn hide_untimed(&mut self, pid: Pid, Range { start, end }: Range<Addr>) {
         let (time, code, kind) = (Nanos(0), CodeId(0), ChangeKind::Hidden);
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
     }
 
-    /// Records that it counts only where no other source has code.
+    /// Makes all entries count only where no other source has code.
     pub fn fill_in(&mut self) {
         self.changes.iter_mut().for_each(|change| change.fills_in = true);
     }
 
-    /// The names of all code ranges.
+    /// The names of all loaded code.
     pub fn names(&self) -> impl Iterator<Item = &'data [u8]> {
         self.codes.packed.iter().map(|code| code.name)
     }
 
-    /// Gives code ranges the names and lines that their authors wrote.
+    /// Replaces the names by those that `name` returns, and lets `lines` translate source lines to those of the
+    /// authored files.
     pub fn author(&mut self, name: impl Fn(&'data [u8]) -> &'data [u8], lines: &'data dyn AuthoredLines) {
         self.codes.packed.iter_mut().for_each(|code| code.name = name(code.name));
         self.codes.details.iter_mut().for_each(|(own, _)| own.authored = Some(lines));
     }
 
-    /// Gives code ranges the lines that another source has of them; how many.
+    /// Gives each load the lines that `told` returns for it, if any. Returns how many loads got lines.
     pub fn take_lines(&mut self, mut told: impl FnMut(&ListedCode<'data>) -> Option<Lines<'data>>) -> usize {
         let loads = self.iter().filter(|listed| !listed.is_move);
         let told: Vec<Option<Lines<'data>>> = loads.map(|listed| told(&listed)).collect();
         let mut taken = 0;
-        // Functions are numbered in the order of their loads.
+        // Code is numbered in the order of its loads.
         for (lines, id) in told.into_iter().zip(0..) {
             if let Some(lines) = lines {
                 self.codes.set_lines(CodeId(id), lines);
@@ -136,12 +139,13 @@ impl<'data> CodeList<'data> {
         taken
     }
 
-    /// When each load was, in the order of the source.
+    /// The time of each timed load, in the source's order.
     pub fn load_times(&self) -> impl Iterator<Item = Nanos> + '_ {
         self.changes.iter().filter(|change| change.kind == ChangeKind::Load).map(|change| change.time)
     }
 
-    /// Gives the first `count` loads other times, where there are any for their addresses and own times.
+    /// Sets the times of the first `count` timed loads to what `date` returns for their address range and time, if
+    /// anything.
     pub fn date_loads(&mut self, count: usize, mut date: impl FnMut(Range<Addr>, Nanos) -> Option<Nanos>) {
         let loads = self.changes.iter_mut().filter(|change| change.kind == ChangeKind::Load);
         for change in loads.take(count) {
@@ -159,19 +163,19 @@ impl<'data> CodeList<'data> {
         self.changes.is_empty()
     }
 
-    /// The number of code ranges were loaded.
+    /// The number of loads.
     pub fn code_count(&self) -> usize {
         self.codes.len()
     }
 
-    /// Records that all line entries so far are `bias` bytes too far.
+    /// Records that the addresses of all line entries so far are `bias` bytes too high.
     pub fn unbias_lines(&mut self, bias: u64) {
         for (lines, _) in &mut self.codes.details {
             lines.base = lines.base.saturating_add(bias);
         }
     }
 
-    /// Appends another source's events.
+    /// Appends the events of another source, renumbering its code.
     pub(super) fn append(&mut self, other: Self) {
         if self.changes.is_empty() {
             *self = other;
@@ -195,11 +199,11 @@ impl<'data> FromIterator<CodeEvent<'data>> for CodeList<'data> {
     }
 }
 
-/// The code ranges, by number.
+/// All loaded code, by number.
 #[derive(Debug, Default)]
 pub(super) struct Codes<'data> {
     packed: Vec<PackedCode<'data>>,
-    /// The details of functions that have any.
+    /// Lines and unwind information of the code that has any.
     details: Vec<(Lines<'data>, Option<Unwind<'data>>)>,
 }
 
@@ -209,7 +213,7 @@ struct PackedCode<'data> {
     body: EventBody<'data>,
     addr: Addr,
     origin: OriginId,
-    /// Its place in [`Codes::details`], or [`NO_DETAILS`].
+    /// An index into [`Codes::details`], or [`NO_DETAILS`].
     details: u32,
 }
 
@@ -256,7 +260,7 @@ impl<'data> Codes<'data> {
         }));
     }
 
-    /// Removes those that are not `wanted`: one answer for each.
+    /// Removes all code whose entry in `wanted` is false, and renumbers the rest.
     pub(super) fn keep_only(&mut self, wanted: &[bool]) {
         let mut details = Vec::new();
         let mut wanted = wanted.iter();

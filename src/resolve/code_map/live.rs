@@ -1,15 +1,14 @@
-//! The code ranges that are there at one moment, while changes are played.
+//! The code that is in memory at the current moment of a sweep.
 
 use super::list::{Change, ChangeKind};
 use super::segment::{CodeId, Segment};
 use crate::model::ranges::{Entry, RangeMap};
 use crate::model::{Addr, Nanos, Pid};
 
-/// The current code.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     pieces: RangeMap<LivePiece>,
-    /// Those that are not more, with the ends of their times.
+    /// Pieces that have ended, each with its end time.
     ended: Vec<(Entry<LivePiece>, Nanos)>,
 }
 
@@ -20,18 +19,18 @@ struct LivePiece {
 }
 
 impl Live {
-    /// True if nothing is there now.
+    /// True if no code is in memory now.
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Puts code where nothing is.
+    /// Adds code to a range that is empty.
     pub(super) fn put(&mut self, change: &Change) {
         let from = if change.kind == ChangeKind::Untimed { Nanos(0) } else { change.time };
         self.pieces.insert_into_gap(change.start.0..change.end.0, LivePiece { code: change.code, from });
     }
 
-    /// Ends whatever is in a range; what stands out of it lives on. True if anything was there.
+    /// Ends whatever is in the range; pieces that stick out of it continue there. Returns true if anything was there.
     pub(super) fn cut(&mut self, start: Addr, end: Addr, time: Nanos) -> bool {
         let (mut hit, ended) = (false, &mut self.ended);
         self.pieces.clear(start.0..end.0, |piece| {
@@ -41,13 +40,13 @@ impl Live {
         hit
     }
 
-    /// Ends the pieces of one code that are left where it was before it moved.
+    /// Ends what remains of one piece of code at the address it moved away from or was unloaded from.
     pub(super) fn remove(&mut self, gone: &Change) {
         let (own, ended) = (|piece: &LivePiece| piece.code == gone.code, &mut self.ended);
         self.pieces.evict(gone.start.0..gone.end.0, own, |piece| note(ended, piece, gone.time));
     }
 
-    /// Hands over what there was and is; then nothing is there.
+    /// Ends everything and appends the resulting segments to `into`. Nothing is live afterwards.
     pub(super) fn finish(&mut self, pid: Pid, into: &mut Vec<Segment>) {
         let left = self.pieces.drain();
         left.for_each(|piece| note(&mut self.ended, piece, Nanos(u64::MAX)));
@@ -59,7 +58,7 @@ impl Live {
 }
 
 fn note(ended: &mut Vec<(Entry<LivePiece>, Nanos)>, piece: Entry<LivePiece>, until: Nanos) {
-    // Code that was replaced in the instant it came was never there.
+    // Code that was replaced at the very time it appeared never ran.
     if piece.value.from < until {
         ended.push((piece, until));
     }

@@ -1,21 +1,23 @@
-//! The JIT code at (process, address, time). Built once from code events, in parallel; then only read.
+//! Finds the JIT code at (process, address, time). The map is built once from code events, in parallel, and then only
+//! read.
 //!
-//! Order of precedence for an address: a timed load that is live at the time; one of a source that fills in what the
-//! others lack (a log beside a dump or map); an untimed entry (perf map, placed ELF object) of the program that ran then.
+//! If several entries cover an address, the first of these wins: a timed load that is live at that time; a live load
+//! from a source that only fills gaps (a log next to a dump or perf map); an untimed entry (perf map, placed ELF
+//! object) of the program that ran then.
 //!
-//! A load names nothing that was sampled before it. Other code may have run there, and no time that may lie between
-//! code and its record is safe: runtimes write the record before the code runs, but for HotSpot, which gives agents of
-//! compiled methods from a thread of its own, up to 80 ms late (0.2 % of the JIT frames of a short recording). Code
-//! that stays unnamed for this reason is counted ([`CodeMap::has_code_at_other_times`]).
+//! A load never names samples from before it: other code may have been at the address. No tolerance would be safe
+//! either. Runtimes write the record before the code runs, except that HotSpot reports compiled methods to agents from
+//! a thread of its own, up to 80 ms late (0.2% of the JIT frames of a short recording). Frames that stay unnamed for
+//! this reason are counted ([`CodeMap::has_code_at_other_times`]).
 //!
-//! A timed load ends where a later load or move of the same process overwrites it (the overlap only), where its
-//! piece is moved away or said to be gone, where a file's code is mapped over it, or where the process execs. Anonymous memory mapped
-//! over it does not end it: runtimes change the protection of their pages, and allocators merge them. A forked child
-//! sees its parent's code as of the fork until it execs. Of untimed entries the later one wins where they overlap.
+//! A timed load ends where a later load or move of the same process overwrites it (the overlap only), where its code is
+//! moved away or unloaded, where a file's code is mapped over it, or when the process execs. Anonymous memory mapped
+//! over it doesn't end it, because runtimes change the protection of their pages and allocators merge mappings. Until a
+//! forked child execs, it sees its parent's code as of the fork. Where untimed entries overlap, the later one wins.
 //!
 //! ```text
-//! addr ▲            each load is one or more rectangles (segments), none overlaps another of its process:
-//!      │ ┌────────┬────────────────           one stab finds what was there
+//! addr ▲            each load is one or more rectangles (segments); those of a process never overlap,
+//!      │ ┌────────┬────────────────           so at most one contains a given point
 //!      │ │   A    │      A
 //!      │ │        ├──────┬─────────
 //!      │ │   A    │  B   │   C
@@ -46,38 +48,38 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use sweep::Batch;
 
-/// Why a [`Hit`] is one.
+/// The kind of entry that a [`Hit`] comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// The load was live at that time (or no time was requested and it is the last there).
+    /// A timed load that was live at the requested time. If no time was requested, the last load at the address.
     Live,
-    /// The load of a source that fills in was live at that time.
+    /// Like `Live`, from a source that only fills gaps ([`CodeList::fill_in`]).
     FilledIn,
-    /// An entry without a time covers the address.
+    /// An entry without a time, for example from a perf map.
     Untimed,
 }
 
 impl How {
-    /// True if it is of a time: elsewhere something else may have been there.
+    /// True if the entry has a time, so that other code may have been at the address before or after.
     pub fn is_timed(self) -> bool {
         matches!(self, Self::Live | Self::FilledIn)
     }
 }
 
-/// An answer of the code map.
+/// The JIT code found at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
-    /// The code range.
+    /// The code that contains the address.
     pub code: CodeId,
-    /// The stretch it was found in.
+    /// The segment that contains the address.
     pub segment: SegmentId,
-    /// The offset of the address in the code.
+    /// The offset of the address within the code.
     pub offset: u64,
-    /// The rule.
+    /// The kind of entry it comes from.
     pub how: How,
 }
 
-/// The JIT code by place and time.
+/// JIT code by process, address and time.
 #[derive(Debug, Default)]
 pub struct CodeMap<'data> {
     codes: Codes<'data>,
@@ -87,19 +89,20 @@ pub struct CodeMap<'data> {
     overlaps: u64,
 }
 
-/// Finds one process's segments.
+/// The segments of one process, by kind of entry.
 #[derive(Debug, Default)]
 struct Layer {
     timed: Stab,
-    /// Of sources that fill in.
+    /// Timed loads of sources that only fill gaps.
     beside: Stab,
     untimed: Stab,
-    /// When the program ran whose code the untimed entries name; `None` if the process ran only one.
+    /// When the program ran that the untimed entries belong to; `None` if the process never execed.
     program: Option<Range<Nanos>>,
 }
 
 impl<'data> CodeMap<'data> {
-    /// Builds the map. There is one list for each source; where two speak of one place and time, the later one holds.
+    /// Builds the map from one list per source. Where two sources describe the same address and time, the later list
+    /// wins.
     pub fn build(lists: Vec<CodeList<'data>>, processes: &Processes, pool: &Pool) -> Self {
         let mut all = CodeList::default();
         lists.into_iter().for_each(|list| all.append(list));
@@ -107,7 +110,7 @@ impl<'data> CodeMap<'data> {
         let mut map = Self::default();
         let untimed = |kind| matches!(kind, ChangeKind::Untimed | ChangeKind::Hidden);
         let mut untimed: Vec<_> = changes.extract_if(.., |change| untimed(change.kind)).collect();
-        // The later one holds.
+        // Later entries win, so those that only fill gaps come first.
         untimed.sort_by_key(|change| !change.fills_in);
         for (pid, program) in programs::of_untimed(&untimed, processes) {
             map.layers.entry(pid).or_default().program = Some(program);
@@ -134,7 +137,7 @@ impl<'data> CodeMap<'data> {
         map
     }
 
-    /// Adds swept segments, and what finds them in some part of the layers of their processes.
+    /// Adds a batch of swept segments and their indexes; `part` selects the index within each process's layer.
     fn append(&mut self, mut batch: Batch, part: impl Fn(&mut Layer) -> &mut Stab) {
         let segments = &mut self.segments;
         for (pid, stab) in batch.stabs {
@@ -143,8 +146,8 @@ impl<'data> CodeMap<'data> {
         segments.append(&mut batch.segments);
     }
 
-    /// The code at `addr` in process `pid` at `time`; without a time, the last code there. Use
-    /// [`crate::model::FrameAddr::for_lookup`] for return addresses.
+    /// The code at `addr` in process `pid` at `time`. Without a time, the last code there. Return addresses must be
+    /// adjusted first ([`crate::model::FrameAddr::for_lookup`]).
     pub fn lookup(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<Hit> {
         if self.is_empty() {
             return None;
@@ -169,11 +172,11 @@ impl<'data> CodeMap<'data> {
         Some(Hit { code: segment.code, segment: SegmentId(at as u32), offset, how })
     }
 
-    /// The same at a moment, and how long it stays so.
+    /// Like [`Self::lookup`], and also returns how long the answer holds.
     pub fn lookup_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Hit>> {
         let answer = self.lookup(pid, addr, Some(time));
         let holds = match answer {
-            // Nothing has precedence over a process's own live code.
+            // A process's own live code has the highest precedence, so the answer holds as long as its segment.
             Some(Hit { how: How::Live, segment, .. }) if self.segment(segment).pid == pid => {
                 let Segment { from, until, .. } = *self.segment(segment);
                 from..until
@@ -183,8 +186,8 @@ impl<'data> CodeMap<'data> {
         Lasting { answer, holds }
     }
 
-    /// True if there is code at an address of a process at some time: what was sampled there and has no name ran before
-    /// its code was logged, after that was gone, or in another program than the one whose code is known.
+    /// True if the process ever had code at `addr`. A sample there that has no name ran before the code was logged,
+    /// after it was gone, or in another program than the one whose code is known.
     pub fn has_code_at_other_times(&self, pid: Pid, addr: Addr) -> bool {
         let any = |stab: &Stab| stab.any(self.segments(), addr, |_| true);
         let ancestors = self.ancestry.ancestors(pid).filter_map(|pid| self.layers.get(&pid));
@@ -192,7 +195,7 @@ impl<'data> CodeMap<'data> {
         !self.is_empty() && layers.any(any)
     }
 
-    /// The stretch of time around a moment in which nothing of a process's own comes to an address or goes from it.
+    /// The range of time around `time` in which none of the process's own code begins or ends at `addr`.
     fn quiet(&self, pid: Pid, addr: Addr, time: Nanos) -> Range<Nanos> {
         self.layers.get(&pid).map_or(ALWAYS, |Layer { timed, beside, untimed: _, program }| {
             let quiet = both(timed.quiet(self.segments(), addr, time), beside.quiet(self.segments(), addr, time));
@@ -202,23 +205,23 @@ impl<'data> CodeMap<'data> {
         })
     }
 
-    /// When untimed entries of a process name what it ran.
+    /// The time in which untimed entries of the process are used: while the program ran that they belong to.
     pub fn untimed_names(&self, pid: Pid) -> Range<Nanos> {
         self.layers.get(&pid).and_then(|layer| layer.program.clone()).unwrap_or(ALWAYS)
     }
 
-    /// The address to look up for a frame: return address in the call before it, but for functions that are entered by
-    /// a return.
+    /// The address to look up for a frame. For a return address this is the byte before it, which lies in the call
+    /// instruction, unless the function is entered by returning to it.
     ///
-    /// Erlang's processes end by returning to the first byte of a function, never called by what precedes it: a header
-    /// without code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp).
+    /// Erlang processes end by returning to the first byte of a function that nothing has called. A header without code
+    /// precedes it (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp).
     pub fn lookup_address(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>) -> Addr {
         let (before, raw) = (frame.for_lookup(), frame.raw());
         let hit = if before == raw || self.is_empty() { None } else { self.lookup(pid, before, time) };
         if hit.is_some_and(|hit| self.is_entered_by_return(hit)) { raw } else { before }
     }
 
-    /// The same at a moment, with what is there, and how long it stays so.
+    /// Like [`Self::lookup_address`], and also returns the code there and how long the answer holds.
     pub fn lookup_frame(&self, pid: Pid, frame: FrameAddr, time: Nanos) -> (Addr, Lasting<Option<Hit>>) {
         let (before, raw) = (frame.for_lookup(), frame.raw());
         let found = self.lookup_lasting(pid, before, time);
@@ -233,49 +236,50 @@ impl<'data> CodeMap<'data> {
         self.code(hit.code).name.ends_with(b"-CodeInfoPrologue")
     }
 
-    /// True if code of another name was at `addr` in process `pid` at some other time: without a time, nobody can show
-    /// which is meant.
+    /// True if the process had code with another name at `addr` at any time. Without the time of a sample, it is then
+    /// unclear which one it ran.
     pub fn has_other_names(&self, pid: Pid, addr: Addr, name: &[u8]) -> bool {
         self.may_be_other(pid, addr, name, (Nanos(0), Nanos(u64::MAX)))
     }
 
-    /// True if code of another name was at `addr` at any time from `from` to `until`: where times are not exact, that
-    /// may be the code which is meant.
+    /// True if code with another name was at `addr` at any time between `from` and `until`. If times are inexact, that
+    /// may be the code that ran.
     pub fn may_be_other(&self, pid: Pid, addr: Addr, name: &[u8], (from, until): (Nanos, Nanos)) -> bool {
         let is_then = |segment: &Segment| segment.from < until && segment.until > from;
         let is_other = |segment: &Segment| is_then(segment) && self.code(segment.code).name != name;
         let any = |part: fn(&Layer) -> &Stab, is_such: &dyn Fn(&Segment) -> bool| {
             self.family(pid, None).any(|(layer, _)| part(layer).any(self.segments(), addr, is_such))
         };
-        // A layer that fills in may spell a name differently from the one beside it.
+        // Sources may spell the same name differently, so timed and gap-filling loads are never compared with each
+        // other.
         match any(|layer| &layer.timed, &|_| true) {
             true => any(|layer| &layer.timed, &is_other),
             false => any(|layer| &layer.beside, &is_other),
         }
     }
 
-    /// The layers of a process and of those it was forked from, each with the time up to which it is inherited.
+    /// The layers of a process and of its ancestors, each with the time up to which it is inherited.
     fn family(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = (&Layer, Option<Nanos>)> + Clone + '_ {
         let ancestors = self.ancestry.inherited_code(pid, time);
         ancestors.filter_map(|Ancestor { pid, time }| Some((self.layers.get(&pid)?, time)))
     }
 
-    /// A code range.
+    /// The code with this number.
     pub fn code(&self, id: CodeId) -> Code<'data> {
         self.codes.get(id)
     }
 
-    /// The name of a code range.
+    /// The name of the code with this number.
     pub fn name(&self, id: CodeId) -> &'data [u8] {
         self.codes.name(id)
     }
 
-    /// The number of code ranges there are; their numbers run from 0.
+    /// The number of pieces of code. Their numbers run from 0.
     pub fn code_count(&self) -> usize {
         self.codes.len()
     }
 
-    /// True if a source reports how code of it is left.
+    /// True if any code of this source comes with unwind information.
     pub fn has_unwinding(&self, origin: crate::model::code::OriginId) -> bool {
         (0..self.code_count()).any(|at| {
             let code = self.code(CodeId(at as u32));
@@ -283,18 +287,17 @@ impl<'data> CodeMap<'data> {
         })
     }
 
-    /// A stretch.
+    /// The segment with this number.
     pub fn segment(&self, id: SegmentId) -> &Segment {
         &self.segments[id.0 as usize]
     }
 
-    /// All stretches; their numbers are their places.
+    /// All segments, in the order of their numbers.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// Removes all segments but those in the set, the code that is in none of these, and the index that finds them by
-    /// address.
+    /// Keeps only the segments in `set` and the code in them. Lookups by address are no longer possible.
     pub fn select(self, set: &SegmentSet) -> (SelectedCode<'data>, SelectedIds) {
         SelectedCode::new(self.codes, self.segments, set)
     }
@@ -304,7 +307,8 @@ impl<'data> CodeMap<'data> {
         self.layers.keys().copied()
     }
 
-    /// The places of a process's code at a time: stretches of addresses in no order, without holes of a page or more.
+    /// Address ranges in which each process had code at some time, in no particular order. No hole inside a range is as
+    /// large as a page.
     pub fn extents(&self) -> impl Iterator<Item = (Pid, Addr, Addr)> + '_ {
         self.layers.iter().flat_map(|(pid, layer)| {
             let all = layer.timed.extents().chain(layer.beside.extents()).chain(layer.untimed.extents());
@@ -312,12 +316,12 @@ impl<'data> CodeMap<'data> {
         })
     }
 
-    /// The number of untimed entries that were cut because a later one covers them, at least in part.
+    /// The number of untimed entries that overwrote an earlier one, at least in part.
     pub fn overlaps(&self) -> u64 {
         self.overlaps
     }
 
-    /// True if it has no code at all.
+    /// True if there is no code.
     pub fn is_empty(&self) -> bool {
         self.codes.len() == 0
     }

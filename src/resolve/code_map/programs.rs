@@ -1,7 +1,8 @@
-//! The program of a process to which its entries without a time belong.
+//! Finds out which of a process's programs its untimed entries belong to.
 //!
-//! An exec puts another program into the process, and a perf map is that of one of them: its entries lie in memory that
-//! this one had mapped. If several had (addresses that are not randomized), the last one has written the file.
+//! A perf map is written by one program, but an exec replaces a process's program. The entries lie in memory that the
+//! writing program had mapped. If several programs had mapped that memory (addresses aren't always randomized), the
+//! last one wrote the file.
 //!
 //! ```text
 //! exec            exec                     exec
@@ -15,7 +16,7 @@ use crate::model::{Addr, Nanos, Pid};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// When the program ran that the untimed changes are of, for each process that ran several.
+/// For each process that execed and has untimed entries: when the program ran that the entries belong to.
 pub(super) fn of_untimed(changes: &[Change], processes: &Processes) -> Vec<(Pid, Range<Nanos>)> {
     let mut starts: BTreeMap<Pid, (&Process, Vec<Addr>)> = BTreeMap::new();
     for change in changes.iter().filter(|change| change.kind == ChangeKind::Untimed) {
@@ -31,14 +32,15 @@ pub(super) fn of_untimed(changes: &[Change], processes: &Processes) -> Vec<(Pid,
     programs.collect()
 }
 
-/// The program in whose executable memory most of these addresses, which are sorted, lie; of equal ones the last.
+/// When the program ran whose executable memory contains most of the addresses in `starts`, which are sorted. Among
+/// equals, the last one.
 fn program_of(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     let mut execs = process.execs.clone();
     execs.sort_unstable();
     execs.dedup();
     let mut memory: Vec<Vec<Range<Addr>>> = vec![Vec::new(); execs.len() + 1];
     for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
-        // Mappings of an exec bear its time.
+        // Mappings made by an exec have the exec's time.
         let program = execs.partition_point(|exec| *exec <= mapping.time);
         memory[program].push(mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len)));
     }
@@ -48,7 +50,7 @@ fn program_of(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     edge(best.checked_sub(1)).unwrap_or(Nanos(0))..edge(Some(best)).unwrap_or(Nanos(u64::MAX))
 }
 
-/// The number of sorted addresses that are in any of the ranges.
+/// The number of sorted addresses that lie in any of the ranges.
 fn count_inside(mut ranges: Vec<Range<Addr>>, starts: &[Addr]) -> usize {
     ranges.sort_unstable_by_key(|range| range.start);
     let (mut count, mut done) = (0, Addr(0));

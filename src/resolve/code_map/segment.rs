@@ -1,30 +1,30 @@
-//! The code by place and time: the rectangles of the map.
+//! The rectangles of the code map: which code was at which addresses, and when.
 
 use crate::model::{Addr, Nanos, Pid};
 
-/// One load of the code map.
+/// The number of one piece of loaded code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeId(pub u32);
 
-/// A stretch of addresses that held one code range during one stretch of time.
+/// The number of a [`Segment`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentId(pub u32);
 
-/// A [`SegmentId`]'s extent.
+/// A range of addresses that held one piece of code during a range of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// The process whose dump listed it (a forked child that inherits it uses its own pid).
+    /// The process that loaded the code. A forked child that inherits the code has another process ID.
     pub pid: Pid,
-    /// The code there.
+    /// The code that was there.
     pub code: CodeId,
     /// First address.
     pub start: Addr,
     /// One past the last address.
     pub end: Addr,
-    /// Live from; 0 for untimed entries.
+    /// When the code appeared there; 0 for untimed entries.
     pub from: Nanos,
-    /// Live until, exclusive; `Nanos(u64::MAX)` if it was never replaced.
+    /// When it ended, exclusive; `Nanos(u64::MAX)` if it never did.
     pub until: Nanos,
-    /// The offset of `start` in the code.
+    /// The offset of `start` within the code.
     pub offset: u64,
 }

@@ -1,75 +1,75 @@
-//! A few segments of a code map and their code, for those who know what they want: a dump may hold millions of code
-//! ranges of which few matter.
+//! A subset of a code map's segments and their code, for commands that need only a few: a dump may hold millions of
+//! pieces of code.
 
 use super::list::Codes;
 use super::segment::{CodeId, Segment, SegmentId};
 use crate::model::code::Code;
 
-/// Some segments of a code map.
+/// A set of segments of one code map.
 #[derive(Debug)]
 pub struct SegmentSet {
-    /// One answer for each segment of the map.
+    /// For each segment of the map, whether it is in the set.
     members: Vec<bool>,
 }
 
 impl SegmentSet {
-    /// None of a map's segments.
+    /// An empty set for a map with these segments.
     pub fn none_of(segments: &[Segment]) -> Self {
         Self { members: vec![false; segments.len()] }
     }
 
-    /// Adds a segment; one that the map does not have is passed over.
+    /// Adds a segment. An ID that the map doesn't have is ignored.
     pub fn insert(&mut self, id: SegmentId) {
         if let Some(member) = self.members.get_mut(id.0 as usize) {
             *member = true;
         }
     }
 
-    /// Adds those of the map's segments that `wanted` states yes to.
+    /// Adds all segments for which `wanted` returns true.
     pub fn insert_where(&mut self, segments: &[Segment], wanted: impl Fn(&Segment) -> bool) {
         self.members.iter_mut().zip(segments).for_each(|(member, segment)| *member |= wanted(segment));
     }
 
-    /// The number of segments that are in it.
+    /// The number of segments in the set.
     pub fn count(&self) -> usize {
         self.members.iter().filter(|member| **member).count()
     }
 }
 
-/// A segment of [`SelectedCode`]. It counts from 0 there, so that it is another number than the segment's [`SegmentId`]
-/// in the map that the code was selected from: [`SelectedIds`] leads from these to those.
+/// The number of a segment within [`SelectedCode`], counted from 0. It differs from the segment's [`SegmentId`] in the
+/// original map; [`SelectedIds`] converts from that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SelectedId(u32);
 
 impl SelectedId {
-    /// Its place among the selected segments.
+    /// The number as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The selected segments by their numbers in the whole map.
+/// Maps the [`SegmentId`]s of the original map to the numbers of the selected segments.
 #[derive(Debug)]
 pub struct SelectedIds {
     by_segment: Vec<Option<SelectedId>>,
 }
 
 impl SelectedIds {
-    /// The selected segment that has this number in the map; `None` if it was not selected.
+    /// The new number of a segment; `None` if it was not selected.
     pub fn get(&self, id: SegmentId) -> Option<SelectedId> {
         self.by_segment.get(id.0 as usize).copied().flatten()
     }
 }
 
-/// The selected segments of a code map and the code in them, without what finds them by address.
+/// The selected segments of a code map and their code. It has no index for finding them by address.
 #[derive(Debug, Default)]
 pub struct SelectedCode<'data> {
     codes: Codes<'data>,
-    /// The numbers of their functions are those here.
+    /// Their `code` is renumbered to match `codes`.
     segments: Vec<Segment>,
 }
 
-/// The places that the members will have. Those of the others mean nothing.
+/// The new index of each member. The numbers returned for non-members are meaningless.
 fn numbers(members: &[bool]) -> impl Iterator<Item = u32> + '_ {
     members.iter().scan(0, |next, member| {
         let number = *next;
@@ -79,7 +79,7 @@ fn numbers(members: &[bool]) -> impl Iterator<Item = u32> + '_ {
 }
 
 impl<'data> SelectedCode<'data> {
-    /// Removes all segments but those in the set, and the code that is in none of these.
+    /// Keeps only the segments in `set` and the code they use.
     pub(super) fn new(mut codes: Codes<'data>, mut segments: Vec<Segment>, set: &SegmentSet) -> (Self, SelectedIds) {
         let mut members = set.members.iter();
         segments.retain(|_| members.next().is_some_and(|member| *member));
@@ -94,17 +94,17 @@ impl<'data> SelectedCode<'data> {
         (Self { codes, segments }, SelectedIds { by_segment })
     }
 
-    /// The code that a segment of these is of.
+    /// The code with this number, as stored in the selected segments.
     pub fn code(&self, id: CodeId) -> Code<'data> {
         self.codes.get(id)
     }
 
-    /// A segment's extent.
+    /// The segment with this number.
     pub fn segment(&self, id: SelectedId) -> &Segment {
         &self.segments[id.index()]
     }
 
-    /// All segments, in the order in which the map had them.
+    /// All segments, in the order of the original map.
     pub fn segments(&self) -> impl ExactSizeIterator<Item = (SelectedId, &Segment)> {
         self.segments.iter().enumerate().map(|(index, segment)| (SelectedId(index as u32), segment))
     }

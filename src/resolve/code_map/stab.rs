@@ -1,10 +1,10 @@
-//! Finds the rectangle that holds a point among rectangles that do not overlap.
+//! Finds the rectangle that contains a point, among rectangles that don't overlap.
 //!
-//! The segments are in groups by address; between two groups nothing crosses. A small group is looked through; in a
-//! large one, places that were used again and again, a k-d tree without pointers leads the way: the segments are
-//! reordered so that each node of the tree is a stretch of the array, split in halves down to [`LEAF`]; the nodes'
-//! bounding boxes are in an array like a heap's. Each split takes the axis that cuts fewer rectangles: addresses where
-//! code lies side by side, times where one place was used again and again.
+//! Segments are in groups by address; no segment crosses from one group into the next. A small group is scanned. A
+//! large group, where addresses were reused again and again, has a k-d tree without pointers: its segments are
+//! reordered so that each node of the tree is a slice of the array, split in halves down to [`LEAF`] segments. The
+//! bounding boxes of the nodes are in an array laid out like a binary heap. Each split uses the axis that cuts fewer
+//! rectangles: address where code lies side by side, time where one place was reused.
 
 use super::segment::Segment;
 use crate::model::lasting::Quiet;
@@ -13,30 +13,31 @@ use crate::parallel;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// The number of segments that a leaf may hold: fewer make more boxes, more make longer scans (`benches/code_map.rs`).
+/// The most segments in a leaf. Fewer would make more boxes, more would make longer scans (measured by
+/// `benches/code_map.rs`).
 const LEAF: usize = 16;
 
-/// Groups of more segments get a tree.
+/// Groups with more segments than this get a tree.
 const TREE: usize = 64;
 
-/// Below this many segments a half is built on the thread that is there.
+/// Halves with no more segments than this are built on the current thread.
 const PARALLEL: usize = 1 << 14;
 
-/// A stretch of addresses, and the segments that are in it.
+/// A range of addresses and the segments in it.
 #[derive(Debug, Clone)]
 struct SegmentGroup {
-    /// Its start is in [`Stab::starts`].
+    /// Exclusive. The start is in [`Stab::starts`].
     end: Addr,
     segments: Range<u32>,
-    /// Its place in [`Stab::trees`], or [`NO_TREE`].
+    /// An index into [`Stab::trees`], or [`NO_TREE`].
     tree: u32,
-    /// The place of its first segment's reach in [`Stab::reaches`].
+    /// The index of its first segment's entry in [`Stab::reaches`].
     reaches: u32,
 }
 
-/// The place where a segment is, counted from the start of its group: all that is read of most segments that a look-up
-/// comes by. An address too far from the start counts as the farthest that can be counted, so that it may be taken for
-/// what it is not: what a reach lets pass is looked at itself.
+/// The first and last address of a segment, relative to the start of its group. Small, because it is all that a lookup
+/// reads of most segments. Distances that don't fit are clamped, so a match here must be checked against the segment
+/// itself.
 #[derive(Debug, Clone, Copy)]
 struct Reach {
     first: u32,
@@ -44,47 +45,47 @@ struct Reach {
 }
 
 impl Reach {
-    /// That of a segment, which is not empty, of a group that starts at an address.
+    /// The reach of a non-empty segment in a group that starts at `start`.
     fn of(segment: &Segment, start: Addr) -> Self {
         Self { first: distance(segment.start, start), last: distance(Addr(segment.end.0.saturating_sub(1)), start) }
     }
 }
 
-/// The distance of an address from the start of a group.
+/// The distance of an address from the start of its group, clamped to `u32::MAX`.
 fn distance(addr: Addr, start: Addr) -> u32 {
     u32::try_from(addr.0.saturating_sub(start.0)).unwrap_or(u32::MAX)
 }
 
 const NO_TREE: u32 = u32::MAX;
 
-/// Trees of larger groups are built by all threads, when nothing else is to do.
+/// Trees of groups with more segments than this are built last, when all threads can work on one tree.
 const LARGE: usize = 1 << 16;
 
-/// Finds one process's segments.
+/// The index of one process's segments.
 #[derive(Debug, Default)]
 pub(super) struct Stab {
-    /// The starts of the groups, in order. Apart from the rest, since only these are searched through.
+    /// The start of each group, sorted. Kept apart because lookups search only these.
     starts: Vec<Addr>,
     groups: Vec<SegmentGroup>,
     trees: Vec<SegmentTree>,
-    /// The segments of the groups, group by group.
+    /// One entry per segment, in the order of the groups.
     reaches: Vec<Reach>,
     index: GroupIndex,
 }
 
-/// The range to search among the groups for an address: all addresses from the first group on in stretches of equal
-/// length, as many as there are groups, and which groups start in each.
+/// Narrows the binary search among groups: divides the address range into about as many slots of equal length as there
+/// are groups, and stores which groups start in each slot.
 #[derive(Debug, Default)]
 struct GroupIndex {
     first: Addr,
-    /// A stretch is 2 to the power of this many bytes.
+    /// A slot has 2 to the power of `shift` bytes.
     shift: u32,
-    /// The number of groups that start before each stretch.
+    /// For each slot, the number of groups that start before it.
     before: Vec<u32>,
 }
 
 impl GroupIndex {
-    /// Of groups that start at these addresses, which are in order.
+    /// Builds the index from the sorted start addresses of the groups.
     fn of(starts: &[Addr]) -> Self {
         let (Some(&first), Some(last)) = (starts.first(), starts.last()) else { return Self::default() };
         let span = last.0 - first.0;
@@ -98,7 +99,7 @@ impl GroupIndex {
         Self { first, shift, before }
     }
 
-    /// The last group that does not start behind an address.
+    /// The last group that starts at or before `addr`.
     fn find(&self, starts: &[Addr], addr: Addr) -> Option<usize> {
         let stretch = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
         let end = *self.before.get(stretch.saturating_add(1)).or(self.before.last())? as usize;
@@ -114,7 +115,7 @@ struct SegmentTree {
     boxes: Vec<Extent>,
 }
 
-/// Smallest start, largest end, earliest from, latest until.
+/// A bounding box: lowest start, highest end, earliest `from`, latest `until`.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     start: Addr,
@@ -141,7 +142,7 @@ impl Extent {
 }
 
 impl Stab {
-    /// Adds the next group: its addresses, and the places of its segments, which may be reordered.
+    /// Adds the next group, given its addresses and the indices of its segments. The segments may be reordered.
     pub(super) fn push(&mut self, addresses: Range<Addr>, places: Range<usize>, segments: &mut [Segment]) {
         let own = &mut segments[places.clone()];
         let segments = places.start as u32..places.end as u32;
@@ -158,7 +159,7 @@ impl Stab {
         }
     }
 
-    /// Adds groups with higher addresses, whose segments stand `first` places further than they think.
+    /// Adds the groups of `other`, which have higher addresses. `first` is added to their segment indices.
     pub(super) fn append(&mut self, other: Self, first: usize) {
         let (first, trees, reaches) = (first as u32, self.trees.len() as u32, self.reaches.len() as u32);
         self.starts.extend(other.starts);
@@ -172,7 +173,8 @@ impl Stab {
         self.reaches.extend(other.reaches);
     }
 
-    /// Builds the trees that are not built yet, and the index: only then is anything found. `segments` are all.
+    /// Builds the missing trees and the group index. Lookups work only afterwards. `segments` holds the segments of all
+    /// groups.
     pub(super) fn finish(&mut self, segments: &mut [Segment]) {
         for (start, group) in self.starts.iter().zip(&mut self.groups).filter(|(_, group)| group.segments.len() > LARGE)
         {
@@ -185,12 +187,12 @@ impl Stab {
         self.index = GroupIndex::of(&self.starts);
     }
 
-    /// The stretches of addresses of the groups, in order.
+    /// The address range of each group, in order.
     pub(super) fn extents(&self) -> impl Iterator<Item = (Addr, Addr)> + '_ {
         self.starts.iter().zip(&self.groups).map(|(start, group)| (*start, group.end))
     }
 
-    /// The place of the segment that holds `addr` and is live at `time`; without a time, the last one there.
+    /// The index of the segment that contains `addr` and is live at `time`. Without a time, the last one there.
     pub(super) fn live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
         let at = time.unwrap_or(Nanos(u64::MAX - 1));
         let mut found = None;
@@ -207,7 +209,8 @@ impl Stab {
             },
         );
         if found.is_none() && time.is_none() {
-            // Only nodes that end later than the best so far can hold a better one: places are used thousands of times.
+            // Addresses may have been reused thousands of times: nodes that end no later than the best match so far are
+            // skipped.
             let last: Cell<Option<(Nanos, usize)>> = Cell::new(None);
             self.visit(
                 segments,
@@ -224,7 +227,7 @@ impl Stab {
         found
     }
 
-    /// True if a segment that holds `addr`, at whatever time, is such a one.
+    /// True if `is_such` holds for any segment that contains `addr`, at any time.
     pub(super) fn any(&self, segments: &[Segment], addr: Addr, is_such: impl Fn(&Segment) -> bool) -> bool {
         let mut found = false;
         self.visit(
@@ -239,7 +242,7 @@ impl Stab {
         found
     }
 
-    /// The stretch of time around a moment in which the same segments hold `addr`.
+    /// The range of time around `time` in which no segment begins or ends at `addr`.
     pub(super) fn quiet(&self, segments: &[Segment], addr: Addr, time: Nanos) -> Range<Nanos> {
         let quiet = RefCell::new(Quiet::around(time));
         self.visit(
@@ -254,8 +257,8 @@ impl Stab {
         quiet.into_inner().stretch
     }
 
-    /// Shows `each` the segments that hold `addr`, of a large group those in nodes that `enter`, until it states that
-    /// it has enough.
+    /// Calls `each` for the segments that contain `addr` until it returns true. In a group with a tree, skips the nodes
+    /// for which `enter` returns false.
     fn visit(
         &self,
         segments: &[Segment],
@@ -285,8 +288,8 @@ impl Stab {
     }
 }
 
-/// Shows `each` the places, among some, of the segments that may hold an address so far from the start of their group, until
-/// it has had enough; whether it has.
+/// Returns a function that scans a slice of the group's segments and calls `each` for those that may contain the
+/// address at `distance`. It returns true as soon as `each` does.
 fn look_through(
     reaches: &[Reach],
     distance: u32,
@@ -308,15 +311,17 @@ impl SegmentTree {
             levels += 1;
         }
         let mut boxes = vec![NOTHING; (2 << levels) - 1];
-        // Breadth first, each level's boxes are a stretch of the array; the halves below a node are built apart.
+        // Each level of the tree is a slice of `boxes`. As `boxes` is filled in a separate pass, the halves can be
+        // arranged in parallel.
         arrange(segments, levels);
         fill(segments, levels, &mut boxes);
         Self { boxes }
     }
 
-    /// Shows `each` leaf of nodes that `enter`, by the places of its segments, until it has had enough.
+    /// Calls `each` with the segment indices of each leaf until it returns true, skipping nodes for which `enter`
+    /// returns false.
     fn visit(&self, len: usize, enter: impl Fn(&Extent) -> bool, mut each: impl FnMut(Range<usize>) -> bool) {
-        // At most one sibling a level waits, and places are numbers of 32 bits.
+        // At most one sibling per level is waiting, and indices have 32 bits.
         let mut waiting = [(0u32, 0u32, 0u32); u32::BITS as usize];
         waiting[0] = (0, 0, len as u32);
         let mut count = 1;
@@ -338,7 +343,7 @@ impl SegmentTree {
     }
 }
 
-/// Puts the smaller half of the better axis first, and so on in both halves.
+/// Sorts the segments into a lower and a higher half along the better axis, then does the same in each half.
 fn arrange(segments: &mut [Segment], levels: usize) {
     if levels == 0 {
         return;
@@ -352,7 +357,7 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     segments.select_nth_unstable_by_key(middle, by_start);
     let start = segments[middle].start;
     let cut_by_start = segments.iter().filter(|segment| segment.start < start && start < segment.end).count();
-    // Segments that begin where the halves meet may lie in both: they count as cut.
+    // Segments that start exactly at the split may be in either half, so they count as cut.
     let same_start = segments[..middle].iter().filter(|segment| segment.start == start).count();
     if cut_by_time < cut_by_start + same_start {
         segments.select_nth_unstable_by_key(middle, by_time);
@@ -366,7 +371,7 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     }
 }
 
-/// Fills the boxes of all nodes, the leaves' first.
+/// Computes the boxes of the leaves, then those of the nodes above.
 fn fill(segments: &[Segment], levels: usize, boxes: &mut [Extent]) {
     let leaves = 1usize << levels;
     for leaf in 0..leaves {

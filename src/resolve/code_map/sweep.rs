@@ -1,8 +1,7 @@
-//! Plays loads, moves, covering maps and execs in time, and leaves the rectangles they made.
+//! Replays loads, moves, file mappings and execs in time order, and collects the rectangles that result.
 //!
-//! Code that never shares an address has nothing to do with each other: the changes are sorted into groups
-//! whose addresses do not meet, and each is played for itself, many of them side by side, each small enough for a
-//! processor's cache.
+//! Code ranges that share no address don't influence each other. Changes are therefore split into groups with disjoint
+//! addresses. Groups are replayed independently, many in parallel, and each is small enough for the processor's cache.
 
 use super::list::{Change, ChangeKind, Codes};
 use super::live::Live;
@@ -16,33 +15,33 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A group is closed at the first gap behind this many changes: fewer make more groups to find one's way among, more
-/// make more segments to look through (`benches/code_map.rs`).
+/// A group ends at the first gap after this many changes. Smaller groups would make more groups to search among; larger
+/// ones would make more segments to scan (measured by `benches/code_map.rs`).
 const GROUP: usize = 5;
 
-/// A gap of a page always closes it, so that the extent of a group shows where code can be.
+/// A gap of a page always ends the group, so that the extent of a group shows where code can be.
 const GAP: u64 = 4096;
 
-/// Groups are swept in batches of about this many changes.
+/// Groups are processed in batches of about this many changes.
 const BATCH: usize = 1 << 14;
 
-/// The result of a batch of groups.
+/// What a batch of groups results in.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) segments: Vec<Segment>,
-    /// The index that finds them, by process.
+    /// The index for finding the segments, by process.
     pub(super) stabs: BTreeMap<Pid, Stab>,
     /// The number of changes that overwrote earlier ones.
     pub(super) overlaps: u64,
 }
 
-/// Plays what has no time. `changes` are in the sources' order: the later one holds.
+/// Replays untimed entries. `changes` are in the sources' order; later ones win.
 pub(super) fn untimed(mut changes: Vec<Change>, pool: &Pool, sink: impl FnMut(Batch)) {
     changes.iter_mut().zip(0..).for_each(|(change, order)| change.order = order);
     play(changes, &FxHashMap::default(), pool, sink);
 }
 
-/// Plays loads and moves. Those of equal time are in the sources' order.
+/// Replays timed loads and moves. Changes with the same time are replayed in the sources' order.
 pub(super) fn timed(
     mut changes: Vec<Change>,
     codes: &Codes<'_>,
@@ -62,9 +61,9 @@ pub(super) fn timed(
     play(changes, &cuts.collect(), pool, sink);
 }
 
-/// Adds what moves leave behind.
+/// Adds a [`ChangeKind::Gone`] for the place that each move leaves.
 fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
-    // The place of code that has moved, by process; all other is where it was loaded.
+    // Where moved code is now. All other code is where it was loaded.
     let mut moved: FxHashMap<_, Addr> = FxHashMap::default();
     let gone = |change: &Change| {
         let old = moved.insert((change.pid, change.code), change.start).unwrap_or_else(|| codes.addr(change.code));
@@ -75,7 +74,7 @@ fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
     changes.extend(gone);
 }
 
-/// Plays the changes, group by group, in the order of processes and addresses.
+/// Replays all changes, in groups, ordered by process and address.
 fn play(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mut sink: impl FnMut(Batch)) {
     changes.retain(|change| change.start < change.end);
     let place = |change: &Change| (change.pid, change.start, change.order, change.kind);
@@ -91,7 +90,7 @@ fn play(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mut 
     pool.each(batches, |batch| play_batch(batch, cuts), &mut sink);
 }
 
-/// The number of changes, which are by address, that make up the first group.
+/// The number of changes in the first group. `changes` are sorted by process and address.
 fn group_len(changes: &[Change]) -> usize {
     let mut end = Addr(0);
     let gap = |(at, change): &(usize, &Change)| {
@@ -121,7 +120,7 @@ fn play_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch 
     batch
 }
 
-/// Gives how many changes overwrote earlier ones.
+/// Returns how many changes overwrote earlier ones.
 fn play_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresses: Range<Addr>) -> u64 {
     let mut overlaps = 0;
     let mut now = None;
@@ -130,7 +129,7 @@ fn play_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresse
         now = Some(until);
     };
     for change in changes {
-        // A mapping, and the end of a program, come before loads of the same time.
+        // At equal times, mappings and execs come before loads.
         cut(live, change.time);
         match change.kind {
             ChangeKind::Gone => live.remove(change),
@@ -147,16 +146,16 @@ fn play_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresse
     overlaps
 }
 
-/// The events that end code from outside: files mapped over it, and execs, which clear everything.
+/// Events that end code from outside: files mapped over it, and execs, which end everything.
 #[derive(Debug, Default)]
 struct Cuts {
-    /// In the order of time.
+    /// In time order.
     execs: Vec<Nanos>,
-    /// In the order of time.
+    /// In time order.
     files: OrderedRanges<MappedFileAt>,
 }
 
-/// The place and time of a file's mapping.
+/// Where and when a file was mapped.
 #[derive(Debug, Clone, Copy)]
 struct MappedFileAt {
     start: Addr,
@@ -164,7 +163,8 @@ struct MappedFileAt {
     time: Nanos,
 }
 
-/// A file at a distance from its addresses.
+/// A file and where its first byte would be mapped. Mappings that are equal in this show the same bytes at the same
+/// addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedFile<'a> {
     path: &'a [u8],
@@ -189,7 +189,8 @@ impl Cuts {
             }
             let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
             let file = MappedFile { path: &mapping.path, begins: start.0.wrapping_sub(mapping.pgoff) };
-            // A file that a compiler writes code to is mapped once more when its protection changes.
+            // Mapping a file again where it already is ends no code: that happens if a compiler maps its code from a
+            // file and changes the protection.
             let mut covered = start.0;
             let mut end_from = |from: u64, to: u64| {
                 if from < to && mapping.backing().ends_jit_code() {
@@ -207,7 +208,8 @@ impl Cuts {
         Self { execs, files: OrderedRanges::new(files) }
     }
 
-    /// Ends what is live in a stretch of addresses as time goes on, until nothing is.
+    /// Ends code in `addresses` at each mapping or exec after `now` and up to `until`, stopping early if no code is
+    /// left.
     fn play(&self, live: &mut Live, addresses: &Range<Addr>, now: Option<Nanos>, until: Nanos) {
         if live.is_empty() {
             return;

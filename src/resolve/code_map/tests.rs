@@ -1,4 +1,4 @@
-//! The code map against a simulation that keeps, for every address, the list of the code put there.
+//! Compares the code map with a simulation that stores, for every address, the history of the code there.
 
 use super::*;
 use crate::model::Tid;
@@ -40,7 +40,7 @@ fn name_at(map: &CodeMap<'_>, pid: i32, addr: u64, time: Option<u64>) -> Option<
     Some((String::from_utf8_lossy(map.code(hit.code).name).into_owned(), hit.offset, hit.how))
 }
 
-/// As long as an answer is claimed to hold, asking again gives the same.
+/// Checks that repeating a lookup gives the same answer for as long as the first answer claims to hold.
 fn assert_lasting(map: &CodeMap<'_>, pids: std::ops::RangeInclusive<i32>, addrs: Range<u64>, times: u64, step: usize) {
     for (pid, addr) in pids.flat_map(|pid| addrs.clone().map(move |addr| (Pid(pid), Addr(addr)))) {
         for at in (0..times).step_by(step) {
@@ -220,10 +220,10 @@ fn untimed_entries_name_only_the_program_in_whose_memory_they_lie() {
     assert_eq!(named(&program(&[(0, 0)], &[])), [true; 4]);
 }
 
-/// The load and its byte, if any.
+/// The index of the load and the offset of the byte in it; `None` if nothing is there.
 type Held = Option<(usize, u64)>;
 
-/// The code at each address, with time, newest last.
+/// For each address, the times of changes and the code from then on, newest last.
 struct Simulation {
     cells: Vec<Vec<(u64, Held)>>,
 }
@@ -241,18 +241,19 @@ impl Simulation {
     }
 }
 
-/// The next event of code.
+/// A random event.
 #[derive(Debug, Clone)]
 enum Step {
     Load(Range<u64>),
-    /// To a place, if anything was loaded yet: which, counted round.
+    /// Moves a load to an address. The index is taken modulo the number of loads so far; without any, the step does
+    /// nothing.
     Move(usize, u64),
-    /// A file is mapped.
+    /// A file is mapped over this range.
     Cover(Range<u64>),
 }
 
-/// Steps in this many addresses: a small space is one group of code that hides other code, a wide one is many. Each a
-/// little later than the one before.
+/// Random steps within `space` addresses, each a little later than the one before. A small space makes one group of
+/// code that overlaps a lot; a large space makes many groups.
 fn history(space: u64) -> impl Strategy<Value = Vec<(u64, Step)>> {
     let range = || (0..space - 40, 0..40u64).prop_map(|(start, size)| start..start + size);
     let step = prop_oneof![
@@ -286,7 +287,7 @@ fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>)
                 events.push(moved(1, time, event, to));
             }
             Step::Cover(range) => {
-                // Each is another file: one that is mapped once more ends nothing.
+                // Each one is a different file, because mapping the same file again would end nothing.
                 covers.push(mapping(time, range.start, range.end - range.start, &format!("/lib/{time}.so")));
                 simulation.put(time, range, None);
             }
@@ -298,7 +299,7 @@ fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>)
             }
         }
     }
-    // Loads are numbered without the moves between them.
+    // Loads are numbered without the moves in between.
     let loads: Vec<usize> = (0..events.len()).filter(|&at| matches!(events[at].kind, CodeEventKind::Load(_))).collect();
     let mut processes = Processes::default();
     processes.by_pid.insert(Pid(1), Process { mappings: covers, ..Process::default() });

@@ -1,8 +1,8 @@
-//! 32-bit Arm and Thumb, by yaxpeax-arm, spelled as objdump does.
+//! Disassembles 32-bit Arm and Thumb code with yaxpeax-arm, in objdump's spelling.
 //!
-//! The library decodes; numbers, registers, branches and a few aliases are respelled. The target of each branch is
-//! computed here from the encoding (Arm Architecture Reference Manual, ARMv7-A, A5 to A8), and so is the condition that
-//! an `it` gives the instructions behind it, which the library does not follow.
+//! Numbers, registers, branches and a few aliases are rewritten. Two things are computed here from the encoding (Arm
+//! Architecture Reference Manual, ARMv7-A, A5 to A8): the target of each branch, and the conditions that an `it`
+//! instruction gives to the instructions after it, which the library doesn't track.
 
 use super::fields::{bits, bytes_text, signed};
 use super::instruction::{Instruction, Target, TargetKind};
@@ -10,21 +10,21 @@ use crate::resolve::symbols::code_kinds::CodeKind;
 use yaxpeax_arch::{Decoder, LengthedInstruction, U8Reader};
 use yaxpeax_arm::armv7::InstDecoder;
 
-/// objdump's names of conditions, by number.
+/// objdump's names of conditions, by encoding.
 const CONDITIONS: [&str; 15] = ["eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le", ""];
 
 /// objdump's names of registers, by number.
 const REGISTERS: [&str; 16] =
     ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "sl", "fp", "ip", "sp", "lr", "pc"];
 
-/// Decodes and spells.
+/// The decoder for Arm code, Thumb code or data.
 #[derive(Debug)]
 pub struct Arm {
     kind: CodeKind,
     decoder: InstDecoder,
 }
 
-/// The instructions of an `it` block that are still to come: their conditions, the next one last.
+/// Conditions of the remaining instructions of an `it` block, the next one last.
 type ItBlock = Vec<u16>;
 
 impl Arm {
@@ -82,7 +82,7 @@ impl Arm {
         (len, text, target)
     }
 
-    /// The instruction that these bytes are, respelled.
+    /// Decodes and rewrites the instruction that consists of exactly these bytes.
     fn text(&self, bytes: &[u8], target: Option<Target>) -> Option<String> {
         let decoded = self.decoder.decode(&mut U8Reader::new(bytes)).ok()?;
         let is_whole = decoded.len().to_const() as usize == bytes.len();
@@ -91,7 +91,8 @@ impl Arm {
     }
 }
 
-/// `.word 0x12345678`; a half or a byte up to the next whole one, and for the rest.
+/// Shows data as `.word 0x12345678`. Unaligned bytes before the first whole word and after the last are shown as
+/// `.short` or `.byte`.
 fn data(rest: &[u8], addr: u64) -> (usize, String, Option<Target>) {
     match (rest.first_chunk::<4>(), rest.first_chunk::<2>()) {
         (Some(word), _) if addr.is_multiple_of(4) => (4, format!(".word  {:#010x}", u32::from_le_bytes(*word)), None),
@@ -152,7 +153,7 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
     Some(Target { addr: from.wrapping_add_signed(distance) & 0xffff_ffff, kind })
 }
 
-/// The conditions that an `it` gives, the first one last.
+/// The conditions that an `it` instruction gives, the first one last.
 fn it_block(it: u16) -> ItBlock {
     let (condition, mask) = (it >> 4 & 15, it & 15);
     let count = 4 - mask.trailing_zeros() as u16;
@@ -168,13 +169,13 @@ fn it_text(it: u16) -> String {
     format!("{:<6} {}", format!("it{letters}"), CONDITIONS.get(usize::from(condition)).unwrap_or(&""))
 }
 
-/// Suffixes of conditions that objdump spells otherwise.
+/// Splits a mnemonic before a condition that objdump spells differently, and returns objdump's spelling.
 fn condition_of(mnemonic: &str) -> Option<(&str, &'static str)> {
     let stem = |old: &str| mnemonic.strip_suffix(old).filter(|stem| !stem.is_empty());
     stem("hs").map(|stem| (stem, "cs")).or_else(|| stem("lo").map(|stem| (stem, "cc")))
 }
 
-/// The library's text with objdump's numbers, registers and conditions.
+/// Rewrites numbers, registers and conditions as objdump spells them.
 fn respelled(text: &str, target: Option<Target>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let branch = target.filter(|target| target.kind != TargetKind::Memory);
@@ -202,7 +203,7 @@ fn respelled(text: &str, target: Option<Target>) -> String {
     if out.is_empty() { mnemonic } else { format!("{mnemonic:<6} {out}") }
 }
 
-/// The order of barriers, by the number that the library has for it.
+/// The options of barriers, by the number that the library prints.
 const BARRIERS: [(&str, &str); 8] = [
     ("0x2", "oshst"),
     ("0x3", "osh"),
@@ -237,14 +238,15 @@ fn operand(part: &str, branch: Option<Target>) -> String {
     }
 }
 
-/// The peculiarities of Arm code: shifts and 16-bit numbers have names, pairs are recognized by their first register.
+/// Rewrites what is special to Arm code: shifts and 16-bit moves have their own mnemonics, and register pairs show only
+/// the first register.
 fn arm_text(text: &str, word: u32) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let operands = operands.trim_start();
     let (stem, condition) = mnemonic.split_at(mnemonic.len().min(3));
     let parts: Vec<&str> = operands.splitn(3, ", ").collect();
     let (name, operands) = match (stem, &parts[..]) {
-        // A register, shifted by a number or by another register.
+        // A move with a shift, by a number or by a register.
         ("mov", [to, from, shift]) if bits(word, 25, 3) == 0 => match shift.split_once(' ') {
             Some((shift, by)) => (format!("{shift}{condition}"), format!("{to}, {from}, {by}")),
             None => (mnemonic.to_owned(), operands.to_owned()),
@@ -261,11 +263,11 @@ fn arm_text(text: &str, word: u32) -> String {
     if operands.is_empty() { name } else { format!("{name:<6} {operands}") }
 }
 
-/// `mov r0, r0`, which does nothing.
+/// `mov r0, r0`, shown as `nop`.
 const MOV_R0_R0: u32 = 0xe1a0_0000;
 
-/// The suffix of a load or store of several registers: up or down, before or after. objdump omits `ia` if the base stays.
-/// The library writes `ia` for `ib`.
+/// The suffix of a load or store of several registers: increment or decrement, after or before. objdump omits `ia` if
+/// the base register isn't updated. The library prints `ia` where `ib` is meant.
 fn order(word: u32, operands: &str, condition: &str) -> String {
     let condition = ["da", "ia", "db"].iter().find_map(|order| condition.strip_prefix(order)).unwrap_or(condition);
     match bits(word, 23, 2) {
@@ -277,9 +279,9 @@ fn order(word: u32, operands: &str, condition: &str) -> String {
     }
 }
 
-/// Replaces the number of an instruction that computes with 8 bits rotated to the right by objdump's: signed, or number and
-/// rotation where a smaller rotation gives the same value. objdump writes `add` or `sub` for `adr`, which the library prints
-/// without the rotation.
+/// Rewrites the immediate of a data-processing instruction, which is encoded as 8 bits rotated right. objdump shows the
+/// signed value, or number and rotation if a smaller rotation would give the same value. It also shows `adr`, which the
+/// library prints without the rotation, as `add` or `sub`.
 fn with_number(mnemonic: &str, operands: &str, word: u32) -> String {
     let is_computed = bits(word, 25, 3) == 1 && !matches!(bits(word, 20, 5), 0b1_0000 | 0b1_0010 | 0b1_0100 | 0b1_0110);
     let Some((before, _)) = operands.rsplit_once(", ").filter(|_| is_computed && word >> 28 != 15) else {
@@ -300,24 +302,24 @@ fn with_number(mnemonic: &str, operands: &str, word: u32) -> String {
     }
 }
 
-/// Instructions of 32 bits that have a shorter form in Thumb: only theirs are marked.
+/// Mnemonics that have a 16-bit and a 32-bit encoding in Thumb. Only these get a `.w`.
 const WIDE: [&str; 22] = [
     "adc", "add", "and", "asr", "bic", "eor", "lsl", "lsr", "mov", "mvn", "orr", "ror", "rsb", "sbc", "sub", "cmp",
     "cmn", "tst", "mul", "str", "ldr", "nop",
 ];
 
-/// Instructions of 16 bits that set the flags, except in an `it` block.
+/// 16-bit instructions that set the flags, except in an `it` block.
 const SETS_FLAGS: [&str; 16] = [
     "movs", "adds", "subs", "lsls", "lsrs", "asrs", "ands", "eors", "orrs", "bics", "mvns", "muls", "negs", "rsbs",
     "adcs", "sbcs",
 ];
 
-/// Loads and stores of a byte, a half or a word.
+/// True for loads or stores (`base`) of a byte or halfword.
 fn is_part(mnemonic: &str, base: &str) -> bool {
     mnemonic.strip_prefix(base).is_some_and(|size| matches!(size, "b" | "h" | "sb" | "sh"))
 }
 
-/// The peculiarities of Thumb: the condition of an `it` block, widths, spellings of the stack.
+/// Rewrites what is special to Thumb: conditions of `it` blocks, width suffixes, stack operations.
 fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let (mut operands, is_wide) = (operands.trim_start().to_owned(), first >> 11 > 0b1_1100);
@@ -335,7 +337,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
     match (&stem[..], is_wide) {
         ("bl" | "blx" | "bic" | "bics", true) if stem.starts_with("bl") => width.clear(),
         ("bic" | "bics", true) => width = ".w".to_owned(),
-        // The library gives the highest bit where the width belongs.
+        // The library prints the highest bit instead of the width.
         ("bfi" | "bfc", true) => {
             width.clear();
             let (one, two) = (u32::from(first), u32::from(second));
@@ -354,7 +356,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
             width = if is_wide { ".w" } else { "" }.to_owned();
         }
         ("add" | "sub", true) if plain_number => (stem, width) = (format!("{stem}w"), String::new()),
-        // mov of 16 bits of a number
+        // mov with a 16-bit immediate
         ("mov", true) if first & 0xfbf0 == 0xf240 => (stem, width) = ("movw".to_owned(), String::new()),
         ("rsb" | "rsbs", true) => width.clear(),
         ("uxth" | "uxtb" | "sxth" | "sxtb" | "rev" | "rev16" | "revsh", true) => width = ".w".to_owned(),
@@ -369,7 +371,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
         }
         _ => {}
     }
-    // A register, shifted by a number, is moved.
+    // objdump shows a register shifted by a number as a `mov`.
     if first & 0xffef == 0xea4f
         && let Some((shift, flags)) = ["lsl", "lsr", "asr", "ror"].iter().find_map(|shift| {
             stem.strip_prefix(shift).filter(|flags| matches!(*flags, "" | "s")).map(|flags| (*shift, flags))
@@ -379,7 +381,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
         operands = format!("{registers}, {shift} {by}");
         stem = format!("mov{flags}");
     }
-    // One register of the stack alone is stored and loaded.
+    // A push or pop of a single register is shown as `str` or `ldr`.
     if first == 0xf84d && second & 0xfff == 0xd04 || first == 0xf85d && second & 0xfff == 0xb04 {
         let name = operands.trim_start_matches("sp!, ").trim_matches(['{', '}']).to_owned();
         let (name_of, offset) = if first == 0xf84d { ("str", "[sp, #-4]!") } else { ("ldr", "[sp], #4") };
@@ -421,7 +423,7 @@ mod tests {
         lines.iter().map(|line| line.text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
-    /// The text of binutils 2.40's objdump for these bytes.
+    /// Bytes and the text that objdump (binutils 2.40) shows for them.
     const THUMB: &[(&[u8], &str)] = &[
         (&[0x47, 0x2a], "cmp r2, #71"),
         (&[0x09, 0x4c], "ldr r4, [pc, #36]"),

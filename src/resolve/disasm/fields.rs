@@ -1,22 +1,22 @@
-//! The fields of an instruction, and the bytes of what is none.
+//! Reads bit fields of instructions, and formats bytes that aren't instructions.
 
 use super::instruction::Instruction;
 use std::fmt::Write;
 
-/// The length of most instructions of machines whose instructions have one length.
+/// Bytes per line of undecoded code. Most fixed-size instruction sets have 4-byte instructions.
 const A_LINE: usize = 4;
 
-/// The bits of a word from `low` on, `count` of them.
+/// The `count` bits of a word from bit `low` on.
 pub(super) fn bits(word: u32, low: u32, count: u32) -> u32 {
     (word >> low) & ((1 << count) - 1)
 }
 
-/// The same as a number with a sign.
+/// Like [`bits`], sign-extended.
 pub(super) fn signed(word: u32, low: u32, count: u32) -> i64 {
     i64::from((bits(word, low, count) << (32 - count)) as i32 >> (32 - count))
 }
 
-/// Code of machines without a decoder here: its bytes in hexadecimal, this many a line.
+/// Shows code of an unsupported machine as hexadecimal bytes, [`A_LINE`] per line.
 pub(super) fn undecoded(code: &[u8]) -> Vec<Instruction> {
     let lines = code.chunks(A_LINE).enumerate();
     let line = |(at, bytes): (usize, &[u8])| Instruction {
@@ -28,7 +28,7 @@ pub(super) fn undecoded(code: &[u8]) -> Vec<Instruction> {
     lines.map(line).collect()
 }
 
-/// `.byte 0x12,0x34`
+/// For example `.byte  0x12,0x34`.
 pub(super) fn bytes_text(bytes: &[u8]) -> String {
     let mut text = String::from(".byte  ");
     for (at, byte) in bytes.iter().enumerate() {

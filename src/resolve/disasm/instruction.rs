@@ -1,46 +1,46 @@
-//! The syntax of a code range.
+//! A disassembled instruction.
 
-/// The way operands are spelled.
+/// The assembler syntax of operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Syntax {
-    /// Source first, `%` before registers: what perf and objdump show.
+    /// AT&T: source first, `%` before registers. This is what perf and objdump show.
     #[default]
     Att,
-    /// Destination first.
+    /// Intel: destination first.
     Intel,
 }
 
-/// One instruction, or a byte that is none.
+/// One instruction, or bytes that aren't one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
     /// Bytes from the start of the code.
     pub offset: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Its text, spelled as objdump does. The address of a direct branch is at its end.
+    /// The text, in objdump's spelling. The address of a direct branch is at the end.
     pub text: String,
-    /// The address that it names: the target of a branch or of a load.
+    /// The address that the instruction refers to: the target of a branch, or of a load.
     pub target: Option<Target>,
 }
 
 /// An address in an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// The address, where the code is at the address that it was decoded for.
+    /// The address, given where the code lies.
     pub addr: u64,
-    /// Its target.
+    /// What the instruction does with it.
     pub kind: TargetKind,
 }
 
-/// The use that an instruction makes of an address.
+/// What an instruction does with an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
-    /// Goes on there, always or on a condition.
+    /// Jumps to it, always or conditionally.
     Jump,
-    /// Calls what is there.
+    /// Calls it.
     Call,
     /// Reads, writes or computes it, relative to the instruction itself.
     Memory,
-    /// Has it as a number of 64 bits, to be called or read by another instruction.
+    /// Has it as a 64-bit immediate, which another instruction may call or read.
     Immediate,
 }

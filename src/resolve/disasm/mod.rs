@@ -1,7 +1,8 @@
-//! Machine code → instructions: where each begins, what it states, which addresses it names.
+//! Disassembles machine code: where each instruction starts, its text, and the address it refers to.
 //!
-//! The bytes are strangers': a dump may hold anything, so they go through libraries without `unsafe` contracts of ours,
-//! and what is not an instruction is reported byte by byte (`.byte`), as by objdump, which goes on at the next one.
+//! Code comes from untrusted files, and a dump may contain anything. It is therefore decoded by libraries, without
+//! `unsafe` code of ours. Bytes that aren't an instruction are shown as `.byte` one by one, and decoding resumes after
+//! them, as in objdump.
 
 mod aarch64;
 mod arm;
@@ -18,18 +19,18 @@ use crate::model::abi::{EM_386, EM_AARCH64, EM_ARM, EM_X86_64};
 /// Decodes the code of one machine.
 #[derive(Debug)]
 pub enum Disassembler {
-    /// x86, of 64 or 32 bits.
+    /// 64-bit or 32-bit x86.
     X86(x86::X86),
-    /// Arm, of 64 bits.
+    /// 64-bit Arm.
     Aarch64(aarch64::Aarch64),
-    /// Arm, of 32 bits: instructions of Arm or of Thumb, or numbers among them.
+    /// 32-bit Arm: Arm or Thumb instructions, or data among them.
     Arm(arm::Arm),
-    /// Any other: its bytes are shown as they are.
+    /// Any other machine. Its code is shown as bytes.
     Unknown,
 }
 
 impl Disassembler {
-    /// For a machine by its `e_machine`.
+    /// Selects the decoder by `e_machine`.
     pub fn new(machine: u16, syntax: Syntax) -> Self {
         match machine {
             EM_X86_64 => Self::X86(x86::X86::new(64, syntax)),
@@ -40,12 +41,12 @@ impl Disassembler {
         }
     }
 
-    /// True if it gives more than bytes.
+    /// True if it can decode instructions, not just show bytes.
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Unknown)
     }
 
-    /// The instructions of a code range that lies at `addr`. Together they are all of its bytes, in order.
+    /// Disassembles code that lies at `addr`. Together, the results cover all bytes, in order.
     pub fn decode(&mut self, code: &[u8], addr: u64) -> Vec<Instruction> {
         match self {
             Self::X86(x86) => x86.decode(code, addr),
@@ -55,7 +56,7 @@ impl Disassembler {
         }
     }
 
-    /// The instructions of code of a file that is linked for `addr`.
+    /// Disassembles code of a file that is linked for `addr`.
     pub fn decode_file(image: &Image, syntax: Syntax, code: &[u8], addr: u64) -> Vec<Instruction> {
         let machine = image.machine();
         if !matches!(machine, EM_ARM | EM_AARCH64) {

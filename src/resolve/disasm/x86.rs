@@ -1,4 +1,4 @@
-//! x86 of 64 and 32 bits, by iced-x86, spelled as objdump does.
+//! Disassembles 64-bit and 32-bit x86 code with iced-x86, in objdump's spelling.
 
 use super::fields::bytes_text;
 use super::instruction::{Instruction, Syntax, Target, TargetKind};
@@ -6,7 +6,7 @@ use iced_x86::{
     Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction as Decoded, IntelFormatter, Mnemonic, OpKind,
 };
 
-/// The size of values that are pushed, popped and jumped to is not printed by objdump.
+/// objdump omits the size suffix of pushes, pops, jumps and calls.
 const IMPLIED_SIZES: [(&str, &str); 8] = [
     ("jmpq ", "jmp  "),
     ("callq ", "call  "),
@@ -18,7 +18,7 @@ const IMPLIED_SIZES: [(&str, &str); 8] = [
     ("popl ", "pop  "),
 ];
 
-/// Decodes and spells.
+/// The x86 decoder and formatter.
 pub struct X86 {
     bitness: u32,
     syntax: Syntax,
@@ -47,14 +47,13 @@ impl X86 {
         options.set_always_show_scale(true);
         options.set_show_zero_displacements(true);
         options.set_show_branch_size(false);
-        // objdump's column of operands.
+        // The column where objdump starts the operands.
         options.set_first_operand_char_index(7);
         Self { bitness, syntax, formatter }
     }
 
     pub(super) fn decode(&mut self, code: &[u8], addr: u64) -> Vec<Instruction> {
-        // An instruction that a processor refuses for a prefix alone (`lock` without a write to memory) is reported as
-        // what it states.
+        // Instructions that are invalid only because of a prefix (`lock` without a memory write) are still shown.
         let mut decoder = Decoder::with_ip(self.bitness, code, addr, DecoderOptions::NO_INVALID_CHECK);
         let mut instructions = Vec::new();
         while decoder.can_decode() {
@@ -64,7 +63,7 @@ impl X86 {
             if idle > 0 {
                 let len = idle as u64;
                 instructions.push(Instruction { offset, len, text: prefixes_text(&code[at..at + idle]), target: None });
-                // Within the code, as all of these were there.
+                // Can't fail: the decoder has just seen these bytes.
                 let _ = decoder.set_position(at + idle);
                 decoder.set_ip(addr.wrapping_add(offset + len));
                 continue;
@@ -72,7 +71,7 @@ impl X86 {
             let decoded = decoder.decode();
             if decoded.is_invalid() {
                 instructions.push(Instruction { offset, len: 1, text: bytes_text(&code[at..=at]), target: None });
-                // Within the code: a byte was there to be decoded.
+                // Can't fail: the decoder has just seen this byte.
                 let _ = decoder.set_position(at + 1);
                 decoder.set_ip(addr.wrapping_add(offset + 1));
                 continue;
@@ -94,7 +93,7 @@ impl X86 {
             }
         }
         if has_implied_source(decoded) {
-            // The last operand of AT&T's, the first of Intel's.
+            // The destination is the last operand in AT&T syntax, the first in Intel syntax.
             let stem = text.len() - text.trim_start_matches(|c: char| c != ' ').trim_start().len();
             let register = match self.syntax {
                 Syntax::Att => text.rsplit(',').next().unwrap_or_default().to_owned(),
@@ -105,7 +104,7 @@ impl X86 {
                 Syntax::Intel => text.insert_str(stem, &format!("{register},")),
             }
         }
-        // The library leaves the place of a missing index.
+        // iced-x86 leaves a comma where the index is missing.
         if text.contains(",)") {
             text = text.replace(",)", ")");
         }
@@ -118,7 +117,7 @@ impl X86 {
     }
 }
 
-/// The prefixes of 64-bit code in front of the REX prefixes.
+/// Prefixes that may precede a REX prefix in 64-bit code.
 const LEGACY_PREFIXES: [(u8, &str); 11] = [
     (0x26, "es"),
     (0x2e, "cs"),
@@ -141,10 +140,11 @@ fn is_rex(byte: u8) -> bool {
     byte & 0xf0 == 0x40
 }
 
-/// The number of bytes at the start of code are prefixes that the processor ignores, since the last of them is a REX
-/// that another prefix follows. It happens in data among code; objdump gives them by themselves.
+/// The number of bytes at the start of `code` that are prefixes without effect. That is the case if the last of them is
+/// a REX prefix and another prefix follows. It happens in data between code; objdump shows such prefixes on a line of
+/// their own.
 fn idle_prefixes(code: &[u8]) -> usize {
-    /// No instruction is longer.
+    /// The longest x86 instruction.
     const LONGEST: usize = 15;
     let legacy = code.iter().take(LONGEST).take_while(|byte| legacy_prefix(**byte).is_some()).count();
     match code.get(legacy..) {
@@ -153,7 +153,7 @@ fn idle_prefixes(code: &[u8]) -> usize {
     }
 }
 
-/// `data16 rex.WB`
+/// For example `data16 rex.WB`.
 fn prefixes_text(prefixes: &[u8]) -> String {
     let name = |&byte: &u8| match legacy_prefix(byte) {
         Some(name) => name.to_owned(),
@@ -166,7 +166,7 @@ fn prefixes_text(prefixes: &[u8]) -> String {
     prefixes.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-/// A register times a number into the same register: objdump names it twice.
+/// True for `imul` of a register by a number into the same register: objdump shows the register twice.
 fn has_implied_source(decoded: &Decoded) -> bool {
     decoded.mnemonic() == Mnemonic::Imul
         && decoded.op_count() == 3
@@ -178,7 +178,7 @@ fn is_call(decoded: &Decoded) -> bool {
     matches!(decoded.code(), Code::Call_rel16 | Code::Call_rel32_32 | Code::Call_rel32_64)
 }
 
-/// The address that an instruction names.
+/// The address that an instruction refers to.
 fn target(decoded: &Decoded) -> Option<Target> {
     if decoded.op_count() > 0
         && matches!(decoded.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)

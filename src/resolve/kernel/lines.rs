@@ -1,6 +1,6 @@
-//! The lines of a list of the kernel's symbols.
+//! Parses the lines of a kernel symbol list.
 
-/// The facts in each symbol's line: address, kind and place of the name in the text.
+/// Parses each symbol's line: its address, its type letter, and the offset of its name in `text`.
 pub(super) fn symbols(text: &[u8]) -> impl Iterator<Item = (u64, u8, usize)> {
     let mut next = 0;
     text.split(|&byte| byte == b'\n').filter_map(move |line| {
@@ -10,13 +10,13 @@ pub(super) fn symbols(text: &[u8]) -> impl Iterator<Item = (u64, u8, usize)> {
     })
 }
 
-/// The address of the first symbol of this name, whatever its kind.
+/// The address of the first symbol with this name, whatever its type.
 pub(super) fn address_of(text: &[u8], symbol: &[u8]) -> Option<u64> {
     symbols(text).find(|&(_, _, at)| name(&text[at..]) == symbol).map(|(addr, ..)| addr)
 }
 
-/// Address, kind and place of the name in a line: `ffffffff81000000 T _text`, and for modules a tab and `[ext4]`
-/// behind it.
+/// Parses one line: address, type letter, and the offset of the name in the line. Example: `ffffffff81000000 T _text`;
+/// symbols of modules are followed by a tab and `[ext4]`.
 pub(super) fn fields(line: &[u8]) -> Option<(u64, u8, usize)> {
     let (digits, rest) = line.split_at(line.iter().position(|&byte| byte == b' ')?);
     let [_, kind, b' ', first, ..] = *rest else { return None };
@@ -24,7 +24,7 @@ pub(super) fn fields(line: &[u8]) -> Option<(u64, u8, usize)> {
     (!matches!(first, b'\t' | b' ')).then_some((addr, kind, digits.len() + 3))
 }
 
-/// The name that a text begins with.
+/// The name at the start of `text`.
 pub(super) fn name(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|byte| matches!(byte, b'\t' | b' ' | b'\n'));
     &text[..end.unwrap_or(text.len())]

@@ -1,4 +1,4 @@
-//! The kernel of the machine that reads the recording: whether it is the recorded one.
+//! Tells whether the recorded kernel is the one running on this machine.
 
 use super::lines::{fields, name};
 use crate::io;
@@ -6,12 +6,12 @@ use crate::model::process::BuildId;
 use crate::resolve::symbols::files;
 use std::path::{Path, PathBuf};
 
-/// The kernel that runs here.
+/// The kernel of this machine.
 pub(super) struct RunningKernel {
     pub(super) build_id: Option<BuildId>,
-    /// As `uname -r` states it.
+    /// As printed by `uname -r`.
     pub(super) release: Option<Vec<u8>>,
-    /// Its list.
+    /// The path of its symbol list.
     pub(super) kallsyms: PathBuf,
 }
 
@@ -21,8 +21,8 @@ impl RunningKernel {
         Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
     }
 
-    /// True if it is the recorded one: by build ID, else by release. `None` if the recording has neither: its recorder
-    /// was killed, or has not ended yet.
+    /// Compares build IDs, or else releases. `None` if the recording has neither, because its recorder was killed or is
+    /// still running.
     pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
         match (build_id, self.build_id, release, &self.release) {
             (Some(recorded), Some(own), ..) => Some(files::hex(recorded) == files::hex(own)),
@@ -32,16 +32,17 @@ impl RunningKernel {
         }
     }
 
-    /// True if a list that stands for another kernel is this one's: perf inject puts that into its cache under the
-    /// build ID of whatever kernel was recorded.
+    /// True if `list` is the list of the running kernel. `perf inject` stores the running kernel's list in its cache
+    /// under the build ID of whatever kernel was recorded.
     pub(super) fn has_list(&self, list: &[u8]) -> bool {
         io::of_system(&self.kallsyms).is_ok_and(|own| is_same_kernel(list, &own))
     }
 }
 
-/// True if two lists are of one kernel, wherever each boot has put it: the same functions at the same distances.
+/// True if two lists are of the same kernel, even if from different boots: the same functions at the same distances
+/// from each other.
 fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
-    /// More than enough to distinguish two kernels, even of one source.
+    /// This many symbols are more than enough to tell two kernels apart, even if both were built from the same source.
     const MOST: usize = 20_000;
     let core = |text: &[u8]| -> Vec<(u64, Vec<u8>)> {
         let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.ends_with(b"]"));
@@ -59,12 +60,12 @@ fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
     !one.is_empty() && one.len() == other.len() && (0..one.len()).all(same)
 }
 
-/// The build ID of the kernel that runs here.
+/// The build ID of the running kernel; `None` if it cannot be read.
 pub fn running_build_id() -> Option<BuildId> {
     note_build_id(&io::of_system(Path::new("/sys/kernel/notes")).ok()?)
 }
 
-/// The NT_GNU_BUILD_ID (3) note of a list of ELF notes.
+/// Finds the NT_GNU_BUILD_ID note (type 3) among ELF notes.
 fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
     let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
     while !notes.is_empty() {

@@ -1,6 +1,6 @@
-//! The kinds of stretches of a file's code: instructions of Arm or of Thumb, or numbers among them. The assembler marks
-//! where each begins (`$a`, `$t`, `$x`, `$d`); what no mark gives in a stripped file is recognized by the lowest bit of
-//! its function's symbol.
+//! Splits a file's code into Arm instructions, Thumb instructions and data. Assemblers mark where each begins (symbols
+//! `$a`, `$t`, `$x`, `$d`). A stripped file has no such marks; there the lowest bit of a function's symbol tells Thumb
+//! code.
 //!
 //! Spec: aaelf32, "Mapping symbols" and "Symbol Values"; aaelf64, "Mapping symbols".
 
@@ -8,18 +8,18 @@ use super::image::Image;
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::ops::Range;
 
-/// The kind of a stretch of code.
+/// What a range of a code section contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeKind {
-    /// Instructions: on 32-bit Arm, those of 4 bytes.
+    /// Instructions; on 32-bit Arm, 4-byte ones.
     Code,
-    /// Instructions of Thumb.
+    /// Thumb instructions.
     Thumb,
-    /// Numbers.
+    /// Data, such as constants between functions.
     Data,
 }
 
-/// The stretches of these link-time addresses, in order and without a gap.
+/// Splits a range of link-time addresses by kind. The parts are in order and without gaps.
 pub(crate) fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, CodeKind)> {
     let Ok(object) = image.object() else { return vec![(range, CodeKind::Code)] };
     let mut marks: Vec<(u64, CodeKind)> = object.symbols().filter_map(|symbol| mark(&symbol)).collect();
@@ -58,7 +58,7 @@ fn mark(symbol: &object::Symbol<'_, '_>) -> Option<(u64, CodeKind)> {
         b'd' => CodeKind::Data,
         _ => return None,
     };
-    // Those of other sections report data that is not code.
+    // A mark that belongs to no section doesn't mark code.
     symbol.section_index().map(|_| (symbol.address(), kind))
 }
 

@@ -1,21 +1,22 @@
-//! Variables at data addresses. Frames are never looked up here: code in a variable is not what the variable is called.
+//! Names variables by address. Not used for frames: code inside a variable isn't the variable.
 
 use super::image::Image;
 use object::{Object, ObjectSymbol, SymbolKind};
 
-/// A variable, and how far into it an address is.
+/// A variable, and the offset of an address within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name, as the linker spells it.
+    /// The variable's name, still mangled.
     pub name: Vec<u8>,
-    /// The distance from its start.
+    /// The offset of the address within the variable.
     pub offset: u64,
 }
 
 /// The variables of a file.
 #[derive(Debug, Default)]
 pub struct Variables {
-    /// By their link-time addresses. Of several at one address the largest comes last, of these a global one.
+    /// Sorted by link-time address. Among several at one address the largest comes last, and a global one after a local
+    /// one.
     list: Vec<DataSymbol>,
 }
 
@@ -28,7 +29,8 @@ struct DataSymbol {
 }
 
 impl Variables {
-    /// Those of the symbol tables of a file, and of others that are linked like it.
+    /// Reads the symbol tables of these files, which must all be linked for the same addresses, such as a program and
+    /// its debug file.
     pub fn new(images: &[&Image]) -> Self {
         let mut list = Vec::new();
         for image in images {
@@ -52,7 +54,7 @@ impl Variables {
         Self { list }
     }
 
-    /// The one at an address: that which begins nearest below it. One without a size reaches to the next.
+    /// The variable that contains the address. One without a size reaches to the next one.
     pub fn find(&self, vaddr: u64) -> Option<Variable> {
         let behind = self.list.partition_point(|symbol| symbol.start <= vaddr);
         let symbol = &self.list[behind.checked_sub(1)?];

@@ -1,5 +1,6 @@
-//! The places where debugging information can be: in the file, compressed, split off, packaged, behind a debug link, in
-//! a build-ID directory, in a mini symbol table. Files are made by gcc and binutils; each must lead to the same calls.
+//! Tests the places where debug information can be: in the file, compressed, split off, packaged, behind a debug link,
+//! in a build ID directory, in MiniDebugInfo. The files are made with gcc and binutils, and each must give the same
+//! calls.
 
 use crate::error::Warnings;
 use crate::model::process::BuildId;
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Runs a command line in a directory.
+/// Runs a shell command in a directory.
 fn sh(dir: &Path, command: &str) {
     let output = Command::new("sh").args(["-euc", command]).current_dir(dir).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -24,7 +25,7 @@ fn sh(dir: &Path, command: &str) {
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/inlined.c");
 
-/// The program and where its function `hidden` is in the file.
+/// The program, and where its function `hidden` is in the file.
 struct Program {
     dir: TempDir,
     hidden: Vec<u64>,
@@ -57,7 +58,8 @@ impl Program {
         object.build_id().unwrap().unwrap().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The functions that all addresses of `hidden` resolve to: the longest chain, innermost first, with its file.
+    /// The functions that the addresses of `hidden` resolve to: the longest chain, innermost first. Also its source
+    /// file.
     fn calls(&self, debug_dirs: &[&str]) -> (Vec<String>, String, Warnings) {
         let dso = Dso {
             path: self.dir.path().join("prog").as_os_str().as_bytes().into(),
@@ -106,7 +108,7 @@ fn units_that_aranges_does_not_list_and_ranges_that_it_leaves_out() {
         )),
         &[],
     );
-    // The list has `main`, which is in a section of its own, and a length of 0 for all else.
+    // `.debug_aranges` lists `main`, which has a section of its own, but gives a length of 0 for everything else.
     let in_part = r"sed -i '/\.debug_aranges/,/\.debug_rnglists/s/^\t\.quad\t\.Letext0-.*/\t.quad 0/' own.s";
     let program = Program::made_by(&format!("gcc -O2 -g -S {SOURCE} -o own.s && {in_part} && gcc -o prog own.s"));
     check(&program, &[]);
@@ -115,7 +117,7 @@ fn units_that_aranges_does_not_list_and_ranges_that_it_leaves_out() {
 #[test]
 fn split_units_beside_it_and_in_a_package() {
     check(&Program::new("-g -gsplit-dwarf"), &[]);
-    // dwp of binutils 2.40 has no later version.
+    // binutils 2.40's dwp doesn't support later versions of DWARF.
     let split = Program::new("-gdwarf-4 -gsplit-dwarf");
     check(&split, &[]);
     split.sh("dwp -e prog -o prog.dwp && rm *.dwo");
@@ -175,7 +177,7 @@ fn a_mini_symbol_table_names_the_function() {
 #[test]
 fn shared_parts_taken_out_by_dwz() {
     let program = Program::new("-g");
-    // dwz takes out what several files have in common.
+    // dwz moves what several files have in common to a shared file.
     program.sh("cp prog other && dwz -m shared.dwz prog other");
     let bytes = std::fs::read(program.dir.path().join("prog")).unwrap();
     let object = object::File::parse(&*bytes).unwrap();

@@ -1,19 +1,20 @@
-//! Finds the file that was running, and the files that hold its symbols and debugging information.
+//! Finds the file that ran, and the files with its symbols and debug information.
 //!
 //! | wanted | looked for, in this order |
 //! |---|---|
 //! | the file that ran | its path (below `--symfs`) · `DIR/.build-id/…/elf` · `DIR/.build-id/…` · `~/.cache/debuginfod_client/…/executable` |
 //! | the kernel | `--vmlinux FILE` · `DIR/.build-id/…/vmlinux` · `DIR/.build-id/….debug` · `DIR/boot/vmlinux-RELEASE` · `DIR/lib/modules/RELEASE/vmlinux` · `/boot/vmlinux-RELEASE` · `/lib/modules/RELEASE/build/vmlinux` |
-//! | its debugging information | itself · `DIR/.build-id/…/debug` · `DIR/.build-id/….debug` · `~/.cache/debuginfod_client/…/debuginfo` · `.gnu_debuglink` beside it, in `.debug/` beside it, and below `DIR` |
-//! | shared parts of that (dwz) | `.gnu_debugaltlink`: its path, relative to the file · `DIR/.build-id/…/debug` · `DIR/.build-id/….debug` |
-//! | split parts of that | `FILE.dwp` beside the file or its debugging information |
+//! | its debug information | itself · `DIR/.build-id/…/debug` · `DIR/.build-id/….debug` · `~/.cache/debuginfod_client/…/debuginfo` · `.gnu_debuglink` next to it, in `.debug/` next to it, and below `DIR` |
+//! | parts shared between files (dwz) | `.gnu_debugaltlink`: its path, relative to the file · `DIR/.build-id/…/debug` · `DIR/.build-id/….debug` |
+//! | split debug information | `FILE.dwp` next to the file or its debug information |
 //!
-//! DIR is each `--debug-dir`, then `~/.debug` (perf's cache), then `/usr/lib/debug`. perf's cache, and what `perf archive` packs of
-//! it, has a directory for each build ID; packages have a file. Every file is checked by build ID; a debug link of a file
-//! without one by its checksum. Files of another version or machine are not used; they are reported if no other is found.
+//! DIR is each `--debug-dir`, then `~/.debug` (perf's cache), then `/usr/lib/debug`. perf's cache, and archives made by
+//! `perf archive`, have a directory per build ID; distribution packages have a file. Every file is checked by its build
+//! ID, and a debug link of a file without a build ID by its checksum. Files of another build or machine are not used;
+//! if nothing better is found, a warning names them.
 //!
-//! A directory that is the root of another machine (`--symfs`) may have its libraries in `/lib` where the recording
-//! states `/usr/lib`, or the reverse: one was a link to the other there. Absolute links lead to places in this root.
+//! A directory with another machine's root (`--symfs`) may have a library in `/lib` where the recording says
+//! `/usr/lib`, or the reverse, because one was a link to the other there. Absolute links are followed within that root.
 
 use super::image::{Image, is_core_dump};
 use super::no_elf::{self, NoElf};
@@ -31,34 +32,36 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The places where files of other versions and debugging information are looked for.
+/// Where to look for the files that ran and for debug information, and which of them to trust.
 #[derive(Debug, Clone)]
 pub struct SearchOptions {
-    /// Roots of the recorded machine, which recorded paths are below: `--symfs DIR`, and what is packed with a recording.
+    /// Directories that hold the root of the recorded machine: `--symfs DIR`, and files packed with a recording.
     pub symfs: Vec<PathBuf>,
-    /// `--debug-dir DIR`: like `/usr/lib/debug`, which is looked at last.
+    /// `--debug-dir DIR`: directories laid out like `/usr/lib/debug`, which is searched last.
     pub debug_dirs: Vec<PathBuf>,
-    /// perf's cache of recorded files: `~/.debug`.
+    /// perf's cache of recorded files, `~/.debug`.
     pub cache: Option<PathBuf>,
-    /// The files that debuginfod's client fetched and keeps, `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`:
-    /// a directory for each build ID with `executable` and `debuginfo`, empty where a server had none
-    /// (debuginfod_find_debuginfo(3)). Nothing is fetched.
+    /// The cache of debuginfod's client, `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`: a directory per
+    /// build ID with `executable` and `debuginfo`, which are empty if no server had the file
+    /// (debuginfod_find_debuginfo(3)). Nothing is downloaded.
     pub debuginfod: Option<PathBuf>,
     /// `--vmlinux FILE`: the image of the recorded kernel.
     pub vmlinux: Option<PathBuf>,
-    /// The release of the recorded kernel, as `uname -r` states it.
+    /// The release of the recorded kernel, as printed by `uname -r`.
     pub os_release: Option<Vec<u8>>,
-    /// `e_machine` of the recorded machine: files of others are not the ones that ran.
+    /// `e_machine` of the recorded machine. Files for other machines can't be the ones that ran.
     pub machine: Option<u16>,
-    /// `-f`: use files of other owners, too.
+    /// `-f`: also use files owned by other users.
     pub force: bool,
-    /// True if the recording is of another machine and was packed with its files: source text that is here is not its.
+    /// True if the recording comes from another machine and was packed with its files. Source files on this machine
+    /// then don't belong to it.
     pub is_packed: bool,
-    /// `--trust-sources`: show source text that a recording names, whoever may read it, and from whatever machine it is.
+    /// `--trust-sources`: show any source file that a recording names, regardless of its permissions and of the machine
+    /// that made the recording.
     pub trust_sources: bool,
-    /// True if the recorded kernel is the one that runs here: its vdso is ours, too.
+    /// True if the recorded kernel is running on this machine, so that its vDSO can be read from our own memory.
     pub kernel_runs_here: bool,
-    /// When the recording was made, if that was on this machine.
+    /// When the recording was made, if it was made on this machine.
     pub recorded_here: Option<RecordedTime>,
 }
 
@@ -71,10 +74,10 @@ pub struct RecordedTime {
     pub ended: SystemTime,
 }
 
-/// A file of code, whole or with debugging information alone.
+/// An ELF file or PE image, possibly with debug information only.
 pub const ELF: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Any), otherwise: NO_CODE };
 
-/// Debugging information, which no linker leaves holes in.
+/// Like [`ELF`], but without large holes: linkers leave none in debug information.
 pub(super) const DEBUGGING: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Small), otherwise: NO_CODE };
 
 const NO_CODE: &str = "is neither an ELF file nor a PE image";
@@ -108,7 +111,7 @@ impl Default for SearchOptions {
 }
 
 impl SearchOptions {
-    /// The file that was running. `None` if it is not here, or only in another version.
+    /// Finds the file that ran. `None` if it is missing or only another build of it is here.
     pub fn running(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if dso.kind == DsoKind::Kernel {
             return self.vmlinux(dso, warnings);
@@ -125,11 +128,13 @@ impl SearchOptions {
             warnings.push(Warning::new(message).in_file(path, None));
             return None;
         }
-        // A deleted file's path may by now be another file's: only a build ID can give.
+        // A deleted file's path may belong to another file by now, so the path is tried only if a build ID can confirm
+        // the match.
         let deleted = dso.path.strip_suffix(b" (deleted)").filter(|_| dso.build_id.is_some());
         let own = match dso.kind {
             DsoKind::File => self.recorded_paths(&dso.path),
-            // The kernel's own page is in no directory but one that somebody filled for this recording.
+            // The vDSO is in no ordinary directory, but `--symfs` may point to one that was prepared for this
+            // recording.
             _ if !self.symfs.is_empty() => self.recorded_paths(&dso.path),
             _ => Vec::new(),
         };
@@ -150,7 +155,7 @@ impl SearchOptions {
             warnings.append(others);
         }
         if found.is_none() && dso.kind == DsoKind::File {
-            // A file that is here and is not an ELF file may hold the code that ran all the same.
+            // If the file exists but isn't an ELF file, it may still contain the code that ran, so say what it is.
             for path in self.recorded_paths(&dso.path) {
                 if let Some(what) = self.no_elf(&path) {
                     let message = format!("is not an ELF file ({}): it has no symbols to read", what.name());
@@ -161,9 +166,9 @@ impl SearchOptions {
         found
     }
 
-    /// True if the file at a recorded path took the place of the one that ran, or was written anew, while the recording
-    /// was made: perf reads build IDs when it ends, so that they agree all the same. A changed ctime alone proves
-    /// nothing, since perf links files into its cache.
+    /// True if the file at the recorded path was replaced or rewritten while the recording was made. perf reads build
+    /// IDs when it finishes, so they match even then. A changed ctime alone proves nothing, because perf links files
+    /// into its cache.
     fn was_replaced(&self, dso: &Dso) -> bool {
         let (Some(recorded), Some(times)) = (dso.file, self.recorded_here) else { return false };
         let path = Path::new(OsStr::from_bytes(&dso.path));
@@ -182,8 +187,8 @@ impl SearchOptions {
         (here.major, here.minor) == (recorded.major, recorded.minor) && is_then(about.ctime(), about.ctime_nsec())
     }
 
-    /// The kernel gives every process of one word size the same vdso: ours is the recorded one if its build ID states
-    /// it, or if the recording has no ID for it and is of this kernel.
+    /// Reads the vDSO from our own memory. The kernel gives all processes of one word size the same one. It is the
+    /// recorded one if build IDs match, or if the recording has none but was made by the running kernel.
     fn own_vdso(&self, dso: &Dso) -> Option<Image> {
         if !dso.is_vdso() {
             return None;
@@ -197,7 +202,7 @@ impl SearchOptions {
         is_ours.then_some(image)
     }
 
-    /// The image of the recorded kernel. One that is not given must have its build ID.
+    /// Finds the image of the recorded kernel. Unless given by the user, it must have the recorded build ID.
     fn vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if let Some(given) = &self.vmlinux {
             let Some(image) = opened(Named::User.door(true), given, ELF, warnings) else {
@@ -222,7 +227,7 @@ impl SearchOptions {
         found.find(|image| image.build_id().is_some() && image.is(Some(id)))
     }
 
-    /// The file that holds the debugging information of `image`, if it does not itself.
+    /// Finds the separate file with the debug information of `image`, if there is one.
     pub fn debugging(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         if let Some(id) = image.build_id() {
             let paths = self.kept(id, "debug").chain(self.fetched(id, "debuginfo"));
@@ -235,18 +240,18 @@ impl SearchOptions {
         self.by_link(image, warnings)
     }
 
-    /// The path where directories keep a file without the code of the one that has this build ID.
+    /// Where each directory may keep the debug information (`what`) of the file with this build ID.
     fn kept<'a>(&'a self, id: BuildId, what: &'a str) -> impl Iterator<Item = PathBuf> + use<'a> {
         self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(what), suffixed(id_path(dir, id), ".debug")])
     }
 
-    /// The copy of a file that debuginfod's client keeps, unless it only records its absence.
+    /// The file in debuginfod's cache, unless an empty file there says that servers don't have it.
     fn fetched(&self, id: BuildId, what: &str) -> Option<PathBuf> {
         let path = self.debuginfod.as_ref()?.join(hex(id)).join(what);
         self.door(&path).look(&path).filter(|about| about.len() > 0).map(|_| path)
     }
 
-    /// `.gnu_debuglink`: a file name and a checksum.
+    /// Follows `.gnu_debuglink`, which holds a file name and a checksum.
     fn by_link(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = image.object().ok()?;
         let (name, crc) = object.gnu_debuglink().ok().flatten()?;
@@ -259,7 +264,7 @@ impl SearchOptions {
             let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
             let same = match image.build_id() {
                 Some(id) => found.is(Some(id)),
-                // Anything that can be reported about it without reading all of it is reported first.
+                // The checksum needs the whole file, so cheaper checks come first.
                 None => found.may_be_debugging(image) && found.crc32() == crc,
             };
             if same {
@@ -271,7 +276,7 @@ impl SearchOptions {
         None
     }
 
-    /// The file with the shared parts of `debugging`'s information, where dwz has taken them out.
+    /// Finds the file into which dwz moved the parts of `debugging`'s information that several files share.
     pub fn shared(&self, debugging: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = debugging.object().ok()?;
         let (name, id) = object.gnu_debugaltlink().ok().flatten()?;
@@ -282,35 +287,36 @@ impl SearchOptions {
         found.find(|found| found.is(id))
     }
 
-    /// The package of the split parts of an image's debugging information: its path and `.dwp`.
+    /// Finds the package (`.dwp`) of split debug information next to one of these images.
     pub fn package(&self, images: &[&Image], warnings: &mut Warnings) -> Option<Image> {
         let mut package = |image: &&Image| self.open(&suffixed(image.path().to_owned(), ".dwp"), DEBUGGING, warnings);
         images.iter().find_map(&mut package)
     }
 
-    /// Opens a file that may well not be there. One that is there and may not be used is reported for.
+    /// Opens a file that may not exist. Warns if it exists but may not be used.
     pub fn open(&self, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
         opened(self.door(path), path, kind, warnings)
     }
 
-    /// The kind of a file that does not contain code; `None` if it does, or may not be looked at.
+    /// What kind of file this is, if it isn't an ELF file. `None` if it is, or if it can't be read.
     pub fn no_elf(&self, path: &Path) -> Option<NoElf> {
         NoElf::of(&self.door(path).head(path, no_elf::HEAD)?.ok()?)
     }
 
-    /// True if something has a path.
+    /// True if the path exists.
     pub fn is_there(&self, path: &Path) -> bool {
         self.door(path).look(path).is_some()
     }
 
-    /// The way to a path that the recording or another file names, below a directory that the user typed or anywhere.
+    /// How to open a path that comes from a recording or another file. Below a directory given by the user, links stay
+    /// within that directory.
     fn door(&self, path: &Path) -> Door<'_> {
         let typed = self.symfs.iter().chain(&self.debug_dirs).find(|typed| path.starts_with(typed));
         let start = typed.map_or(Start::Here, |typed| Start::Typed(typed));
         Door { named: Named::Recording, start, force: self.force }
     }
 
-    /// The place where a recorded path may be on this machine.
+    /// The paths on this machine where the recorded path may be found.
     pub fn recorded_paths(&self, path: &[u8]) -> Vec<PathBuf> {
         let path = Path::new(OsStr::from_bytes(path));
         if self.symfs.is_empty() {
@@ -321,7 +327,7 @@ impl SearchOptions {
         self.symfs.iter().flat_map(|root| paths().map(move |path| root.join(path))).collect()
     }
 
-    /// Directories that have files by their build IDs.
+    /// Directories that store files by build ID.
     pub(crate) fn id_dirs(&self) -> impl Iterator<Item = &Path> {
         self.debug_dirs.iter().chain(&self.cache).map(PathBuf::as_path).chain([Path::new("/usr/lib/debug")])
     }
@@ -345,7 +351,7 @@ impl SearchOptions {
         None
     }
 
-    /// True if the recorded machine can have run it: 64-bit machines run programs of their 32-bit forerunners, too.
+    /// True if the recorded machine can run this file. 64-bit machines also run 32-bit programs.
     pub fn is_of_machine(&self, image: &Image) -> bool {
         match self.machine.map(elf::Machine) {
             None => true,
@@ -379,22 +385,23 @@ fn opened(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> O
     }
 }
 
-/// Linkers leave holes of a few pages, and file systems that compress make a tenth of debugging information. A file that
-/// takes even less room was made to be read for hours.
+/// True for files made to exhaust resources: they have few bytes on disk but would take hours to read. Ordinary holes
+/// are a few pages, and file systems with compression shrink debug information to a tenth.
 fn is_mostly_hole(len: u64, on_disk: u64) -> bool {
     const UNSUSPICIOUS: u64 = 16 << 20;
     const LARGEST_RATIO: u64 = 16;
     len > UNSUSPICIOUS && len / LARGEST_RATIO > on_disk
 }
 
-/// A path with more at its end.
+/// Appends text to a path.
 fn suffixed(path: PathBuf, more: impl AsRef<OsStr>) -> PathBuf {
     let mut path = path.into_os_string();
     path.push(more);
     path.into()
 }
 
-/// The path below a root that is the same where `/lib` and the like are links to `/usr/lib` and the like.
+/// The equivalent of a path below a root where `/lib`, `/bin` and so on are links into `/usr`, or the reverse. `None`
+/// if it has no equivalent.
 fn merged(path: &Path) -> Option<PathBuf> {
     let is_merged = |path: &Path| {
         let first = path.iter().next().and_then(OsStr::to_str).unwrap_or_default();
@@ -413,21 +420,21 @@ fn id_path(dir: &Path, id: BuildId) -> PathBuf {
     dir.join(".build-id").join(first).join(rest)
 }
 
-/// A build ID as paths and listings spell it; zeros that pad it in a recording are left off.
+/// A build ID in hexadecimal, as used in paths. Zeros that pad it in a recording are left off.
 pub fn hex(id: BuildId) -> String {
     let bytes = id.as_bytes();
-    // Real IDs have 8, 16 or 20 bytes; the odd one that ends in zeros is found by its path only.
+    // Real IDs have 8, 16 or 20 bytes. The rare ID that really ends in zeros can only be found by its path.
     let len = [8, 16].into_iter().find(|&len| bytes.len() > len && bytes[len..].iter().all(|&byte| byte == 0));
     bytes[..len.unwrap_or(bytes.len())].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Device and inode of a file.
+/// The device and inode of a file.
 pub fn file_id(about: &Metadata) -> FileId {
     let device = about.dev();
     FileId { major: rustix::fs::major(device), minor: rustix::fs::minor(device), inode: about.ino() }
 }
 
-/// The vdso of the kernel that runs here, as it is in this process's memory.
+/// The vDSO of the running kernel, read from this process's memory.
 pub fn running_vdso() -> Option<Image> {
     use std::os::unix::fs::FileExt;
     let maps = io::text_of_system(Path::new("/proc/self/maps")).ok()?;
@@ -526,7 +533,7 @@ mod tests {
         assert_eq!([before, during, after].map(|time| is_used(here, time)), [true, false, true]);
         assert_eq!([before, during, after].map(|time| is_used(other, time)), [true, false, true]);
         assert_eq!([before, during, after].map(|time| is_used(elsewhere, time)), [true; 3]);
-        // A link, such as perf's cache makes, changes the ctime alone.
+        // A hard link, as perf's cache makes, changes only the ctime.
         std::thread::sleep(Duration::from_millis(20));
         let linked = SystemTime::now();
         std::fs::hard_link(&path, dir.path().join("cached")).unwrap();

@@ -1,4 +1,4 @@
-//! The start and end of functions in a file, and their machine code.
+//! Finds where the functions of a file start and end.
 
 use super::gopclntab::GoTable;
 use super::images::Images;
@@ -9,8 +9,7 @@ use crate::resolve::dso::DsoId;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::ops::Range;
 
-/// For each offset of a request, the function that it belongs to: its first address and the one behind its last, as
-/// linked. `None` where no symbol gives it.
+/// For each offset of the request, the link-time address range of the function there. `None` if no symbol covers it.
 pub fn extents(
     request: &Request,
     images: &Images<'_>,
@@ -18,7 +17,7 @@ pub fn extents(
     pool: &Pool,
     warnings: &mut Warnings,
 ) -> Vec<Option<Range<u64>>> {
-    // Symbols only: no DWARF is opened.
+    // Only symbols are needed, so no DWARF is opened.
     let options = SymbolOptions { inlines: false, lines: false, ..options.clone() };
     let Some(file) = open(request, images, &options, warnings) else {
         return vec![None; request.offsets.len()];
@@ -31,7 +30,7 @@ pub fn extents(
     request.offsets.iter().map(extent).collect()
 }
 
-/// The addresses of a file, as linked, that symbols name: sorted, apart from each other.
+/// The link-time address ranges that symbols name, sorted and merged.
 pub fn named(dso: DsoId, images: &Images<'_>, options: &SymbolOptions, warnings: &mut Warnings) -> Vec<Range<u64>> {
     let options = SymbolOptions { inlines: false, lines: false, ..options.clone() };
     let request = Request { dso, offsets: Vec::new(), base: Base::File };
@@ -52,8 +51,8 @@ pub fn named(dso: DsoId, images: &Images<'_>, options: &SymbolOptions, warnings:
     ranges
 }
 
-/// The places of functions and labels of code. One without a size reaches to the next one, at most to the end of its
-/// section.
+/// The address ranges of functions and code labels. A symbol without a size reaches to the next symbol, at most to the
+/// end of its section.
 fn functions(object: &object::File<'_>) -> Vec<Range<u64>> {
     let section_of = |symbol: &object::Symbol<'_, '_>| object.section_by_index(symbol.section_index()?).ok();
     let is_in_text =
@@ -63,7 +62,7 @@ fn functions(object: &object::File<'_>) -> Vec<Range<u64>> {
         SymbolKind::Unknown | SymbolKind::Label => is_in_text(symbol),
         _ => false,
     };
-    // On Arm, the lowest bit states that the code is Thumb.
+    // On Arm, the lowest bit of a function's address says that it is Thumb code.
     let mark = u64::from(object.architecture() == Architecture::Arm);
     let mut ranges: Vec<Range<u64>> = Vec::new();
     let mut unsized_ones: Vec<Range<u64>> = Vec::new();

@@ -1,22 +1,23 @@
-//! Go's own table of functions, files, lines and inlined calls: `.gopclntab`. The runtime needs it for tracebacks, so
-//! that it stays in programs that are stripped of symbols and of DWARF (`-ldflags="-s -w"`).
+//! Go's own table of functions, files, lines and inlined calls: `.gopclntab`. The Go runtime needs it for tracebacks,
+//! so it remains in programs without symbols and DWARF (`-ldflags="-s -w"`).
 //!
 //! ```text
-//! header          magic (version), quantum of the processor's instructions, size of a pointer, offsets of the parts
+//! header          magic (version), instruction quantum, size of a pointer, offsets of the parts
 //! function table  (first address, offset of the function's record), sorted; then the end of the last function
-//! record          offsets: name; tables of files, lines and other values by address; inline tree
-//! value table     (change of the value, how many quanta it holds) as varints
+//! record          offsets of: the name; value tables for files, lines and so on; the inline tree
+//! value table     (change of the value, for how many quanta it holds) as varints
 //! ```
 //!
-//! | magic | since | addresses | the inline tree is found by |
+//! | magic | since | addresses | inline tree found by |
 //! |---|---|---|---|
-//! | `0xfffffffb` | 1.2 | absolute | an address |
-//! | `0xfffffffa` | 1.16 | absolute | an address |
-//! | `0xfffffff0` | 1.18 | relative to the text's start | an offset from `go:func.*` |
-//! | `0xfffffff1` | 1.20 | relative to the text's start | an offset from `go:func.*` |
+//! | `0xfffffffb` | 1.2 | absolute | its address |
+//! | `0xfffffffa` | 1.16 | absolute | its address |
+//! | `0xfffffff0` | 1.18 | relative to the start of the text | an offset from `go:func.*` |
+//! | `0xfffffff1` | 1.20 | relative to the start of the text | an offset from `go:func.*` |
 //!
-//! `go:func.*`, and since 1.26 the text's start, are in the module's data: a structure in a data section that begins with
-//! the table's address. Nothing is read but what a look-up needs. Everything is checked: the table of a program is input.
+//! The addresses of `go:func.*` and, since 1.26, of the text are in the module data: a structure in a data section that
+//! begins with the table's address. Only what a lookup needs is read, and everything is checked, because the table
+//! comes from an untrusted file.
 //!
 //! Spec: golang.org/s/go12symtab; Go's src/runtime/symtab.go and src/debug/gosym/pclntab.go.
 
@@ -24,13 +25,13 @@ use super::image::Image;
 use object::{Object, ObjectSection};
 use std::ops::Range;
 
-/// Names longer than this are not names.
+/// Longer texts are not names but damage.
 const LONGEST_NAME: usize = 64 << 10;
 
-/// Fewer entries than this of tables of values are read for an address.
+/// How many value table entries a lookup may read, so that hostile tables can't make it slow.
 const MOST_STEPS: usize = 1 << 18;
 
-/// The table of a program.
+/// The table of one Go program.
 #[derive(Debug)]
 pub struct GoTable<'a> {
     image: &'a Image,
@@ -39,30 +40,30 @@ pub struct GoTable<'a> {
     quantum: u64,
     function_count: usize,
     parts: Parts,
-    /// The address that those of functions are counted from.
+    /// The address that function addresses are relative to.
     text: u64,
-    /// The address of `go:func.*`.
+    /// The address of `go:func.*`; `None` if unknown.
     func_data: Option<u64>,
     inline_layout: Option<InlineLayout>,
 }
 
-/// A function of a program.
+/// A function of a Go program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoFunction<'a> {
-    /// Its first address, as linked, and the one behind its last.
+    /// The link-time addresses of the function's code.
     pub range: Range<u64>,
     /// Its name, such as `main.(*T).run`.
     pub name: &'a [u8],
 }
 
-/// A call at an address: of an inlined function, or of the function that has the code.
+/// A function at an address: an inlined one, or the compiled function that contains the address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoCall<'a> {
-    /// The function.
+    /// The function's name.
     pub name: &'a [u8],
     /// The source file; empty if unknown.
     pub file: &'a [u8],
-    /// The line in it; 0 if unknown.
+    /// The line in the file; 0 if unknown.
     pub line: u32,
 }
 
@@ -74,36 +75,36 @@ enum Version {
     Go120,
 }
 
-/// Offsets in the table.
+/// Offsets of the table's parts.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts {
     names: usize,
-    /// Lists of the files of each unit: offsets from `files`.
+    /// For each compilation unit, a list of its files, given as offsets from `files`.
     units: usize,
     files: usize,
     values: usize,
     functions: usize,
-    /// Offsets of records are counted from here.
+    /// Offsets of records are relative to this.
     records: usize,
 }
 
-/// The way a version writes inline trees.
+/// How a version stores inline trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct InlineLayout {
-    /// Among a function's tables of values, the one with the number of the inlined call at each address.
+    /// Which of a function's value tables gives the inlined call at each address.
     value_table: usize,
-    /// Among a function's data, its inline tree.
+    /// Which of a function's data pointers leads to its inline tree.
     data: usize,
-    /// Bytes of an entry of the tree: 20 with file and line of the call, 16 without.
+    /// Size of a tree entry: 20 bytes with file and line of the call, 16 without.
     entry: usize,
 }
 
-/// Numbers in a program's byte order.
+/// Reads numbers in the program's byte order.
 #[derive(Debug, Clone, Copy)]
 struct Words<'a> {
     bytes: &'a [u8],
     is_little: bool,
-    /// Bytes of a pointer.
+    /// The size of a pointer in bytes.
     pointer: usize,
 }
 
@@ -139,7 +140,7 @@ impl<'a> Words<'a> {
 }
 
 impl<'a> GoTable<'a> {
-    /// The table of an image. `None` if it is not a Go program, or its table is damaged.
+    /// Finds and checks the table of an image. `None` if it isn't a Go program or its table is damaged.
     pub fn read(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let (address, bytes) = find_table(image, &object)?;
@@ -156,7 +157,7 @@ impl<'a> GoTable<'a> {
         is_whole.then_some(found)
     }
 
-    /// Reads the header. `build` is the minor release of Go 1 that made the program, if that is known.
+    /// Reads the header. `build` is the minor release of Go 1 that built the program; `None` if unknown.
     fn of_bytes(image: &'a Image, table: Words<'a>, build: Option<u32>) -> Option<Self> {
         let head = table.bytes.first_chunk::<8>()?;
         let version = Version::from_magic([head[0], head[1], head[2], head[3]], table.is_little)?;
@@ -187,13 +188,13 @@ impl<'a> GoTable<'a> {
         Some(Self { image, table, version, quantum, function_count, parts, text, func_data, inline_layout })
     }
 
-    /// From the first function's start to the last one's end, as linked.
+    /// From the start of the first function to the end of the last, as linked.
     pub fn extent(&self) -> Range<u64> {
         let first = self.entry(0).unwrap_or_default();
         first..self.entry(self.function_count).unwrap_or_default().max(first)
     }
 
-    /// The function that an address belongs to.
+    /// The function that contains an address.
     pub fn find(&self, addr: u64) -> Option<GoFunction<'a>> {
         let index = self.index_of(addr)?;
         let record = self.record(index)?;
@@ -202,8 +203,8 @@ impl<'a> GoTable<'a> {
         (!name.is_empty()).then_some(GoFunction { range, name })
     }
 
-    /// The calls at an address, the innermost first; the last is of the function that has the code. Empty if there is
-    /// none.
+    /// The functions at an address: inlined calls first (innermost first), then the compiled function. Empty if no
+    /// function contains the address.
     pub fn calls(&self, addr: u64) -> Vec<GoCall<'a>> {
         let mut calls = Vec::new();
         let found = self.index_of(addr).and_then(|index| Some((self.entry(index)?, self.record(index)?)));
@@ -216,7 +217,7 @@ impl<'a> GoTable<'a> {
             calls.push(GoCall { name, file, line });
             let at = entry.saturating_add(call.parent);
             (file, line) = values.position(at);
-            // Calls are listed behind those that they were inlined into: this ends.
+            // A call is listed after the one it was inlined into. Checking this makes sure that the loop ends.
             inlined = values.inlined_at(at).filter(|outer| outer.index < call.index);
         }
         if let Some(name) = self.field(record, 1).and_then(|name| self.name(name)) {
@@ -225,7 +226,7 @@ impl<'a> GoTable<'a> {
         calls
     }
 
-    /// The number of the function that an address belongs to.
+    /// The index of the function that contains an address.
     fn index_of(&self, addr: u64) -> Option<usize> {
         let (mut low, mut high) = (0, self.function_count);
         while low < high {
@@ -240,7 +241,7 @@ impl<'a> GoTable<'a> {
         (addr < self.entry(index + 1)?).then_some(index)
     }
 
-    /// The address of a function; of the one behind the last, where that ends.
+    /// The address of a function. For the index after the last function, the address where that one ends.
     fn entry(&self, index: usize) -> Option<u64> {
         let size = self.address_size();
         let at = index.checked_mul(2 * size)?.checked_add(self.parts.functions)?;
@@ -250,7 +251,7 @@ impl<'a> GoTable<'a> {
         self.table.pointer_at(at)
     }
 
-    /// The place of a function's record.
+    /// The offset of a function's record.
     fn record(&self, index: usize) -> Option<usize> {
         let size = self.address_size();
         let at = index.checked_mul(2 * size)?.checked_add(self.parts.functions + size)?;
@@ -261,12 +262,13 @@ impl<'a> GoTable<'a> {
         usize::try_from(offset).ok()?.checked_add(self.parts.records)
     }
 
-    /// Bytes of an address in the function table.
+    /// The size of an address in the function table, in bytes.
     fn address_size(&self) -> usize {
         if self.version >= Version::Go118 { 4 } else { self.table.pointer }
     }
 
-    /// A field of a record: 1 name, 4 stack pointer, 5 file, 6 line, 7 count of other value tables, 8 unit.
+    /// A field of a record: 1 is the name, 4 the stack pointer table, 5 the file table, 6 the line table, 7 the number
+    /// of other value tables, 8 the compilation unit.
     fn field(&self, record: usize, number: usize) -> Option<u32> {
         self.table.u32_at(record.checked_add(self.address_size() + 4 * (number - 1))?)
     }
@@ -278,7 +280,7 @@ impl<'a> GoTable<'a> {
     fn file(&self, record: usize, number: i32) -> Option<&'a [u8]> {
         let number = usize::try_from(number).ok()?;
         let offset = if self.version == Version::Go12 {
-            // The first entry is their count.
+            // The first entry of the list holds its length.
             self.table.u32_at(number.checked_mul(4)?.checked_add(self.parts.files)?).filter(|_| number > 0)?
         } else {
             let unit = usize::try_from(self.field(record, 8)?).ok()?;
@@ -289,7 +291,8 @@ impl<'a> GoTable<'a> {
         self.table.text_at(base.checked_add(usize::try_from(offset).ok()?)?)
     }
 
-    /// The place behind the fixed part of a record, where its tables of values are, and the number of its data.
+    /// The offset after the fixed part of a record, where its list of value tables starts, and the number of its data
+    /// pointers.
     fn tables_of(&self, record: usize) -> Option<(usize, usize)> {
         let fixed = match self.version {
             Version::Go12 => 7,
@@ -301,7 +304,7 @@ impl<'a> GoTable<'a> {
         Some((flags + 4, usize::from(count)))
     }
 
-    /// The address of a function's data of this number; the list begins at `list`.
+    /// The address that a function's data pointer with this number leads to. The pointers start at `list`.
     fn tree_address(&self, list: usize, number: usize) -> Option<u64> {
         if self.version >= Version::Go118 {
             let offset = self.table.u32_at(list.checked_add(4 * number)?)?;
@@ -312,7 +315,7 @@ impl<'a> GoTable<'a> {
         self.table.pointer_at(list.checked_add(pointer * number)?).filter(|&address| address != 0)
     }
 
-    /// Finds the module's data, which begins with the table's address.
+    /// Finds the module data, which begins with the table's address.
     fn read_module(&mut self, object: &object::File<'a>, table: u64) {
         const NAMES: [&str; 4] = [".go.module", ".noptrdata", ".data", ".data.rel.ro"];
         let pointer = self.table.pointer;
@@ -333,10 +336,11 @@ impl<'a> GoTable<'a> {
         }
     }
 
-    /// Takes the text's start and the address of `go:func.*` from what may be the module's data.
+    /// Reads the start of the text and the address of `go:func.*` from a candidate for the module data. `None` if it
+    /// isn't the module data.
     fn take_module(&mut self, module: &Words<'_>, table: u64) -> Option<()> {
         let word = |index: usize| module.pointer_at(index * module.pointer);
-        // The list of names follows.
+        // In the module data, the list of names comes next.
         if word(1)? != table.checked_add(self.parts.names as u64)? {
             return None;
         }
@@ -346,13 +350,13 @@ impl<'a> GoTable<'a> {
     }
 }
 
-/// Reads tables of values of one function at one address.
+/// Reads the value tables of one function.
 struct ValueReader<'t, 'a> {
     table: &'t GoTable<'a>,
     /// The function's first address.
     entry: u64,
     record: usize,
-    /// Tables of a hostile file would be walked for hours.
+    /// How many more entries may be read. Without a limit, reading a hostile table could take hours.
     steps_left: usize,
 }
 
@@ -364,14 +368,14 @@ impl<'a> ValueReader<'_, 'a> {
         (file, line)
     }
 
-    /// The value at an address of the table that a field of the record leads to.
+    /// The value at an address, from the value table that a field of the record refers to.
     fn value_of(&mut self, field: usize, addr: u64) -> Option<i32> {
         self.value(self.table.field(self.record, field)?, addr)
     }
 
-    /// The value of a table at an address of a function.
+    /// The value at an address, from the value table at offset `table`.
     fn value(&mut self, table: u32, addr: u64) -> Option<i32> {
-        // A function without the table has 0.
+        // Offset 0 means that the function has no such table.
         let at = usize::try_from(table).ok().filter(|&table| table != 0)?;
         let mut rest = self.table.table.bytes.get(self.table.parts.values.checked_add(at)?..)?;
         let (mut value, mut end) = (-1_i32, self.entry);
@@ -420,9 +424,9 @@ impl<'a> ValueReader<'_, 'a> {
 #[derive(Debug, Clone, Copy)]
 struct InlinedCall {
     index: usize,
-    /// The offset of its name.
+    /// The offset of the function's name.
     name: u32,
-    /// The offset in the function of an instruction that has the position of the call.
+    /// The offset within the function of an instruction that has the source position of the call.
     parent: u64,
 }
 
@@ -438,7 +442,7 @@ impl Version {
         }
     }
 
-    /// The way its inline trees are written, as far as is known; `build` is the minor release of Go 1.
+    /// How inline trees are stored; `None` if unknown. `build` is the minor release of Go 1 that built the program.
     fn inline_layout(self, build: Option<u32>) -> Option<InlineLayout> {
         match self {
             Self::Go120 => Some(InlineLayout { value_table: 2, data: 3, entry: 16 }),
@@ -465,7 +469,8 @@ fn take_varint(rest: &mut &[u8]) -> Option<u32> {
     None
 }
 
-/// The table's address and bytes: a section of its own, or a part of one, where another linker than Go's joined them.
+/// Finds the table's address and bytes. It has a section of its own, or is part of another section if a linker other
+/// than Go's merged them.
 fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &'a [u8])> {
     for name in [".gopclntab", ".data.rel.ro.gopclntab"] {
         if let Some(section) = object.section_by_name(name) {
@@ -495,7 +500,7 @@ fn is_head(head: &[u8; 8], is_little: bool) -> bool {
     is_known && matches!(quantum, 1 | 2 | 4) && matches!(pointer, 4 | 8)
 }
 
-/// The minor release of Go 1 that built a program, from `.go.buildinfo`, which Go 1.13 introduced.
+/// The minor release of Go 1 that built the program. It is in `.go.buildinfo`, which exists since Go 1.13.
 fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     let section = object.section_by_name(".go.buildinfo")?;
     let bytes = section.data().ok()?;
@@ -504,7 +509,7 @@ fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     if !matches!(pointer, 4 | 8) || flags & 2 != 0 {
         return None;
     }
-    // The address of a string: its own address, and its length.
+    // The pointer leads to a Go string: the address of its bytes, and its length.
     let words = Words { bytes, is_little: flags & 1 == 0, pointer };
     let string = words.pointer_at(16)?;
     let string = Words { bytes: image.loaded(string..string.checked_add(2 * pointer as u64)?)?, ..words };
@@ -562,7 +567,7 @@ mod tests {
         assert!(go.find(go.extent().end).is_none() && go.find(0x1000).is_none());
     }
 
-    /// The tables of other versions, with one function at 0x1000, `a.b`, of line 7 for 3 quanta, then 9.
+    /// A table of a given version with one function at 0x1000, `a.b`, with line 7 for 3 quanta, then line 9.
     fn table(version: Version) -> Vec<u8> {
         let mut bytes: Vec<u8> = match version {
             Version::Go12 => b"\xfb\xff\xff\xff\0\0\x04\x08".to_vec(),
@@ -572,12 +577,12 @@ mod tests {
         };
         let word = |bytes: &mut Vec<u8>, words: &[u64]| words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
         let half = |bytes: &mut Vec<u8>, words: &[u32]| words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
-        // Files: value 0, or 1 where the list of files begins with its length. Lines: 7, then 9.
+        // File table: value 0, or 1 if the list of files starts with its length. Line table: 7, then 9.
         let (file, values) = if version == Version::Go12 { (4, 0x100) } else { (2, 0) };
         let tables = [0, file, 10, 0, 16, 3, 4, 7, 0];
         match version {
             Version::Go12 => {
-                // Behind the functions: the offset of the files.
+                // The offset of the file list follows the function table.
                 word(&mut bytes, &[1, 0x1000, 0x40, 0x1020]);
                 half(&mut bytes, &[0x90]);
                 bytes.resize(0x40, 0);

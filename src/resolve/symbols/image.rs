@@ -1,8 +1,8 @@
-//! One file of code, mapped: its build ID, where its bytes go in memory, its sections. An ELF file, or a ReadyToRun
-//! image of .NET, which brings its methods instead of sections and symbols.
+//! One mapped file with code: its build ID, its segments and its sections. It is an ELF file, or a .NET ReadyToRun
+//! image, which has methods instead of sections and symbols.
 //!
-//! perf speaks of addresses as offsets in the file (address − start of the mapping + page offset); symbols, DWARF
-//! and unwinding information speak of the addresses the file was linked for. The loadable segments connect the two.
+//! perf gives addresses as offsets within a file (address − start of the mapping + page offset). Symbols, DWARF and
+//! unwind information use the addresses that the file was linked for. The loadable segments translate between the two.
 
 use super::ready_to_run::{Method, ReadyToRun};
 use crate::error::{Error, Result};
@@ -27,16 +27,16 @@ pub struct Image {
     build_id: Option<BuildId>,
     machine: u16,
     methods: Vec<Method>,
-    /// Link-time addresses whose bytes the file does not have, though a segment claims them: of debugging files, and of
-    /// those that were packed without their code.
+    /// Link-time address ranges that a segment covers but whose bytes the file lacks. Debug files and files packed
+    /// without code have these.
     blank: Vec<Range<u64>>,
-    /// The file's metadata when it was opened.
+    /// The file's metadata when it was opened; `None` if it didn't come from a file.
     about: Option<Metadata>,
-    /// True if everybody may read it.
+    /// True if every user may read the file.
     is_everybodys: bool,
 }
 
-/// A loadable segment that has bytes in the file.
+/// The part of a loadable segment that has bytes in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LoadSegment {
     offset: u64,
@@ -45,14 +45,15 @@ struct LoadSegment {
 }
 
 impl LoadSegment {
-    /// With itself, how far into it a place is, if it is in it; `first` is where it begins.
+    /// If `place` lies in the segment, returns the segment and the distance from its start. `first` is the segment's
+    /// start, as an offset or as an address.
     fn holds(&self, place: u64, first: u64) -> Option<(&Self, u64)> {
         let into = place.checked_sub(first).filter(|&into| into < self.size)?;
         Some((self, into))
     }
 }
 
-/// True if this is an ELF file with the memory of a process.
+/// True for a core dump: an ELF file with the memory of a process.
 pub fn is_core_dump(bytes: &[u8]) -> bool {
     let Some([0x7f, b'E', b'L', b'F', _, order, .., low, high]) = bytes.first_chunk::<18>() else { return false };
     let kind = if *order == elf::ELFDATA2MSB.0 { [*high, *low] } else { [*low, *high] };
@@ -60,13 +61,13 @@ pub fn is_core_dump(bytes: &[u8]) -> bool {
 }
 
 impl Image {
-    /// Takes an opened file that may be one.
+    /// Parses an opened file.
     pub fn of_file(path: &Path, opened: Opened) -> Result<Self> {
         let (about, is_everybodys) = (Some(opened.about), opened.is_everybodys);
         Ok(Self { about, is_everybodys, ..Self::new(path, opened.bytes)? })
     }
 
-    /// Takes the bytes of a file that may be one. Errors name what is damaged.
+    /// Parses the bytes of a file. Errors say what is damaged.
     pub fn new(path: &Path, bytes: Bytes) -> Result<Self> {
         if bytes.starts_with(b"MZ") {
             return Self::of_dot_net(path, bytes);
@@ -82,7 +83,7 @@ impl Image {
         Ok(Self { path, bytes, segments, build_id, machine, methods, blank, about, is_everybodys })
     }
 
-    /// Takes a PE file.
+    /// Parses a PE file, which must be a ReadyToRun image.
     fn of_dot_net(path: &Path, bytes: Bytes) -> Result<Self> {
         let Some(image) = ReadyToRun::read(&bytes) else {
             return Err(Error::new("not a ReadyToRun image of .NET").in_file(path));
@@ -98,56 +99,56 @@ impl Image {
         Ok(Self { path, bytes, segments, build_id: None, machine, methods, blank, about, is_everybodys })
     }
 
-    /// Its functions where it has no symbols.
+    /// The methods of a ReadyToRun image; empty for ELF files.
     pub fn methods(&self) -> &[Method] {
         &self.methods
     }
 
-    /// All that it holds.
+    /// The whole file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The file's metadata when it was opened, if it is one.
+    /// The file's metadata when it was opened; `None` if it didn't come from a file.
     pub fn about(&self) -> Option<&Metadata> {
         self.about.as_ref()
     }
 
-    /// True if everybody may read the file, and get to it.
+    /// True if every user may read the file and reach its directory.
     pub fn is_everybodys(&self) -> bool {
         self.is_everybodys
     }
 
-    /// Its path here.
+    /// Where the file was found.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The build ID of the file.
+    /// The build ID, if the file has one.
     pub fn build_id(&self) -> Option<BuildId> {
         self.build_id
     }
 
-    /// Its `e_machine`.
+    /// `e_machine` from its header.
     pub fn machine(&self) -> u16 {
         self.machine
     }
 
-    /// The link-time address of the byte at `offset` in the file. `None` if no segment loads it.
+    /// The link-time address of the byte at this file offset. `None` if no segment loads it.
     pub fn vaddr(&self, offset: u64) -> Option<u64> {
         let (segment, into) = self.segments.iter().find_map(|segment| segment.holds(offset, segment.offset))?;
         Some(segment.vaddr.wrapping_add(into))
     }
 
-    /// The offset in the file of the byte that was linked for this address, as far as the file has it.
+    /// The file offset of this link-time address. `None` if the file has no byte for it.
     pub fn offset(&self, vaddr: u64) -> Option<u64> {
         let (segment, into) = self.segments.iter().find_map(|segment| segment.holds(vaddr, segment.vaddr))?;
         segment.offset.checked_add(into)
     }
 
-    /// OpenTelemetry's build ID for files of any sort, `process.executable.build_id.htlhash`: of the SHA-256 of the first
-    /// and the last 4096 bytes and the length (big-endian, 64 bits) the first half
-    /// (<https://opentelemetry.io/docs/specs/semconv/resource/process/>).
+    /// OpenTelemetry's build ID for any kind of file, `process.executable.build_id.htlhash`: the first half of the
+    /// SHA-256 of the first 4096 bytes, the last 4096 bytes and the length (64 bits, big-endian). See
+    /// <https://opentelemetry.io/docs/specs/semconv/resource/process/>.
     pub fn htl_hash(&self) -> [u8; 16] {
         const END: usize = 4096;
         let len = self.bytes.len();
@@ -159,7 +160,7 @@ impl Image {
         std::array::from_fn(|at| hash[at])
     }
 
-    /// The bytes that are loaded to these link-time addresses, as far as the file has them.
+    /// The bytes at these link-time addresses. Shorter if the segment ends before; `None` if the file has none of them.
     pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
         let Range { start, end } = addresses;
         if self.blank.iter().any(|blank| blank.contains(&start)) {
@@ -171,17 +172,18 @@ impl Image {
         self.bytes.get(at..at.checked_add(usize::try_from(len).ok()?)?)
     }
 
-    /// The sections and symbols. Cheap: only headers are looked at.
+    /// Parses sections and symbols. Cheap, because only headers are read.
     pub fn object(&self) -> Result<object::File<'_>> {
         parse(&self.bytes).map_err(|error| error.in_file(&self.path))
     }
 
-    /// The bytes of a section, decompressed; empty if it is missing or damaged.
+    /// The contents of a section, decompressed. Empty if it is missing or damaged.
     pub fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Cow<'a, [u8]> {
         self.section_up_to(object, name, |_| usize::MAX)
     }
 
-    /// The same, but at least as far as `end` states, which is given what is there so far.
+    /// Like [`Self::section`], but may stop decompressing early. `end` gets what was decompressed so far and returns
+    /// how many bytes are needed.
     pub fn section_up_to<'a>(
         &'a self,
         object: &object::File<'a>,
@@ -203,7 +205,7 @@ impl Image {
         bytes.unwrap_or_default()
     }
 
-    /// True if a link-time address is in a section of code.
+    /// True if a link-time address lies in a code section.
     pub fn is_text(&self, vaddr: u64) -> bool {
         let is_it = |section: object::Section<'_, '_>| {
             section.kind() == SectionKind::Text
@@ -212,24 +214,24 @@ impl Image {
         !self.methods.is_empty() || self.object().is_ok_and(|object| object.sections().any(is_it))
     }
 
-    /// True if Go's linker made it.
+    /// True if Go's linker made the file.
     pub fn is_go(&self) -> bool {
         const MARKS: [&str; 3] = [".go.buildinfo", ".note.go.buildid", ".gopclntab"];
         self.object().is_ok_and(|object| MARKS.iter().any(|mark| object.section_by_name(mark).is_some()))
     }
 
-    /// True if it holds debugging information (itself, not by a link to another file).
+    /// True if the file itself contains DWARF (not just a link to another file).
     pub fn has_dwarf(&self) -> bool {
         self.object().is_ok_and(|object| object.section_by_name(".debug_info").is_some())
     }
 
-    /// True if it holds a full symbol table.
+    /// True if the file has a full symbol table.
     pub fn has_symtab(&self) -> bool {
         !self.methods.is_empty() || self.object().is_ok_and(|object| object.section_by_name(".symtab").is_some())
     }
 
-    /// True if it may hold the debugging information of `running`, as far as section headers show: strip and objcopy
-    /// keep the address and the size of code whose bytes they leave out.
+    /// True if this file may be the debug information of `running`, judging by section headers: strip and objcopy keep
+    /// the address and size of code sections whose bytes they remove.
     pub fn may_be_debugging(&self, running: &Self) -> bool {
         let text = |image: &Self| {
             let object = image.object().ok()?;
@@ -239,8 +241,7 @@ impl Image {
         self.machine == running.machine && text(self) == text(running)
     }
 
-    /// The checksum that `.gnu_debuglink` contains: CRC-32 as zlib has it. It reads the whole file, and keeps none of it
-    /// in memory.
+    /// The checksum used by `.gnu_debuglink`: zlib's CRC-32 of the whole file. The pages read are released again.
     pub fn crc32(&self) -> u32 {
         const AT_ONCE: usize = 16 << 20;
         let (mut crc, release) = (flate2::Crc::new(), self.bytes.releaser());
@@ -251,7 +252,7 @@ impl Image {
         crc.sum()
     }
 
-    /// True if it is the file that the recording means. A recording pads short IDs with zeros.
+    /// True if the file's build ID matches `wanted`, or if either is missing. Recordings pad short IDs with zeros.
     pub fn is(&self, wanted: Option<BuildId>) -> bool {
         let (Some(wanted), Some(own)) = (wanted, self.build_id) else { return true };
         let (wanted, own) = (wanted.as_bytes(), own.as_bytes());
@@ -261,7 +262,7 @@ impl Image {
     }
 }
 
-/// Unpacks `size` bytes, or at least as many as `end` requests. `None` if they are damaged.
+/// Decompresses at least as many bytes as `end` asks for, at most `size`. `None` if the data is damaged.
 fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<Vec<u8>> {
     let (mut bytes, mut inflate) = (Vec::new(), Decompress::new(true));
     loop {
@@ -280,7 +281,8 @@ fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<V
     }
 }
 
-/// Debugging information is packed to a third or a tenth; what states that it unpacks to more is made to fill memory.
+/// Debug information compresses to between a third and a tenth. A section that claims to expand more than this was made
+/// to exhaust memory.
 const LARGEST_RATIO: u64 = 200;
 const LARGEST_SECTION: u64 = 4 << 30;
 
@@ -291,7 +293,7 @@ fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     object::File::parse(bytes).map_err(|error| Error::new("damaged ELF file").because(error))
 }
 
-/// The data in the headers of a file.
+/// What the ELF headers contain.
 struct Headers {
     machine: u16,
     segments: Vec<LoadSegment>,
@@ -320,12 +322,12 @@ fn headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endiannes
     Headers { machine, segments: segments.collect(), build_id, blank: blank.collect() }
 }
 
-/// A build ID is at the start of its section, in a note of 36 bytes or fewer; a kernel has a few hundred bytes of other
-/// notes before it. Sections and files with more of them than this are not read to their end.
+/// Limits for reading notes, per section and per file. A build ID is at the start of its section, in a note of at most
+/// 36 bytes. Only a kernel has a few hundred bytes of other notes before it.
 const LARGEST_NOTES: usize = 64 << 10;
 const LARGEST_NOTES_OF_ALL_SECTIONS: usize = 16 << 20;
 
-/// The build ID that the notes contain: those of the sections, or of the segments if there are no sections.
+/// Finds the build ID among the notes of the sections, or of the segments if there are no sections.
 fn build_id<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endianness, bytes: &[u8]) -> Option<BuildId> {
     let sections = header.sections(endian, bytes).ok()?;
     let segments = if sections.is_empty() { header.program_headers(endian, bytes).ok()? } else { &[] };
@@ -366,7 +368,7 @@ mod tests {
         assert!(inflate(&packed[..packed.len() / 2], bytes.len(), |_| usize::MAX).is_none());
     }
 
-    /// An ELF file of one section of notes: this many empty ones, then a build ID.
+    /// An ELF file with one section of notes: `count` empty ones, then a build ID.
     fn with_notes_before_the_build_id(count: usize) -> Vec<u8> {
         let mut notes = [0; 12].repeat(count);
         notes.extend(*b"\x04\0\0\0\x08\0\0\0\x03\0\0\0GNU\0buildid!");
@@ -376,7 +378,7 @@ mod tests {
         bytes.extend([0, 0, 0, 0, 64, 0, 56, 0, 0, 0, 64, 0, 3, 0, 2, 0]);
         bytes.extend([0; 64]);
         let of_notes = [7_u64 << 32, 0, 0, 256, notes.len() as u64, 0, 4, 0];
-        // The names of sections, which are all empty.
+        // The section with the names of sections, which are all empty.
         let of_names = [3_u64 << 32, 0, 0, 15, 1, 0, 1, 0];
         bytes.extend([of_notes, of_names].as_flattened().iter().flat_map(|field| field.to_le_bytes()));
         bytes.extend(notes);

@@ -1,4 +1,4 @@
-//! The files of a recording that are here, each opened once, for symbols and unwinding alike.
+//! The files that were mapped in a recording, each opened once for both symbols and unwinding.
 
 use super::files::SearchOptions;
 use super::image::Image;
@@ -6,7 +6,7 @@ use crate::error::Warnings;
 use crate::resolve::dso::{Dso, DsoId, DsoKind};
 use std::sync::OnceLock;
 
-/// Opens files when they are first asked for; shared by all threads.
+/// Opens files when first asked for them. Shared by all threads.
 #[derive(Debug)]
 pub struct Images<'a> {
     wanted: Vec<&'a Dso>,
@@ -15,20 +15,20 @@ pub struct Images<'a> {
 }
 
 impl<'a> Images<'a> {
-    /// Nothing is opened yet. `dsos` are in the order of their numbers.
+    /// `dsos` must be in the order of their IDs. No file is opened yet.
     pub fn new(dsos: impl Iterator<Item = (DsoId, &'a Dso)>, options: SearchOptions) -> Self {
         let wanted: Vec<_> = dsos.map(|(_, dso)| dso).collect();
         let slots = wanted.iter().map(|_| OnceLock::new()).collect();
         Self { wanted, options, slots }
     }
 
-    /// The number of a file.
+    /// The ID of a DSO.
     pub fn id_of(&self, dso: &Dso) -> Option<DsoId> {
         let at = self.wanted.iter().position(|wanted| *wanted == dso)?;
         u32::try_from(at).ok().map(DsoId)
     }
 
-    /// The file that was running, if it is here.
+    /// The file that ran. `None` if it is not on this machine, is another build, or may not be used.
     pub fn get(&self, id: DsoId) -> Option<&Image> {
         let dso = self.wanted.get(id.0 as usize)?;
         if !matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::Kernel) {
@@ -41,7 +41,7 @@ impl<'a> Images<'a> {
         image.as_ref()
     }
 
-    /// Those that were requested and are here, in the order of the recording.
+    /// All files that were opened successfully so far, in the order of their IDs.
     pub fn opened(&self) -> impl Iterator<Item = (DsoId, &Image)> {
         self.slots.iter().enumerate().filter_map(|(at, slot)| {
             let (image, _) = slot.get()?;
@@ -49,7 +49,7 @@ impl<'a> Images<'a> {
         })
     }
 
-    /// The oddities of the files opened so far, in the order of the recording.
+    /// The warnings about all files opened so far, in the order of their IDs.
     pub fn into_warnings(self) -> Warnings {
         let mut all = Warnings::new();
         for (_, own) in self.slots.into_iter().filter_map(OnceLock::into_inner) {

@@ -1,7 +1,7 @@
-//! Inlined calls and source lines, from DWARF: `addr2line` over sections that we find, decompress and connect.
+//! Finds inlined calls and source lines in DWARF, using `addr2line` on sections that are located and decompressed here.
 //!
-//! A context is built once for each shard of addresses (it caches without locks); the decompressed sections are
-//! shared by all shards of a file. Split units (`.dwo`, `.dwp`) that the wanted addresses need are opened before.
+//! Each shard of addresses builds its own context, because contexts cache without locks. All shards of a file share the
+//! decompressed sections. Split units (`.dwo`, `.dwp`) that the addresses need are opened beforehand.
 
 use super::files::{DEBUGGING, SearchOptions};
 use super::image::Image;
@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 
 type SectionBytes<'data> = DwarfSections<Cow<'data, [u8]>>;
 
-/// The files with the debugging information of one image.
+/// The additional files that an image's debug information refers to.
 #[derive(Debug, Default)]
 pub struct DebugFiles {
     shared: Option<Image>,
@@ -34,37 +34,37 @@ pub struct DebugFiles {
     units: Vec<(DwoId, Image)>,
 }
 
-/// Their sections.
+/// The sections of an image and of its additional files.
 #[derive(Debug)]
 pub struct DebugSections<'data> {
     endian: RunTimeEndian,
     image: &'data Image,
-    /// Those of the image, without what the wanted addresses do not need ([`super::near`]).
+    /// The image's own sections, without the parts that the addresses don't need (see [`super::near`]).
     main: SectionBytes<'data>,
-    /// `.debug_abbrev` of these units.
+    /// `.debug_abbrev`, changed to match `main`.
     abbreviations: Cow<'data, [u8]>,
-    /// True if units were left out.
+    /// True if `main` lacks some units.
     is_part: bool,
-    /// All of the image's, once a unit refers to one that was left out.
+    /// All sections of the image. Loaded if a unit refers to one that was left out.
     whole: OnceLock<Option<SectionBytes<'data>>>,
     shared: Option<SectionBytes<'data>>,
     package: Option<DwarfPackageSections<Cow<'data, [u8]>>>,
     units: FxHashMap<u64, SectionBytes<'data>>,
-    /// The number of inlined calls that nest too deep.
+    /// How many inlined calls were left out because they are nested too deep.
     left_out: AtomicU64,
 }
 
-/// Answers for addresses of one file. Not shared between threads.
+/// Finds the inlined calls at addresses of one file. Not shared between threads.
 pub struct Inlines<'a> {
     sections: &'a DebugSections<'a>,
     context: Context<Reader<'a>>,
-    /// The context of all units, where `context` is of the near ones only.
+    /// A context with all units, made if `context` lacks one.
     whole: OnceCell<Option<Context<Reader<'a>>>>,
     package: Option<DwarfPackage<Reader<'a>>>,
 }
 
 impl DebugFiles {
-    /// Opens what `main` needs besides itself to answer for these link-time addresses.
+    /// Opens the additional files that are needed to resolve these link-time addresses.
     pub fn open(
         main: &Image,
         running: &Image,
@@ -73,7 +73,7 @@ impl DebugFiles {
         warnings: &mut Warnings,
     ) -> Self {
         let mut files = Self { shared: options.shared(main, warnings), ..Self::default() };
-        // A unit that was split has left its addresses behind.
+        // A split unit leaves its addresses in the main file.
         let may_be_split = main.object().is_ok_and(|object| object.section_by_name(".debug_addr").is_some());
         if !may_be_split {
             return files;
@@ -91,7 +91,7 @@ impl DebugFiles {
 }
 
 impl<'data> DebugSections<'data> {
-    /// Finds and decompresses the sections that answer for these link-time addresses, with their `lines` or without.
+    /// Loads and decompresses the sections needed for these link-time addresses. Lines are left out unless wanted.
     /// `None` if `main` is damaged.
     pub fn load(main: &'data Image, files: &'data DebugFiles, addresses: &[u64], lines: bool) -> Option<Self> {
         let object = main.object().ok()?;
@@ -119,7 +119,7 @@ impl<'data> DebugSections<'data> {
         Some(loaded)
     }
 
-    /// The number of inlined calls that were left out so far because they nest too deep.
+    /// How many inlined calls were left out so far because they are nested too deep.
     pub fn left_out(&self) -> u64 {
         self.left_out.load(Ordering::Relaxed)
     }
@@ -154,7 +154,7 @@ impl<'data> DebugSections<'data> {
         Some(())
     }
 
-    /// Takes inlined calls out that nest too deep, where an address may be in one.
+    /// Removes inlined calls that are nested too deep from units that may contain one of the addresses.
     fn limit_depth(&mut self, listed: Option<&Listed>, addresses: &[u64]) {
         let dwarf = self.dwarf();
         let is_wanted =
@@ -175,22 +175,22 @@ impl<'data> DebugSections<'data> {
         EndianSlice::new(bytes, self.endian)
     }
 
-    /// Without what the wanted addresses do not need.
+    /// The image's DWARF without the parts that the addresses don't need.
     fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
         let mut dwarf = self.main.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
         dwarf.debug_abbrev = self.reader(&self.abbreviations).into();
         dwarf
     }
 
-    /// The context of the units that may be hit.
+    /// A context of the units that may be needed.
     fn context(&self) -> Option<Context<Reader<'_>>> {
         let mut dwarf = self.dwarf();
-        // Units of one compiler's run share a table.
+        // All units from one compiler run share an abbreviation table.
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         Context::from_dwarf(dwarf).ok()
     }
 
-    /// The context of all units.
+    /// A context of all units.
     fn whole_context(&self) -> Option<Context<Reader<'_>>> {
         let whole = self.whole.get_or_init(|| {
             let mut whole = sections(self.image, |id| Some(id.name()))?;
@@ -201,7 +201,7 @@ impl<'data> DebugSections<'data> {
         Context::from_dwarf(dwarf).ok()
     }
 
-    /// The split units of these addresses, with the paths where their compiler put them.
+    /// The split units that these addresses need, each with the path where the compiler put it.
     fn split_units(&self, addresses: &[u64]) -> Vec<(DwoId, PathBuf)> {
         let mut units = Vec::new();
         let mut seen = FxHashSet::default();
@@ -217,7 +217,7 @@ impl<'data> DebugSections<'data> {
     }
 }
 
-/// All sections of an image that are wanted.
+/// All sections of an image, except those about variables, types and macros.
 fn sections(image: &Image, name: fn(SectionId) -> Option<&'static str>) -> Option<SectionBytes<'_>> {
     let object = image.object().ok()?;
     let section =
@@ -225,7 +225,7 @@ fn sections(image: &Image, name: fn(SectionId) -> Option<&'static str>) -> Optio
     DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
 }
 
-/// Sections that report variables, types and macros are large, and dear where they are compressed.
+/// Sections about variables, types and macros are large and expensive to decompress.
 fn is_wanted(id: SectionId) -> bool {
     use SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes};
     !matches!(id, DebugLoc | DebugLocLists | DebugMacinfo | DebugMacro | DebugNames | DebugTypes)
@@ -238,7 +238,7 @@ fn dwo_path(load: &SplitDwarfLoad<Reader<'_>>) -> Option<PathBuf> {
 }
 
 impl<'a> Inlines<'a> {
-    /// Reads the table of units. `None` if it is damaged.
+    /// Reads the list of units. `None` if it is damaged.
     pub fn new(sections: &'a DebugSections<'a>) -> Option<Self> {
         let empty = EndianSlice::new(&[], sections.endian);
         let package = sections.package.as_ref();
@@ -246,7 +246,7 @@ impl<'a> Inlines<'a> {
         Some(Self { sections, context: sections.context()?, whole: OnceCell::new(), package })
     }
 
-    /// The calls at a link-time address, innermost first. Empty if nothing is known.
+    /// The calls at a link-time address, innermost first. `None` if the debug information is damaged.
     pub fn find(&self, addr: u64) -> Option<FrameIter<'_, Reader<'a>>> {
         let frames = self.find_in(&self.context, addr);
         if frames.is_none() && self.sections.is_part {
@@ -256,7 +256,7 @@ impl<'a> Inlines<'a> {
         frames
     }
 
-    /// `None` if it is damaged, or refers to a unit that the context does not have.
+    /// Returns `None` if the debug information is damaged or refers to a unit that the context lacks.
     fn find_in<'c>(&self, context: &'c Context<Reader<'a>>, addr: u64) -> Option<FrameIter<'c, Reader<'a>>> {
         if !has_next(addr) {
             return None;
@@ -290,7 +290,7 @@ impl std::fmt::Debug for Inlines<'_> {
     }
 }
 
-/// addr2line looks for what is between an address and the next one.
+/// False for the last address, because addr2line searches the range between an address and the next one.
 fn has_next(addr: u64) -> bool {
     addr != u64::MAX
 }
@@ -324,8 +324,8 @@ mod tests {
             SearchOptions::default().open(&std::env::current_exe().unwrap(), ELF, &mut Warnings::new()).unwrap();
         let object = image.object().unwrap();
         use object::ObjectSymbol;
-        // A function of the standard library: how much else is reported for this crate's functions depends on how it
-        // was built.
+        // Uses a function of the standard library, because what DWARF says about this crate's functions depends on the
+        // build.
         let own = object.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("lang_start_internal")));
         let addresses: Vec<u64> = (0..64).map(|at| own.as_ref().unwrap().address() + at).collect();
         let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &addresses, &mut Warnings::new());

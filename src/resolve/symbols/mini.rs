@@ -1,18 +1,18 @@
-//! MiniDebugInfo: `.gnu_debugdata`, a symbol table of the functions that `.dynsym` leaves out, as an ELF file of
-//! its own, compressed with xz. Fedora's stripped programs have it.
+//! MiniDebugInfo (`.gnu_debugdata`): an xz-compressed ELF file inside a stripped program, with symbols for the
+//! functions that `.dynsym` lacks. Fedora's programs have it.
 
 use super::image::Image;
 use crate::io::Bytes;
 use lzma_rust2::XzReader;
 use std::io::Read;
 
-/// A symbol table larger than this is not one: sizes of the largest browsers are a tenth of it.
+/// The largest unpacked size that is accepted, ten times that of the largest browsers.
 const LARGEST: u64 = 256 << 20;
 
-/// The dictionary of `xz -9`, and room for its tables.
+/// The dictionary of `xz -9`, plus room for its tables.
 const LARGEST_DICTIONARY: u32 = 96 << 20;
 
-/// The ELF file in an image's `.gnu_debugdata`. `None` if it has none, or a damaged one.
+/// Unpacks the ELF file in an image's `.gnu_debugdata`. `None` if there is none or it is damaged.
 pub fn image(image: &Image) -> Option<Image> {
     let object = image.object().ok()?;
     let packed = image.section(&object, ".gnu_debugdata");
@@ -23,7 +23,7 @@ pub fn image(image: &Image) -> Option<Image> {
     Image::new(image.path(), Bytes::Owned(out)).ok()
 }
 
-/// `None` if it is damaged or unpacks to more than this many bytes. No more than these are kept in memory.
+/// Returns `None` if the data is damaged or unpacks to more than `most` bytes. Unpacking stops at that size.
 fn unpack(packed: &[u8], most: u64) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let unpacked = XzReader::new_mem_limit(packed, false, LARGEST_DICTIONARY >> 10);

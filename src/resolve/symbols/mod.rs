@@ -1,8 +1,8 @@
-//! Functions, inlined calls and lines of native code: ELF symbols and DWARF of the files that were running, methods of
-//! .NET's images.
+//! Finds functions, inlined calls and source lines in native code, using the ELF symbols and DWARF of the files that
+//! ran, and the methods of .NET's ReadyToRun images.
 //!
-//! Addresses are resolved in batches, each unique one once: by file, then in shards of neighboring addresses, so that a
-//! shard parses only the DWARF units that its addresses lie in.
+//! Addresses are resolved in batches, each distinct one once. They are split by file, then into shards of neighboring
+//! addresses, so that a shard parses only the DWARF units that its addresses need.
 
 pub mod code_kinds;
 pub mod data;
@@ -39,21 +39,21 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use table::SymbolTable;
 
-/// The parts to find out about an address.
+/// Which details to find, and where to look for files.
 #[derive(Debug, Clone)]
 pub struct SymbolOptions {
-    /// The places where files are looked for.
+    /// Where to look for the files.
     pub search: SearchOptions,
-    /// True to expand inlined calls (`--no-inline`).
+    /// Whether to show inlined calls (false with `--no-inline`).
     pub inlines: bool,
-    /// True to find source files and lines.
+    /// Whether to find source files and lines.
     pub lines: bool,
-    /// True to make names readable (`--no-demangle`).
+    /// Whether to demangle names (false with `--no-demangle`).
     pub demangle: bool,
 }
 
 impl SymbolOptions {
-    /// A name as it is shown: readable, unless that is not wanted.
+    /// The name to show: demangled, unless that is turned off or not possible.
     pub fn shown<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         let readable = if self.demangle { demangle(name) } else { None };
         readable.map_or(Cow::Borrowed(name), |readable| Cow::Owned(readable.into_bytes()))
@@ -66,35 +66,35 @@ impl Default for SymbolOptions {
     }
 }
 
-/// Addresses of one shard: each shard parses the units it touches for itself, so that too small ones cost more than
-/// they spread. Measured on a Rust program of 24 MB of DWARF with 5,000 unique addresses.
+/// The fewest addresses per shard. Each shard parses the DWARF units it needs, so smaller shards would cost more than
+/// parallelism gains. Measured on a Rust program with 24 MB of DWARF and 5,000 distinct addresses.
 const SHARD: usize = 1024;
 
-/// The same where no DWARF is parsed: then most of the time goes into making names readable.
+/// Like [`SHARD`], where no DWARF is parsed and most of the time goes into demangling.
 const BARE_SHARD: usize = 256;
 
-/// Addresses of one file, relative to it, in ascending order.
+/// The addresses to resolve in one file.
 #[derive(Debug)]
 pub struct Request {
-    /// The file.
+    /// The file that was mapped.
     pub dso: DsoId,
-    /// Unique, ascending.
+    /// Distinct and ascending, relative to `base`.
     pub offsets: Vec<u64>,
-    /// The base of `offsets`.
+    /// What `offsets` are relative to.
     pub base: Base,
 }
 
-/// The base of the addresses of a [`Request`].
+/// What the offsets of a [`Request`] are relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
-    /// The start of the file.
+    /// Offsets are relative to the start of the file.
     File,
-    /// So much before the place that it was linked for.
+    /// Offsets are addresses in the kernel's memory. Adding this value gives the address that the file was linked for.
     Linked(u64),
 }
 
 impl Request {
-    /// The link-time address of one of the offsets.
+    /// The address that the file was linked to have at `offset`. `None` if no segment of the file is loaded there.
     pub fn vaddr(&self, running: &Image, offset: u64) -> Option<u64> {
         match self.base {
             Base::File => running.vaddr(offset),
@@ -103,25 +103,26 @@ impl Request {
     }
 }
 
-/// All that is open of one file.
+/// A file that ran, and the files with its symbols and debug information.
 struct OpenedObject<'a> {
     running: &'a Image,
     debugging: Option<Image>,
     mini: Option<Image>,
-    /// The debugging files, if inlined calls or lines are wanted and known.
+    /// Further files with debug information (split units, dwz). `None` if neither inlined calls nor lines are wanted,
+    /// or if there is no DWARF.
     files: Option<DebugFiles>,
 }
 
-/// The symbols that answer for the addresses of one file.
+/// The parsed symbols of one file.
 struct LoadedSymbols<'a> {
     table: SymbolTable<'a>,
     sections: Option<DebugSections<'a>>,
-    /// Go's own table, where there is no DWARF.
+    /// Go's own table, used if there is no DWARF.
     go: Option<GoTable<'a>>,
 }
 
-/// Resolves requests; the answers come in their order, one [`Frames`] for each shard, the shards of a request
-/// behind each other.
+/// Resolves all requests. Each request gives one or more [`Frames`], one per shard, in the order of its offsets. They
+/// are returned in the order of the requests.
 pub fn resolve(
     requests: &[Request],
     images: &Images,
@@ -129,7 +130,7 @@ pub fn resolve(
     pool: &Pool,
     warnings: &mut Warnings,
 ) -> Vec<Frames> {
-    // A file's shards wait for nothing but that file.
+    // Files are handled in parallel, so that a file's shards wait only for that file.
     let files = pool.map(requests.iter().collect(), |request| {
         let mut warnings = Warnings::new();
         let file = open(request, images, options, &mut warnings);
@@ -169,7 +170,7 @@ fn resolve_file(
     frames
 }
 
-/// The warning about inlined calls that are not shown.
+/// The warning that some inlined calls were left out.
 pub fn too_deep(calls: u64) -> Warning {
     Warning::new(format!(
         "inlined calls ({calls}) nested more than {MOST_INLINED} deep: not shown, and counted for the call around them"
@@ -218,7 +219,7 @@ fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptio
     LoadedSymbols { table, sections, go }
 }
 
-/// The link-time addresses that may be looked up, ascending.
+/// The link-time addresses of the request, distinct and ascending.
 fn wanted(request: &Request, running: &Image) -> Vec<u64> {
     let mut wanted: Vec<u64> = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset)).collect();
     wanted.sort_unstable();
@@ -226,10 +227,10 @@ fn wanted(request: &Request, running: &Image) -> Vec<u64> {
     wanted
 }
 
-/// Writes the answers of one shard.
+/// Collects the frames of one shard.
 struct Shard<'a> {
     frames: Frames,
-    /// Names as the linker or compiler spells them → as they are shown.
+    /// From raw names (as the linker or compiler writes them) to the names shown.
     names: FxHashMap<&'a [u8], TextId>,
     options: &'a SymbolOptions,
 }
@@ -266,8 +267,9 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Writes the inlined calls, and DWARF's facts about the function around them. The symbol table has the last word
-    /// on that one's name: parts that the compiler split off (`.cold`, `.constprop.0`) have their own there.
+    /// Adds the inlined calls found in DWARF, and fills in the position of the compiled function. If the symbol table
+    /// names that function, its name is kept, because it also tells apart the parts that the compiler split off
+    /// (`.cold`, `.constprop.0`).
     fn dwarf(&mut self, mut frames: FrameIter<'_, Reader<'a>>, function: &mut Frame) {
         let mut innermost = true;
         let mut next = frames.next().ok().flatten();
@@ -293,7 +295,7 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Writes the inlined calls that Go's table has, and its position in the function around them.
+    /// Adds the inlined calls found in Go's table, and fills in the position of the compiled function.
     fn go(&mut self, go: &GoTable<'a>, addr: u64, function: &mut Frame) {
         let calls = go.calls(addr);
         let Some((last, inlined)) = calls.split_last() else { return };

@@ -1,13 +1,14 @@
-//! The units of debugging information of a file that some addresses need, without the others.
+//! Selects the DWARF units that certain addresses need.
 //!
-//! A context reads the head of every unit, for which it needs the unit's abbreviations: in a file of two thousand
-//! units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` shows where units are, those
-//! that lie elsewhere are shown to it without abbreviations, and it leaves them out. Units that are not listed there
-//! stay, and of those that are, it need not know every range: where an address is listed nowhere, they are searched
-//! themselves. Where all addresses are listed, what lies behind the last unit that is hit is not even unpacked. If a
-//! unit refers to one that was left out, a context of all units answers.
+//! An `addr2line` context reads the head of every unit, which requires the unit's abbreviations. In a file with 2,000
+//! units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` tells which addresses a unit
+//! covers, units that aren't needed are presented without abbreviations, and the context skips them. Units missing from
+//! `.debug_aranges` are kept. The listed ranges may be incomplete: if an address is listed nowhere, the ranges in the
+//! units themselves are searched. If all addresses are listed, `.debug_info` isn't even decompressed beyond the last
+//! needed unit. If a needed unit refers to one that was left out, a context with all units is used instead.
 //!
-//! Lines are as much work as functions. If nobody requests them, units are shown without their line tables.
+//! Reading lines costs as much as reading functions, so without a request for lines, units are presented without their
+//! line tables.
 
 use super::image::Image;
 use super::plt;
@@ -16,21 +17,21 @@ use gimli::{EndianSlice, RunTimeEndian, constants};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// The reader of DWARF.
+/// How DWARF sections are read.
 pub(super) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// The entries of `.debug_aranges` for some addresses.
+/// What `.debug_aranges` says about certain addresses.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    /// For each listed unit, true if an address lies in it.
+    /// For each unit that is listed, true if it contains one of the addresses. Keyed by offset in `.debug_info`.
     hit: FxHashMap<usize, bool>,
-    /// The addresses that no list has. The byte behind one that is listed is none: it is looked at only if nothing is
-    /// found there.
+    /// Addresses that aren't listed. The address just after a listed one is not included: it is wanted only in case
+    /// nothing is found at the listed one.
     elsewhere: Vec<u64>,
 }
 
 impl Listed {
-    /// `addresses` ascend. `None` if the lists are damaged.
+    /// `addresses` must be ascending. `None` if the section is damaged.
     pub(super) fn new(aranges: &gimli::DebugAranges<Reader<'_>>, addresses: &[u64]) -> Option<Self> {
         let mut hit: FxHashMap<usize, bool> = FxHashMap::default();
         let mut listed = vec![false; addresses.len()];
@@ -56,8 +57,8 @@ impl Listed {
         Some(Self { hit, elsewhere })
     }
 
-    /// `.debug_info` up to the end of the last unit that is hit, if no other one need be queried; else all of it. With
-    /// whether something was left out.
+    /// Loads `.debug_info`, only up to the end of the last needed unit if that is known. Also returns true if something
+    /// was left out.
     pub(super) fn info<'a>(
         &self,
         image: &'a Image,
@@ -83,7 +84,8 @@ impl Listed {
     }
 }
 
-/// One past the last byte of the unit at a place; as much as shows that, if there is no more yet.
+/// The end of the unit at offset `at`. If `head` doesn't reach far enough to tell, returns how many bytes are needed to
+/// tell.
 fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
     const HEAD: usize = 12;
     let mut reader = EndianSlice::new(head.get(at..).unwrap_or_default(), endian);
@@ -93,17 +95,17 @@ fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
     end.unwrap_or_else(|| at.saturating_add(HEAD))
 }
 
-/// The tables of abbreviations that the units use.
+/// The abbreviation tables that the units use, by offset in `.debug_abbrev`.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// Those of units that addresses may lie in.
+    /// Tables used by units that may contain one of the addresses.
     near: FxHashSet<usize>,
-    /// Those of other units only.
+    /// Tables used only by units that can't contain any of the addresses.
     far: Vec<usize>,
 }
 
 impl Tables {
-    /// `None` if the units are damaged.
+    /// Returns `None` if a unit is damaged.
     pub(super) fn new(dwarf: &gimli::Dwarf<Reader<'_>>, listed: &Listed) -> Option<Self> {
         let (mut near, mut far) = (FxHashSet::default(), Vec::new());
         let mut units = dwarf.units();
@@ -118,14 +120,14 @@ impl Tables {
         Some(Self { near, far })
     }
 
-    /// Takes the far tables out. True if there are any.
+    /// Empties the tables of units that aren't needed. Returns true if there are any.
     pub(super) fn leave_out_far(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         if self.far.is_empty() {
             return false;
         }
         let abbreviations = abbreviations.to_mut();
         for &table in &self.far {
-            // A table begins with the code of its first entry: 0 ends it.
+            // A table starts with the code of its first entry. A code of 0 ends the table.
             if let Some(code) = abbreviations.get_mut(table) {
                 *code = 0;
             }
@@ -133,8 +135,8 @@ impl Tables {
         true
     }
 
-    /// Takes the line tables out of the near units. True if that can be done: where a unit does not state itself where
-    /// its functions are, its lines do.
+    /// Removes the line tables of the units that are needed. Returns false, and changes nothing, if some unit doesn't
+    /// state its address range, because then its lines are needed to find it.
     pub(super) fn leave_out_lines(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         let mut places = Vec::new();
         for &table in &self.near {
@@ -143,16 +145,16 @@ impl Tables {
         }
         if !places.is_empty() {
             let abbreviations = abbreviations.to_mut();
-            // An attribute that means nothing to who looks for functions.
+            // Replaces the attribute by one that isn't used for finding functions.
             places.into_iter().for_each(|at| abbreviations[at] = constants::DW_AT_producer.0 as u8);
         }
         true
     }
 }
 
-/// The places where a table of abbreviations names line tables. `None` if it is damaged, or if its units do not show
-/// where they are, although there are functions with addresses. Where one of them states it, the others have none: they
-/// have the same producer.
+/// Finds where an abbreviation table mentions line tables, as offsets in `.debug_abbrev`. `None` if the table is
+/// damaged, or if it has functions with addresses but no unit that states its address range. If one unit states it, all
+/// do, because they were made by the same compiler.
 fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     use constants::{
         DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_AT_stmt_list, DW_FORM_implicit_const, DW_TAG_subprogram,
@@ -162,7 +164,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     let mut at = table;
     while read_uleb(abbreviations, &mut at)? != 0 {
         let tag = read_uleb(abbreviations, &mut at)?;
-        // True if it has children.
+        // Skips the flag that says whether the entry has children.
         at += 1;
         let (mut line_table, mut has_low, mut has_ranges) = (None, false, false);
         loop {
@@ -176,7 +178,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
             }
             let is = |attribute: constants::DwAt| name == u64::from(attribute.0);
             if is(DW_AT_stmt_list) {
-                // Written in one byte, as always.
+                // The attribute takes one byte, as usual; otherwise it couldn't be replaced in place.
                 line_table = Some(name_at).filter(|_| at == name_at + 2);
                 line_table?;
             }
@@ -191,7 +193,8 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
 }
 
 impl Listed {
-    /// True if a unit may have something for one of these ascending addresses: what does not state where it is may.
+    /// True if the unit may contain one of these ascending addresses. A unit that doesn't state its ranges may contain
+    /// any.
     pub(super) fn may_cover(
         &self,
         dwarf: &gimli::Dwarf<Reader<'_>>,
@@ -208,7 +211,7 @@ impl Listed {
     }
 }
 
-/// True if one of these ascending addresses lies in a unit, or may do so: the unit is queried itself.
+/// True if the unit's own ranges contain one of these ascending addresses, or can't be read.
 fn covers(dwarf: &gimli::Dwarf<Reader<'_>>, unit: gimli::UnitHeader<Reader<'_>>, addresses: &[u64]) -> bool {
     let look = || {
         let unit = dwarf.unit(unit)?;
@@ -229,7 +232,7 @@ mod tests {
     use constants::{DW_AT_high_pc, DW_AT_low_pc, DW_AT_producer, DW_AT_stmt_list};
     use gimli::{DwAt, DwTag};
 
-    /// A table of these entries, each with its attributes in one byte.
+    /// An abbreviation table with these entries; every attribute name and form takes one byte.
     fn table(entries: &[(DwTag, &[DwAt])]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for ((tag, attributes), code) in entries.iter().zip(1..) {

@@ -1,28 +1,29 @@
-//! Files whose code ran, and that are not ELF files: nothing is read from them, and what they are shows what to do.
+//! Recognizes files that contained running code but aren't ELF files. They can't be read, but messages can say what
+//! they are.
 
-/// The kind of a file that is not an ELF file.
+/// The kind of a file that isn't an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoElf {
-    /// An assembly of .NET, with code that was compiled ahead of time.
+    /// A .NET assembly with code compiled ahead of time.
     DotNet,
-    /// Any other program or library of Windows.
+    /// Any other Windows program or library.
     Pe,
-    /// SBCL's memory, written to a file, with the code of all Lisp functions.
+    /// An SBCL core: a memory image that contains the code of all Lisp functions.
     SbclCore,
-    /// A program or library of macOS.
+    /// A macOS program or library.
     MachO,
-    /// A jitdump: it is mapped as a sign of where it lies.
+    /// A jitdump. Runtimes map it to tell perf where it is.
     JitDump,
-    /// A ZIP archive, such as a JAR or an APK.
+    /// A ZIP archive, such as a JAR or APK.
     Zip,
-    /// Something else.
+    /// Any other file.
     Other,
 }
 
-/// Bytes at the start of a file that show what it is; a PE's headers are among them.
+/// How many bytes at the start of a file are needed to recognize it. They include the headers of a PE image.
 pub(super) const HEAD: u64 = 4096;
 
-/// The first bytes of files.
+/// What files of each kind start with.
 const MAGICS: &[(&[u8], NoElf)] = &[
     (b"LCBS", NoElf::SbclCore),
     (b"SBCL", NoElf::SbclCore),
@@ -34,7 +35,7 @@ const MAGICS: &[(&[u8], NoElf)] = &[
 ];
 
 impl NoElf {
-    /// The kind of a file that begins like this; `None` for an ELF file.
+    /// Recognizes a file by its first bytes; `None` for an ELF file.
     pub fn of(head: &[u8]) -> Option<Self> {
         if head.starts_with(b"\x7fELF") {
             return None;
@@ -43,7 +44,7 @@ impl NoElf {
         Some(known.or_else(|| pe(head)).unwrap_or(Self::Other))
     }
 
-    /// As people call it.
+    /// How messages call it.
     pub fn name(self) -> &'static str {
         match self {
             Self::DotNet => "a PE image of .NET",
@@ -57,7 +58,7 @@ impl NoElf {
     }
 }
 
-/// Reports a PE image by its headers: that of .NET has an entry for its own header among the directories.
+/// Recognizes a PE image. Those of .NET have an entry for the CLI header among the data directories.
 fn pe(head: &[u8]) -> Option<NoElf> {
     let u16_at = |at: usize| Some(u16::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
     let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..)?.first_chunk().copied()?));

@@ -1,18 +1,18 @@
-//! The procedure linkage table: stubs through which calls to other files go. They have no symbols; each is named
-//! after the function whose address the dynamic linker puts into the slot of the global offset table that it jumps
-//! through.
+//! Names the stubs of the procedure linkage table (PLT), through which calls to other files go. Stubs have no symbols.
+//! A stub jumps through a slot of the global offset table (GOT), and is named after the function whose address the
+//! dynamic linker stores in that slot.
 //!
-//! The code of a stub gives its slot, so all layouts are read alike: `.plt`, `.plt.got`, `.plt.sec`, with and without
-//! branch tracking, of every linker. Spec: x86-64 and i386 psABI, "Procedure Linkage Table"; AArch64 ELF, "PLT"; RISC-V
-//! psABI, "Program Linkage Table"; the linkers' own code for Arm and s390x.
+//! The slot is taken from the stub's instructions, so all layouts are handled alike: `.plt`, `.plt.got` and `.plt.sec`,
+//! with and without branch tracking, from every linker. Spec: x86-64 and i386 psABI, "Procedure Linkage Table"; AArch64
+//! ELF, "PLT"; RISC-V psABI, "Program Linkage Table"; for Arm and s390x, the source code of linkers.
 
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use rustc_hash::FxHashMap;
 
-/// One stub.
+/// One PLT stub.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Stub {
-    /// Its first address, as linked.
+    /// First address, as linked.
     pub start: u64,
     /// One past its last address.
     pub end: u64,
@@ -20,18 +20,18 @@ pub struct Stub {
     pub name: Vec<u8>,
 }
 
-/// True if one of these ascending addresses lies in a procedure linkage table.
+/// True if one of these ascending addresses lies in the PLT.
 pub fn covers(object: &object::File<'_>, addresses: &[u64]) -> bool {
     sections(object)
         .any(|section| is_hit(addresses, section.address(), section.address().saturating_add(section.size())))
 }
 
-/// True if one of these ascending addresses lies in a range.
+/// True if one of these ascending addresses lies between `start` and `end` (exclusive).
 pub(super) fn is_hit(addresses: &[u64], start: u64, end: u64) -> bool {
     addresses.get(addresses.partition_point(|&addr| addr < start)).is_some_and(|&addr| addr < end)
 }
 
-/// All stubs whose slot is known.
+/// All stubs whose slot has a named function.
 pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
     let find: fn(&PltSection<'_>) -> Vec<FoundStub> = match object.architecture() {
         Architecture::X86_64 | Architecture::X86_64_X32 => |section| blocks(section, x86_64_slot),
@@ -55,24 +55,24 @@ pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
     stubs
 }
 
-/// The code of a procedure linkage table.
+/// A section with PLT stubs.
 struct PltSection<'data> {
     code: &'data [u8],
     addr: u64,
-    /// `.plt.got`, whose stubs are shorter on x86.
+    /// True for `.plt.got`, whose stubs are shorter on x86.
     is_got: bool,
-    /// The address of the global offset table that 32-bit x86 counts from.
+    /// The address of the GOT. Slots are relative to it on 32-bit x86.
     got: u64,
 }
 
-/// The place of a stub, and the slot of the global offset table that it jumps through.
+/// A stub and the address of the GOT slot it jumps through.
 struct FoundStub {
     start: u64,
     end: u64,
     slot: u64,
 }
 
-/// Stubs of x86, which have one size in a section.
+/// Finds the stubs of x86, which all have the same size within a section.
 fn blocks(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) -> Vec<FoundStub> {
     const STUB: usize = 16;
     const SHORT_STUB: usize = 8;
@@ -85,10 +85,10 @@ fn blocks(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>)
     section.code.chunks(size).enumerate().filter_map(stub).collect()
 }
 
-/// The length and the slot of the stub that code at an address begins with.
+/// Decodes the stub at the start of the code, which lies at this address. Returns its length and its slot.
 type StubAt = fn(&[u8], u64) -> Option<(usize, u64)>;
 
-/// Stubs of other machines: wherever the code of one begins.
+/// Finds the stubs of other machines, wherever the instructions of one start.
 fn anywhere(section: &PltSection<'_>, stub: StubAt) -> Vec<FoundStub> {
     let (mut at, mut found) = (0, Vec::new());
     while let Some(code) = section.code.get(at..).filter(|code| !code.is_empty()) {
@@ -109,7 +109,7 @@ fn sections<'data, 'file>(object: &'file object::File<'data>) -> impl Iterator<I
     object.sections().filter(|section| section.name().is_ok_and(|name| NAMES.contains(&name)))
 }
 
-/// Slot of the global offset table → `name@plt`.
+/// For each GOT slot, the name of the stubs that use it: `name@plt`.
 fn slots(object: &object::File<'_>) -> FxHashMap<u64, Vec<u8>> {
     let mut slots = FxHashMap::default();
     let (Some(relocations), Some(symbols)) = (object.dynamic_relocations(), object.dynamic_symbol_table()) else {
@@ -128,7 +128,7 @@ fn slots(object: &object::File<'_>) -> FxHashMap<u64, Vec<u8>> {
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const ENDBR32: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfb];
 
-/// `[endbr64] [bnd] jmp *disp32(%rip)`
+/// The GOT slot of `[endbr64] [bnd] jmp *disp32(%rip)`.
 fn x86_64_slot(code: &[u8], addr: u64) -> Option<u64> {
     let mut at = 0;
     if code.starts_with(&ENDBR64) {
@@ -142,7 +142,7 @@ fn x86_64_slot(code: &[u8], addr: u64) -> Option<u64> {
     Some(addr.wrapping_add(at as u64 + 6).wrapping_add_signed(disp.into()))
 }
 
-/// `[endbr32] jmp *slot`, or `jmp *offset(%ebx)`, which holds the global offset table's address.
+/// The GOT slot of `[endbr32] jmp *slot` or `jmp *offset(%ebx)`, where `ebx` holds the address of the GOT.
 fn i386_slot(code: &[u8], got: u64) -> Option<u64> {
     let code = code.strip_prefix(&ENDBR32).unwrap_or(code);
     let number = || Some(u64::from(u32::from_le_bytes(*code.get(2..)?.first_chunk()?)));
@@ -157,12 +157,12 @@ fn words(code: &[u8]) -> impl Iterator<Item = u32> {
     code.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word))
 }
 
-/// `[bti c]; adrp x16, page; ldr x17, [x16, #offset]; add x16, x16, #offset; [autia1716]; br x17; [nop]`
+/// Decodes `[bti c]; adrp x16, page; ldr x17, [x16, #offset]; add x16, x16, #offset; [autia1716]; br x17; [nop]`.
 fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const BTI_C: u32 = 0xd503_245f;
     const NOP: u32 = 0xd503_201f;
     const BR_X17: u32 = 0xd61f_0220;
-    /// `ldr`, `add`, `autia1716`, `br` follow the page's address.
+    /// After `adrp` come up to four instructions: `ldr`, `add`, `autia1716`, `br`.
     const LONGEST: usize = 4;
     let (mut words, mut at, mut len) = (words(code), addr, 4);
     let mut adrp = words.next()?;
@@ -184,11 +184,12 @@ fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     Some((len + 4 * (jump + 1 + padding), slot))
 }
 
-/// `[bx pc; nop]` for callers in Thumb code, then `add ip, pc, #n; add ip, ip, #n; [add ip, ip, #n]; ldr pc, [ip, #n]!`
+/// Decodes `[bx pc; nop]` for callers in Thumb code, then `add ip, pc, #n; add ip, ip, #n; [add ip, ip, #n]; ldr pc,
+/// [ip, #n]!`.
 fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const FROM_THUMB: [u8; 4] = [0x78, 0x47, 0xc0, 0x46];
     let (code, before) = code.strip_prefix(&FROM_THUMB).map_or((code, 0), |code| (code, 4));
-    // The number of an `add` is of 8 bits, turned to the right by twice so much.
+    // The immediate of `add` has 8 bits, rotated right by twice the value of a 4-bit field.
     let number = |word: u32| (word & 0xff).rotate_right((word >> 8 & 15) * 2);
     let mut slot = 0_u32;
     for (at, word) in words(code).take(4).enumerate() {
@@ -202,7 +203,7 @@ fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     None
 }
 
-/// `auipc t3, n; ld t3, n(t3); jalr t1, t3; nop`
+/// Decodes `auipc t3, n; ld t3, n(t3); jalr t1, t3; nop`.
 fn riscv64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     let mut words = words(code);
     let (auipc, load, jump) = (words.next()?, words.next()?, words.next()?);
@@ -213,7 +214,7 @@ fn riscv64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     Some((16, addr.wrapping_add_signed(high.into()).wrapping_add_signed(low.into())))
 }
 
-/// `larl %r1, slot; lg %r1, 0(%r1); br %r1; …` for the dynamic linker's first time
+/// Decodes `larl %r1, slot; lg %r1, 0(%r1); br %r1; …`, where the rest is used by the dynamic linker on the first call.
 fn s390x_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const STUB: usize = 32;
     let [0xc0, 0x10, a, b, c, d, 0xe3, 0x10, 0x10, 0, 0, 4, 0x07, 0xf1, ..] = *code.get(..STUB)? else { return None };
@@ -245,7 +246,7 @@ mod tests {
         let plain = le(&[0x9000_0090, 0xf947_ca11, 0x913e_4210, 0xd61f_0220]);
         assert_eq!(aarch64_stub(&plain, 0x6b0), Some((16, 0x10f90)));
         assert_eq!(aarch64_stub(&plain[..15], 0x6b0), None);
-        // With `bti c` in front and a `nop` behind, with `autia1716` within, with both.
+        // With `bti c` before and `nop` after; with `autia1716` inside; with both.
         let tracked = [&le(&[0xd503_245f]), &plain[..], &le(&[0xd503_201f])].concat();
         assert_eq!(aarch64_stub(&tracked, 0x6ac), Some((24, 0x10f90)));
         let signed = [&plain[..12], &le(&[0xd503_219f]), &plain[12..], &le(&[0xd503_201f])].concat();

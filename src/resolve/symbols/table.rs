@@ -1,8 +1,9 @@
-//! The functions of one file, by address: from its symbol tables, and synthetic ones for its procedure linkage table.
+//! The functions of one file by address. They come from its symbol tables and from its PLT, for whose stubs symbols are
+//! made up.
 //!
-//! If several symbols start at one address, the choice is perf's (`choose_best_symbol`): one with a size, not weak,
-//! global, with fewer leading underscores, with the longer name. A symbol without a size reaches to the next one, at
-//! most to the end of its section.
+//! If several symbols start at one address, perf's rules decide (`choose_best_symbol`): prefer one with a size, then
+//! one that isn't weak, then a global one, then fewer leading underscores, then the longer name. A symbol without a
+//! size reaches to the next symbol, at most to the end of its section.
 
 use super::demangle::demangle;
 use super::gopclntab::{GoFunction, GoTable};
@@ -14,39 +15,38 @@ use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::sync::OnceLock;
 
-/// The bit of a function's symbol that states that its code is Thumb; it is not of the address (aaelf32, "Symbol
-/// Values").
+/// Lowest bit of an Arm function symbol: set for Thumb code. It isn't part of the address (aaelf32, "Symbol Values").
 const THUMB: u64 = 1;
 
-/// The functions that certain addresses belong to. A recording of a file with a hundred thousand symbols a few
-/// thousand: the others are neither named nor sorted.
+/// The functions that contain certain addresses. A recording hits a few thousand of a file's hundred thousand symbols;
+/// the others are neither sorted nor stored.
 #[derive(Debug, Default)]
 pub struct SymbolTable<'data> {
-    /// Sorted by first address.
+    /// Sorted by start address.
     symbols: Vec<Symbol<'data>>,
-    /// The highest end of all symbols up to each.
+    /// For each symbol, the highest end of it and all symbols before it.
     reach: Vec<u64>,
 }
 
 /// One function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol<'data> {
-    /// Its first address, as linked.
+    /// First address, as linked.
     pub start: u64,
     /// One past its last address.
     pub end: u64,
-    /// Its name for the linker.
+    /// The raw name, still mangled.
     pub name: Cow<'data, [u8]>,
     sized: bool,
     binding: Binding,
-    /// The readability of the name, once somebody needs it.
+    /// How well the name reads; computed when first needed.
     spelling: OnceLock<NameQuality>,
 }
 
-/// The readability of a name: greater is better.
+/// How well a name reads; greater is better. Fewer leading underscores count first, then a greater length.
 type NameQuality = (Reverse<usize>, usize);
 
-/// In ascending preference.
+/// Ordered from worst to best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
     Weak,
@@ -54,19 +54,19 @@ enum Binding {
     Global,
 }
 
-/// The ranges that a symbol's section allows.
+/// A section that may contain functions.
 #[derive(Debug, Clone, Copy)]
 struct CodeSection {
     /// One past its last address.
     end: u64,
-    /// Labels without a type count only in text sections: elsewhere they mark data.
+    /// True for text sections. In other sections, labels without a type mark data and are ignored.
     text: bool,
 }
 
 impl<'data> SymbolTable<'data> {
-    /// Reads the symbols of files in this order: those with full tables before the running image. Each file gives its
-    /// `.symtab` and its `.dynsym`, and those of these stubs of a procedure linkage table that no symbol covers. Only
-    /// the `wanted` addresses may be requested later: ascending.
+    /// Reads the symbols of several files; those with full tables must come before the file that ran. Uses `.symtab`
+    /// and `.dynsym` of each file, and `stubs` where no symbol covers them. Only the `wanted` addresses, which are
+    /// ascending, can be looked up later.
     pub fn new(objects: &[&object::File<'data>], stubs: Vec<Stub>, wanted: &[u64]) -> Self {
         let stubs: Vec<_> = stubs.into_iter().filter(|stub| plt::is_hit(wanted, stub.start, stub.end)).collect();
         let mut addresses = wanted.to_vec();
@@ -87,7 +87,7 @@ impl<'data> SymbolTable<'data> {
         table
     }
 
-    /// The methods of an image that has no symbols.
+    /// The methods of a ReadyToRun image, which has no symbols.
     pub fn of_methods(methods: &'data [Method]) -> Self {
         let symbol = |method: &'data Method| Symbol::global(method.start, method.end, Cow::Borrowed(&method.name));
         Self::from_symbols(methods.iter().map(symbol).collect())
@@ -104,8 +104,8 @@ impl<'data> SymbolTable<'data> {
         Self { symbols, reach }
     }
 
-    /// The function that an address belongs to: the one that starts nearest below it and reaches it. A label without
-    /// a size counts only where no function with a size reaches: inside one it marks a place, not a function.
+    /// The function that contains an address: the one that starts nearest before it. A symbol without a size counts
+    /// only if no sized function contains the address; inside a function it is just a label.
     pub fn find(&self, addr: u64) -> Option<&Symbol<'data>> {
         let mut at = self.symbols.partition_point(|symbol| symbol.start <= addr);
         let mut label = None;
@@ -122,7 +122,7 @@ impl<'data> SymbolTable<'data> {
         label
     }
 
-    /// The best of all symbols that start where the one at `last` does and reach `addr`.
+    /// The best symbol with the same start as the one at `last` that contains `addr`.
     fn best_at(&self, last: usize, addr: u64) -> &Symbol<'data> {
         let start = self.symbols[last].start;
         let group = self.symbols[..=last].iter().rev().take_while(|symbol| symbol.start == start);
@@ -148,7 +148,7 @@ impl<'data> SymbolTable<'data> {
         self.add(new);
     }
 
-    /// Adds `name@plt` for the stubs of the procedure linkage table, where no symbol covers them.
+    /// Adds `name@plt` for PLT stubs that no sized symbol covers.
     fn add_stubs(&mut self, stubs: Vec<Stub>) {
         let new = stubs.into_iter().filter(|stub| self.find(stub.start).is_none_or(|found| !found.sized));
         let new: Vec<_> = new.map(|stub| Symbol::global(stub.start, stub.end, Cow::Owned(stub.name))).collect();
@@ -165,20 +165,20 @@ impl<'data> SymbolTable<'data> {
 }
 
 impl<'data> Symbol<'data> {
-    /// One that has a size.
+    /// A global symbol with a size.
     fn global(start: u64, end: u64, name: Cow<'data, [u8]>) -> Self {
         Self { start, end, name, sized: true, binding: Binding::Global, spelling: OnceLock::new() }
     }
 
-    /// The later of several that are equal in all that counts.
+    /// True if perf would choose this symbol rather than `other`. False if they are equal in everything that counts.
     fn is_preferred_to(&self, other: &Self) -> bool {
         let rank = |symbol: &Self| (symbol.sized, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
-        // Most are one symbol that is in both tables.
+        // Usually the same symbol is in both tables.
         let same = || if self.name == other.name { Ordering::Equal } else { self.spelling().cmp(&other.spelling()) };
         rank(self).cmp(&rank(other)).then_with(same).is_gt()
     }
 
-    /// Looked up for each address again, it would be most of the cost of naming.
+    /// Cached, because computing it for every lookup would be most of the cost.
     fn spelling(&self) -> NameQuality {
         *self.spelling.get_or_init(|| {
             let readable = demangle(&self.name);
@@ -189,22 +189,23 @@ impl<'data> Symbol<'data> {
     }
 }
 
-/// Finds the symbols that some addresses belong to, in one pass over unsorted tables.
+/// Collects the symbols that contain certain addresses, in one pass over unsorted tables.
 struct Gathering<'a, 'data> {
     /// Ascending.
     addresses: &'a [u64],
-    /// For each address: where the symbol begins that begins nearest below it, among those that do not begin below
-    /// the address before.
+    /// For each address, the start of the nearest symbol at or before it. Only symbols that start after the previous
+    /// address are considered.
     nearest: Vec<Option<u64>>,
     symbols: Vec<Symbol<'data>>,
-    /// Of each stretch of this many bits' addresses from the lowest one on: how many addresses are below it.
+    /// An index into `addresses`: the address range is split into slots of 2^n bytes. The pair holds n and, for each
+    /// slot, the number of addresses before it.
     stretches: (u32, Vec<u32>),
 }
 
 impl<'a, 'data> Gathering<'a, 'data> {
     fn new(addresses: &'a [u64]) -> Self {
         let span = addresses.first().zip(addresses.last()).map_or(0, |(first, last)| last - first);
-        // A few stretches for each address: most have none or one.
+        // A few slots per address, so that most have at most one.
         let most = addresses.len() as u64 * 4;
         let bits = (0..64).find(|bits| span >> bits <= most).unwrap_or(63);
         let first = addresses.first().copied().unwrap_or_default();
@@ -224,7 +225,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
     ) {
         let thumb = file.elf_header().e_machine(file.endian()) == elf::EM_ARM;
         for table in [file.elf_symbol_table(), file.elf_dynamic_symbol_table()] {
-            // The first one is not a symbol.
+            // The first entry of a symbol table is a placeholder.
             for (index, symbol) in table.enumerate().skip(1) {
                 self.symbol(file.endian(), table, index, symbol, (sections, thumb));
             }
@@ -242,7 +243,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
         let value: u64 = symbol.st_value(endian).into();
         let start = if thumb && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
-        // Asked first, since it leaves out most.
+        // This check comes first because it rejects most symbols.
         let first = self.first_from(start)?;
         if size != 0 && start.saturating_add(size) <= self.addresses[first] && self.nearest[first] >= Some(start) {
             return None;
@@ -268,14 +269,14 @@ impl<'a, 'data> Gathering<'a, 'data> {
         Some(())
     }
 
-    /// True if an address lies in a symbol's range, and a note that the symbol is there; `first` is the number of the
-    /// lowest address from `start` on.
+    /// Records the symbol's start and returns true if it contains a wanted address. `first` is the index of the lowest
+    /// address at or after `start`.
     fn is_hit(&mut self, first: usize, start: u64, end: u64) -> bool {
         self.nearest[first] = self.nearest[first].max(Some(start));
         self.addresses[first] < end
     }
 
-    /// The index of the lowest address from `start` on.
+    /// The index of the lowest wanted address at or after `start`.
     fn first_from(&self, start: u64) -> Option<usize> {
         let above = start.saturating_sub(*self.addresses.first()?);
         let (bits, stretches) = &self.stretches;
@@ -285,7 +286,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
         (first < self.addresses.len()).then_some(first)
     }
 
-    /// The symbols. One without a size ends behind the last address that it is the nearest one below.
+    /// Returns the symbols. A symbol without a size is cut after the last address for which it is the nearest one.
     fn finish(mut self) -> Vec<Symbol<'data>> {
         let mut high = None;
         for nearest in &mut self.nearest {
@@ -306,13 +307,13 @@ impl<'a, 'data> Gathering<'a, 'data> {
     }
 }
 
-/// By index; `None` for sections that hold no code.
+/// Indexed by section number; `None` for sections without code.
 fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     let mut sections = Vec::new();
     for section in object.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let text = section.name().is_ok_and(|name| name.contains("text"));
-        // An image of code whose bytes nobody wrote down has a section for it that is not marked executable.
+        // ELF images written by jitgraft have code without known bytes in `.text.names`, which isn't marked executable.
         let without_bytes = text && section.file_range().is_none();
         if sh_flags.contains(elf::SHF_EXECINSTR) || without_bytes {
             let at = section.index().0;
@@ -323,7 +324,7 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     sections
 }
 
-/// Symbols without a type: labels of assembly code. The assembler's own marks of ARM code and data are none.
+/// True if a symbol without a type is a label in assembly code. Arm's mapping symbols (`$a`, `$d`, …) aren't.
 fn is_label(symbol: &impl Sym, name: &[u8]) -> bool {
     let visible = !matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
     visible && !matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..])
@@ -346,7 +347,7 @@ mod tests {
         }
     }
 
-    /// The name at an address, if it alone is requested, and if it is one of many.
+    /// The name at an address. Checks that it doesn't matter which other addresses are looked up.
     fn name(symbols: &[Symbol<'static>], addr: u64) -> Option<String> {
         let alone = found(symbols, &[addr], addr);
         let all: Vec<u64> = (0..0x500).collect();

@@ -1,8 +1,8 @@
-//! Call frame information: from an address to the rules that recover the caller's registers.
+//! Call frame information: finds the rules that recover the caller's registers at an address.
 //!
-//! Rules are looked up once for each address and kept ([`UnwindRow`]), so that a stack of the same functions costs a hash
-//! look-up a frame. All registers are followed, not only stack and frame pointer: code that keeps its frame in
-//! another register (realigned stacks, assembly) is unwound, too.
+//! The rules for an address are looked up once and kept ([`UnwindRow`]), so that a frame of a known function costs only
+//! a hash lookup. All registers are tracked, not only stack and frame pointer, because some code keeps its frame in
+//! another register (realigned stacks, assembly).
 //!
 //! Spec: DWARF 5 section 6.4; LSB core, `.eh_frame` and `.eh_frame_hdr`.
 
@@ -16,10 +16,10 @@ use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
 type SectionSlice<'a> = EndianSlice<'a, RunTimeEndian>;
-/// gimli's state while it runs through a frame description; kept, since it is large.
+/// gimli's state while it executes a frame description. It is large, so it is reused.
 pub type Scratch = UnwindContext<usize>;
 
-/// The call frame information of one file or piece of JIT code.
+/// The call frame information of one file or one piece of JIT code.
 #[derive(Debug)]
 pub struct FrameTable<'a> {
     machine: Machine,
@@ -27,18 +27,19 @@ pub struct FrameTable<'a> {
     header: Cow<'a, [u8]>,
     debug_frame: Cow<'a, [u8]>,
     bases: BaseAddresses,
-    /// Frame descriptions by address where no `.eh_frame_hdr` lists them: start, end, place, in `.debug_frame`?
+    /// Frame descriptions sorted by address, where no `.eh_frame_hdr` lists them. Each has its start, its end, its
+    /// offset in the section, and true if the section is `.debug_frame`.
     index: Vec<(u64, u64, usize, bool)>,
 }
 
-/// How to get from a frame at one address to its caller.
+/// The rules that recover the caller's registers, for a frame at one address.
 #[derive(Debug, Clone)]
 pub struct UnwindRow {
     cfa: Cfa,
     rules: Box<[(u16, Rule)]>,
     return_register: u16,
-    /// True if the frame was pushed by the kernel to call a signal handler: its caller was interrupted, it has not
-    /// called.
+    /// True if the kernel pushed this frame to run a signal handler. Its caller was interrupted there and didn't make a
+    /// call.
     pub is_signal: bool,
     encoding: Encoding,
 }
@@ -60,7 +61,7 @@ enum Rule {
 }
 
 impl<'a> FrameTable<'a> {
-    /// From a file. `None` if it has no call frame information, or is for another machine.
+    /// Reads a file's call frame information. `None` if it has none or if its machine is not supported.
     pub fn of_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let is_little = |machine: &Machine| machine.endian() == RunTimeEndian::Little;
@@ -77,8 +78,8 @@ impl<'a> FrameTable<'a> {
         Self::new(machine, eh_frame, header, debug_frame, bases)
     }
 
-    /// From JIT code that starts at `start` (in any address space): its `.eh_frame` follows the code, aligned to 8
-    /// bytes, and is relative to that place.
+    /// Reads the call frame information of JIT code that runs at `start`. The `.eh_frame` is placed after the code,
+    /// aligned to 8 bytes, and its addresses are relative to that position.
     pub fn of_code(machine: Machine, eh_frame: &'a [u8], start: u64, size: u64) -> Option<Self> {
         let at = start.checked_add(size)?.checked_next_multiple_of(8)?;
         let bases = BaseAddresses::default().set_eh_frame(at).set_text(start);
@@ -103,7 +104,7 @@ impl<'a> FrameTable<'a> {
         (table.header().is_some() || !table.index.is_empty()).then_some(table)
     }
 
-    /// Its machine.
+    /// The instruction set of the code.
     pub fn machine(&self) -> Machine {
         self.machine
     }
@@ -158,7 +159,7 @@ impl<'a> FrameTable<'a> {
         self.row_of(&entry, &section, addr, scratch)
     }
 
-    /// The entry of an address by the header's table, which may state that it lies before the section.
+    /// Finds the frame description of an address using the search table. A damaged table may point before the section.
     fn listed<'s>(
         &self,
         header: &gimli::ParsedEhFrameHdr<SectionSlice<'s>>,
@@ -215,7 +216,7 @@ impl<'a> FrameTable<'a> {
     }
 }
 
-/// Adds the frame descriptions of a section that can be read; the first damaged one ends it.
+/// Adds a section's frame descriptions to the index, up to the first unreadable one.
 fn list<'s, S: UnwindSection<SectionSlice<'s>>>(
     section: &S,
     bases: &BaseAddresses,
@@ -231,12 +232,12 @@ fn list<'s, S: UnwindSection<SectionSlice<'s>>>(
     }
 }
 
-/// A register or a piece of memory that the rules need is not known.
+/// Unwinding failed: a register or memory that the rules need is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost;
 
 impl UnwindRow {
-    /// The caller's registers, by the rules. `None` if the return address is undefined: this is the outermost frame.
+    /// Applies the rules. `None` if the return address is marked as undefined: this is the outermost frame.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let machine = callee.machine();
         let cfa = match &self.cfa {
@@ -247,7 +248,8 @@ impl UnwindRow {
             Cfa::Expression(bytes) => self.evaluate(bytes, None, callee, read).ok_or(Lost)?,
         };
         let mut caller = *callee;
-        // On s390x the stack pointer is saved like others, and the address lies 160 bytes above it.
+        // On s390x, the stack pointer is saved like other registers. The CFA (canonical frame address) lies 160 bytes
+        // above the caller's stack pointer.
         if machine != Machine::S390x {
             caller.set(machine.sp(), cfa);
         }
@@ -275,8 +277,8 @@ impl UnwindRow {
             }
         }
         caller.set(machine.pc(), machine.plain(returns.ok_or(Lost)?));
-        // glibc's resolver for aarch64 takes what the stub before it has pushed for the caller's: the return address above the
-        // frame's end.
+        // In glibc's lazy resolver on AArch64, the rules treat what the PLT stub has pushed as part of the caller's
+        // frame: the return address lies above the end of the frame.
         if machine == Machine::Aarch64
             && let Some((_, Rule::At(above @ 0..))) =
                 self.rules.iter().find(|(number, _)| *number == self.return_register)
@@ -284,23 +286,24 @@ impl UnwindRow {
             caller.set_low_sp(machine.plus(cfa, above + 8));
         }
         if let Some(link) = machine.link().filter(|_| !self.is_signal) {
-            // A call has overwritten it; only a saved copy, which is the return address itself, was known.
+            // The call has overwritten the link register. Any known value is the saved return address, not the caller's
+            // own.
             caller.forget(link);
         }
         Ok(Some(caller))
     }
 
-    /// True if the return address is where the call left it: in the link register.
+    /// True if the return address is still where the call left it, in the link register.
     pub fn returns_by_link(&self, machine: Machine) -> bool {
         let rule = self.rules.iter().find(|(register, _)| *register == self.return_register);
         let kept = |(_, rule): &(u16, Rule)| matches!(rule, Rule::Register(other) if Some(*other) == machine.link());
         !self.is_signal && Some(self.return_register) == machine.link() && rule.is_none_or(kept)
     }
 
-    /// If the canonical frame address is by the frame pointer: the place in the frame where a function of AArch64 saves
-    /// its caller's `x29`, beside the return address, is where its own `x29` points. Asked where the stack pointer is
-    /// not exact, as above JIT code that has saved registers above its frame record (V8's entry from C++ saves 144
-    /// bytes).
+    /// Computes the CFA from the frame pointer. On AArch64, `x29` points to the place in the frame where the caller's
+    /// `x29` is saved next to the return address, and the rules tell how far that is from the CFA. Needed where the
+    /// stack pointer is inexact, for example above JIT code that saved registers above its frame record (V8's entry
+    /// from C++ saves 144 bytes).
     fn cfa_of_frame_record(
         &self,
         callee: &Registers,
@@ -331,7 +334,7 @@ impl UnwindRow {
     ) -> Option<u64> {
         let mut evaluation =
             Expression(SectionSlice::new(bytes, registers.machine().endian())).evaluation(self.encoding);
-        // Real expressions have ten operations; a loop in a damaged one must end.
+        // Real expressions have about ten operations. The limit ends loops in damaged ones.
         evaluation.set_max_iterations(1000);
         if let Some(initial) = initial {
             evaluation.set_initial_value(initial);
@@ -368,7 +371,8 @@ mod tests {
         Address, CallFrameInstruction, CommonInformationEntry, EhFrame as Out, EndianVec, FrameTable as Writing,
     };
 
-    /// A frame description like a compiler's: at entry the return address is on top, after `push rbp` one below.
+    /// A frame description like a compiler's. At entry the return address is on top of the stack; after `push rbp` it
+    /// is one word higher.
     fn eh_frame(start: u64, undefined: bool) -> Vec<u8> {
         let encoding = Encoding { format: Format::Dwarf32, version: 1, address_size: 8 };
         let mut cie = CommonInformationEntry::new(encoding, 1, -8, gimli::Register(RIP));

@@ -1,16 +1,18 @@
-//! Direct calls, which prove who called the function that is running, on machines whose calls leave the return address in a
+//! Uses direct calls to prove who called the running function, on machines whose calls leave the return address in a
 //! register.
 //!
-//! Code without call frame information doesn't always show whether the link register still has the return address: JIT code
-//! that leaves by jumps, C for RISC-V, 32-bit Arm, whose exception index holds at calls only. If the register holds
-//! the address behind a direct call of the very function that is running, from another function, nothing has been
-//! called since: each call leaves another address, and a return leaves one in the function that goes on.
+//! Code without call frame information doesn't always show whether the link register still holds the return address.
+//! Examples are JIT code that leaves by jumps, C code on RISC-V, and 32-bit Arm, where the exception index is valid
+//! only at calls. Suppose that the register holds the address after a direct call of the running function, made in
+//! another function. Then nothing has been called since: each call leaves a different address, and after a return the
+//! register holds an address in the function that continues.
 //!
-//! On 32-bit Arm a function may return without the link register (`pop {pc}`) and leaves in it the address that its own
-//! calls left. A function that may have called the one behind the register is therefore not believed there.
+//! On 32-bit Arm, a function may return without using the link register (`pop {pc}`), so the register keeps the address
+//! that the function's own calls left there. The proof is therefore rejected if the running function may have called
+//! the function whose address is in the register.
 //!
-//! Spec: Arm Architecture Reference Manual (DDI 0406), A8.8.18 and A8.8.25; Arm A64 instruction set (DDI 0602), "Branches";
-//! RISC-V Instruction Set Manual, 2.5.
+//! Spec: Arm Architecture Reference Manual (DDI 0406), A8.8.18 and A8.8.25; Arm A64 instruction set (DDI 0602),
+//! "Branches"; RISC-V Instruction Set Manual, 2.5.
 
 use super::link_register::{self, Does};
 use super::registers::Machine;
@@ -22,20 +24,20 @@ use object::{Object, ObjectSymbol, SymbolKind};
 pub struct Function<'a> {
     /// Its first address.
     pub start: u64,
-    /// True if it is Thumb code of 32-bit Arm.
+    /// True for Thumb code of 32-bit Arm.
     pub is_thumb: bool,
     /// Its instructions.
     pub code: &'a [u8],
 }
 
-/// The functions of one file, by its symbols, as linked.
+/// The functions of one file by its symbols, at link-time addresses.
 #[derive(Debug)]
 pub struct Functions<'a> {
-    /// By their start addresses.
+    /// Sorted by start address.
     list: Vec<Function<'a>>,
 }
 
-/// An instruction that leads out of a function, or to another place in it.
+/// A branch or call instruction, with its target address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Branch {
     Call(u64),
@@ -54,7 +56,7 @@ impl Branch {
 }
 
 impl<'a> Functions<'a> {
-    /// `None` if the file is for a machine whose files have call frame information.
+    /// Returns `None` for machines whose files always have call frame information.
     pub fn of_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let machine = Machine::of_file(image.machine(), object.is_64())?;
@@ -85,10 +87,10 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// True if a return address proves who called the function that is running.
+/// True if the link register proves who called the running function.
 ///
-/// `running` is an address in that function; `link` the link register's value, with Arm's mark of Thumb code; `at` finds
-/// functions.
+/// `running` is an address in that function. `link` is the link register's value, including Arm's Thumb mark. `at`
+/// finds functions by address.
 pub(crate) fn proves<'a>(machine: Machine, running: u64, link: u64, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
     let returns = machine.plain(link);
     let Some(caller) = returns.checked_sub(1).and_then(at) else { return false };
@@ -103,9 +105,9 @@ pub(crate) fn proves<'a>(machine: Machine, running: u64, link: u64, at: &impl Fn
     }
 }
 
-/// True if the place that is called is in a function, or leads there by jumps alone.
+/// True if `place` lies in the function `to`, or reaches it by jumps alone.
 fn leads_to<'a>(machine: Machine, place: u64, to: &Function<'_>, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
-    /// Functions that are passed on the way.
+    /// How many functions such jumps may pass through.
     const MOST: usize = 32;
     let (mut ways, mut passed) = (vec![place], Vec::new());
     while let Some(place) = ways.pop() {
@@ -122,10 +124,10 @@ fn leads_to<'a>(machine: Machine, place: u64, to: &Function<'_>, at: &impl Fn(u6
     false
 }
 
-/// True if a function of 32-bit Arm may have called another, directly or through others, which returned without the
-/// link register.
+/// True if the 32-bit Arm function `from` may have called `to`, directly or through others, in which case `to` may have
+/// returned without using the link register.
 fn may_reach<'a>(from: &Function<'a>, to: &Function<'_>, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
-    /// Functions that are looked at; those that call each other are seldom farther apart.
+    /// How many functions are examined. Functions that call each other are seldom further apart.
     const MOST: usize = 64;
     let starting_at = |addr| at(addr).filter(|function| function.start == addr);
     let is_unknown = |branch: &Branch| match branch {
@@ -157,7 +159,7 @@ impl Function<'_> {
         (self.start..self.end()).contains(&addr)
     }
 
-    /// The branch that ends at an address.
+    /// The branch whose last byte is just before address `end`.
     fn branch_before(&self, machine: Machine, end: u64) -> Option<Branch> {
         let code = self.code.get(..usize::try_from(end.checked_sub(self.start)?).ok()?)?;
         match machine {
@@ -169,7 +171,8 @@ impl Function<'_> {
         }
     }
 
-    /// All branches of Arm code, of 32 or 64 bits, from a place on. Numbers between the instructions are decoded as well.
+    /// All branches from address `from` on, in 32-bit or 64-bit Arm code. Data between the instructions is decoded as
+    /// well.
     fn branches(&self, machine: Machine, from: u64) -> Vec<Branch> {
         let (mut branches, mut at) = (Vec::new(), (from - self.start) as usize);
         while let Some(first) = self.code.get(at..).and_then(|rest| rest.first_chunk()) {
@@ -181,7 +184,7 @@ impl Function<'_> {
     }
 }
 
-/// The lowest `bits` of a number, as a signed one.
+/// The lowest `bits` bits of a number, sign-extended.
 fn signed(number: u32, bits: u32) -> i64 {
     i64::from((number << (32 - bits)).cast_signed() >> (32 - bits))
 }
@@ -190,7 +193,7 @@ fn bit(number: u32, at: u32) -> u32 {
     number >> at & 1
 }
 
-/// `bl`, `blx`, `b`.
+/// Decodes `bl`, `blx` and `b` in Arm code.
 fn arm(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
     let to = |more: i64| Machine::Arm.plus(end, signed(word, 24) * 4 + 4 + more);
@@ -203,7 +206,7 @@ fn arm(code: &[u8], end: u64) -> Option<Branch> {
     }
 }
 
-/// `bl`, `blx`, `b.w`.
+/// Decodes `bl`, `blx` and `b.w` in Thumb code.
 fn thumb(code: &[u8], end: u64) -> Option<Branch> {
     let half = |bytes: &[u8; 2]| u32::from(u16::from_le_bytes(*bytes));
     let second = half(code.last_chunk()?);
@@ -214,13 +217,13 @@ fn thumb(code: &[u8], end: u64) -> Option<Branch> {
     }
     let (high, low) = (1 ^ bit(second, 13) ^ sign, 1 ^ bit(second, 11) ^ sign);
     let distance = sign << 24 | high << 23 | low << 22 | (first & 0x3ff) << 12 | (second & 0x7ff) << 1;
-    // `blx` counts from a whole word, for Arm code.
+    // `blx` calls Arm code; its distance counts from a multiple of 4.
     let from = if kind == 0b1100 { end & !3 } else { end };
     let target = Machine::Arm.plus(from, signed(distance, 25));
     Some(if kind == 0b1001 { Branch::Jump(target) } else { Branch::Call(target) })
 }
 
-/// `bl`; `b`, `b.cond`, `cbz`, `tbz` and their like.
+/// Decodes `bl`, and `b`, `b.cond`, `cbz`, `tbz` and so on.
 fn aarch64(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
     let to = |instructions: i64| (end - 4).wrapping_add_signed(4 * instructions);
@@ -231,9 +234,9 @@ fn aarch64(code: &[u8], end: u64) -> Option<Branch> {
     }
 }
 
-/// `jal ra`, and `auipc ra; jalr ra, ra`.
+/// Decodes `jal ra` and `auipc ra; jalr ra, ra`.
 fn riscv64(code: &[u8], end: u64) -> Option<Branch> {
-    // Opcode and `ra` (1) as the register that gets the address, and for `jalr` as the base, too.
+    // The opcode with `ra` (register 1) as destination, and for `jalr` also as base.
     const JAL_RA: u32 = 0x6f | 1 << 7;
     const JALR_RA_RA: u32 = 0x67 | 1 << 7 | 1 << 15;
     const AUIPC_RA: u32 = 0x17 | 1 << 7;
@@ -254,25 +257,26 @@ mod tests {
 
     #[test]
     fn targets_of_branches() {
-        // Of Thumb at 0x10000: bl 1b098; at 0x10002: blx 1b098; bl 10000; b.w 10004; blx r3
+        // Thumb, at 0x10000: bl 1b098; at 0x10002: blx 1b098; at 0x10000: bl 10000; b.w 10004; blx r3
         assert_eq!(thumb(&[0x0b, 0xf0, 0x4a, 0xf8], 0x10004), Some(Branch::Call(0x1b098)));
         assert_eq!(thumb(&[0x0b, 0xf0, 0x4a, 0xe8], 0x10006), Some(Branch::Call(0x1b098)));
         assert_eq!(thumb(&[0xff, 0xf7, 0xfe, 0xff], 0x10004), Some(Branch::Call(0x10000)));
         assert_eq!(thumb(&[0, 0xf0, 0, 0xb8], 0x10004), Some(Branch::Jump(0x10004)));
         assert_eq!(thumb(&[0, 0xbf, 0x98, 0x47], 0x10004), Some(Branch::CallRegister));
-        // Of Arm at 0x10000: bl 10048; blx 10048; b 10048; blx r3; bx lr
+        // Arm, at 0x10000: bl 10048; blx 10048; b 10048; blx r3; bx lr
         assert_eq!(arm(&[0x10, 0, 0, 0xeb], 0x10004), Some(Branch::Call(0x10048)));
         assert_eq!(arm(&[0x10, 0, 0, 0xfa], 0x10004), Some(Branch::Call(0x10048)));
         assert_eq!(arm(&[0x10, 0, 0, 0xea], 0x10004), Some(Branch::Jump(0x10048)));
         assert_eq!(arm(&[0x33, 0xff, 0x2f, 0xe1], 0x10004), Some(Branch::CallRegister));
         assert_eq!(arm(&[0x1e, 0xff, 0x2f, 0xe1], 0x10004), None);
-        // Of RISC-V: jal 81c at 0x852; auipc ra, -1; jalr -0x40(ra) at 0x2000; jalr t1, t3
+        // RISC-V: jal 81c at 0x852; auipc ra, -1; jalr -0x40(ra) at 0x2000; jalr t1, t3
         assert_eq!(riscv64(&[0xef, 0xf0, 0xbf, 0xfc], 0x856), Some(Branch::Call(0x81c)));
         assert_eq!(riscv64(&[0x97, 0xf0, 0xff, 0xff, 0xe7, 0x80, 0x00, 0xfc], 0x2008), Some(Branch::Call(0xfc0)));
         assert_eq!(riscv64(&[0, 0, 0, 0, 0x67, 0x03, 0x0e, 0], 0x698), None);
     }
 
-    /// True if a link register proves the caller, where functions of these words stand from 0x8000 on, 16 bytes apart.
+    /// True if the link register proves the caller. Functions consist of these words and start at 0x8000, 16 bytes
+    /// apart.
     fn is_proven(machine: Machine, words: &[[u32; 4]], running: u64, link: u64) -> bool {
         let code: Vec<u8> = words.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
         let function = |(at, code)| Function { start: 0x8000 + 16 * at as u64, is_thumb: false, code };
@@ -284,7 +288,7 @@ mod tests {
     const POP_PC: u32 = 0xe8bd_8010;
     const BLX_R3: u32 = 0xe12f_ff33;
 
-    /// `bl` from the second word of a function to the one this many behind it.
+    /// A `bl` in the second word of a function, to the function this many places after it.
     const fn bl(functions: i32) -> u32 {
         0xeb00_0000 | (functions * 4 - 3).cast_unsigned() & 0xff_ffff
     }
@@ -304,7 +308,7 @@ mod tests {
     fn a_call_that_may_have_returned_proves_nothing() {
         let is_proven = |words: &[[u32; 4]], running, link| is_proven(Machine::Arm, words, running, link);
         assert!(!is_proven(&[[NOP, bl(0), NOP, POP_PC]], 0x8000, 0x8008), "recursive");
-        // The first calls the second, that the third, and that the first.
+        // The first calls the second, the second the third, and the third the first.
         let each_other = [[NOP, bl(1), NOP, POP_PC], [NOP, bl(1), NOP, POP_PC], [NOP, bl(-2), NOP, POP_PC]];
         assert!(!is_proven(&each_other, 0x8000, 0x8028));
         let by_register = [[NOP, bl(1), NOP, POP_PC], [NOP, BLX_R3, NOP, POP_PC]];

@@ -1,8 +1,8 @@
-//! The exception index of 32-bit Arm (`.ARM.exidx`, `.ARM.extab`): how functions are left, in files without call frame
-//! information, as distributions have them.
+//! The exception index of 32-bit Arm (`.ARM.exidx`, `.ARM.extab`). It tells how to unwind functions, and is often all
+//! there is: distributions ship files without call frame information.
 //!
-//! It holds at calls only: of the function that was running, which may be in its prologue, it must be queried with care
-//! ([`ExidxRow::returns_by_link`]).
+//! Its entries are valid only at calls. The running function may be in its prologue, so there the index is only partly
+//! reliable (see [`ExidxRow::returns_by_link`]).
 //!
 //! Spec: ehabi32, "Exception Handling ABI for the Arm Architecture", sections 6, 7 and 10.3.
 
@@ -12,42 +12,42 @@ use crate::resolve::symbols::image::Image;
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
-/// The index of one file.
+/// The exception index of one file.
 #[derive(Debug)]
 pub struct ExidxTable<'a> {
     index: Cow<'a, [u8]>,
-    /// The address of the index, as linked.
+    /// The link-time address of the index.
     addr: u64,
     image: &'a Image,
 }
 
-/// How to leave one function.
+/// How to unwind one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExidxRow {
-    /// Its first address, as linked.
+    /// The function's first link-time address.
     pub start: u64,
-    /// Operations, one behind the other; `None` if it is claimed to have no caller.
+    /// Unwind operations, one after the other. `None` if the function is marked as having no caller.
     operations: Option<Box<[u8]>>,
 }
 
-/// Bytes of an entry.
+/// The size of an index entry in bytes.
 const ENTRY: usize = 8;
 /// `EXIDX_CANTUNWIND`
 const CANNOT: u32 = 1;
-/// Longer than any compiler's list of operations: a byte counts its words.
+/// The most words of operations in an entry: their number is stored in a byte.
 const MOST_WORDS: usize = 255;
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// `prel31`: a distance of 31 bits from its own place.
+/// Decodes a `prel31`: a signed 31-bit distance from the address `at` of the word itself.
 fn place(word: u32, at: u64) -> u64 {
     at.wrapping_add_signed(i64::from((word << 1).cast_signed() >> 1)) & 0xffff_ffff
 }
 
 impl<'a> ExidxTable<'a> {
-    /// `None` if the file is not for 32-bit Arm (little-endian), or has no index.
+    /// Returns `None` if the file is not little-endian 32-bit Arm or has no index.
     pub fn of_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let machine = Machine::of_file(image.machine(), object.is_64());
@@ -59,7 +59,7 @@ impl<'a> ExidxTable<'a> {
         Some(Self { index, addr, image }).filter(|table| table.index.len() >= ENTRY)
     }
 
-    /// The way the function at a link-time address is left. The last one is taken to have no end.
+    /// How to unwind the function at a link-time address. The last function is assumed to have no end.
     pub fn row(&self, addr: u64) -> Option<ExidxRow> {
         let (mut low, mut high) = (0, self.index.len() / ENTRY);
         while low < high {
@@ -81,20 +81,21 @@ impl<'a> ExidxTable<'a> {
         Some(place(word(&self.index, at)?, self.addr.wrapping_add(at as u64)))
     }
 
-    /// Those of an entry in `.ARM.extab`.
+    /// Reads the operations of an entry in `.ARM.extab`.
     fn operations(&self, at: u64) -> Option<Box<[u8]>> {
         let bytes = self.image.loaded(at..at.checked_add(4 * (MOST_WORDS as u64 + 2))?)?;
         let first = word(bytes, 0)?;
         if first >> 31 == 1 {
             return compact(first, |index| word(bytes, 4 * (index + 1)));
         }
-        // A personality routine of its own: those of GCC keep the operations as the second compact one does, one byte earlier.
+        // A custom personality routine. GCC's routines store operations like the compact model's second format, but one
+        // byte earlier.
         let second = word(bytes, 4)?;
         listed(&second.to_be_bytes()[1..], (second >> 24) as usize, |index| word(bytes, 4 * (index + 2)))
     }
 }
 
-/// The operations of the compact model: in the word itself, and in words behind it.
+/// Reads the operations of the compact model, from the first word and the words that follow it.
 fn compact(first: u32, behind: impl Fn(usize) -> Option<u32>) -> Option<Box<[u8]>> {
     let bytes = first.to_be_bytes();
     match first >> 24 & 15 {
@@ -113,13 +114,13 @@ fn listed(first: &[u8], words: usize, behind: impl Fn(usize) -> Option<u32>) -> 
 }
 
 impl ExidxRow {
-    /// True if a function that is at this link-time address surely returns by the link register: it has not begun, or
-    /// never saves it.
+    /// True if the return address certainly is in the link register at this link-time address, because the function
+    /// hasn't started or never saves it.
     pub fn returns_by_link(&self, addr: u64) -> bool {
         addr == self.start || self.operations.as_deref().is_some_and(keeps_link)
     }
 
-    /// The caller's registers, behind a call. `None` if there is no caller.
+    /// The caller's registers, provided that the function is in a call. `None` if there is no caller.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let Some(operations) = &self.operations else { return Ok(None) };
         let mut frame = ExidxFrame { registers: *callee, sp: callee.sp().ok_or(Lost)?, has_pc: false, read };
@@ -133,7 +134,7 @@ impl ExidxRow {
     }
 }
 
-/// True if operations leave the link register alone, and give no other return address.
+/// True if the operations neither restore the link register nor give another return address.
 fn keeps_link(operations: &[u8]) -> bool {
     let mut registers = Registers::new(Machine::Arm);
     (0..=arm::PC).for_each(|register| registers.set(register, 1));
@@ -141,10 +142,10 @@ fn keeps_link(operations: &[u8]) -> bool {
     frame.run(operations).is_some() && !frame.has_pc && frame.registers.get(arm::LR) == Some(1)
 }
 
-/// A frame while its operations run.
+/// A frame being unwound.
 struct ExidxFrame<'r, R> {
     registers: Registers,
-    /// The virtual stack pointer.
+    /// The virtual stack pointer, `vsp` in the spec.
     sp: u64,
     has_pc: bool,
     read: &'r R,
@@ -160,7 +161,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 0x40..=0x7f => self.raise(((low & 0x3f) << 2).wrapping_add(4).wrapping_neg()),
                 0x80..=0x8f => {
                     let mask = u16::from(byte & 15) << 8 | u16::from(bytes.next()?);
-                    // 0x8000 states that it cannot be unwound.
+                    // 0x8000 means that the function refuses to be unwound.
                     (mask != 0).then(|| self.pop(mask << 4))??;
                 }
                 0x9d | 0x9f => return None,
@@ -182,12 +183,12 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                     }
                     self.raise(0x204 + (number << 2));
                 }
-                // Vector registers, which no caller's address depends on.
+                // Vector registers; no return address depends on them.
                 0xb3 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8 + 4),
                 0xb8..=0xbf => self.raise(((low & 7) + 1) * 8 + 4),
                 0xc8 | 0xc9 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8),
                 0xd0..=0xd7 => self.raise(((low & 7) + 1) * 8),
-                // Those of other kinds of vectors, and what means nothing.
+                // Other vector registers, and undefined operations.
                 _ => return None,
             }
         }
@@ -198,7 +199,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
         self.sp = self.sp.wrapping_add(by) & 0xffff_ffff;
     }
 
-    /// Takes registers from the stack, the lowest first.
+    /// Pops registers from the stack, lowest number first.
     fn pop(&mut self, mask: u16) -> Option<()> {
         let mut sp = self.sp;
         for register in (0..16).filter(|register| mask >> register & 1 == 1) {
@@ -206,13 +207,13 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
             sp = sp.wrapping_add(4) & 0xffff_ffff;
         }
         self.has_pc |= mask >> arm::PC & 1 == 1;
-        // A stack pointer from the stack is the one that counts.
+        // A popped stack pointer replaces the computed one.
         self.sp = if mask >> arm::SP & 1 == 1 { self.registers.get(arm::SP)? } else { sp };
         Some(())
     }
 }
 
-/// True if what ends here is a call, in Arm or Thumb code: what a return address follows.
+/// True if `code` ends with a call instruction, in Arm or Thumb code. Return addresses always follow one.
 pub(crate) fn ends_in_call(code: &[u8]) -> bool {
     let half = |back: usize| {
         let at = code.len().checked_sub(back)?;
@@ -248,13 +249,13 @@ mod tests {
             let caller = row(operations).caller(&registers(0x1000, 0x2000, 0x111), &read).ok().flatten()?;
             Some((caller.pc()?, caller.sp()?, caller.get(4)))
         };
-        // Nothing saved; vsp += 8, pop {r4, lr}; vsp = r7, pop {r4-r7, lr}; pop {r4, pc}; pop {d8}, vsp += 0x204 + 4 * 0x81
+        // Nothing saved; vsp += 8, pop {r4, lr}; vsp = r7, pop {r4-r7, lr}; pop {r4, pc}; pop {d8}, vsp += 0x204 * 2
         assert_eq!(caller(&[0xb0, 0xb0, 0xb0]), Some((0x110, 0x1000, None)));
         assert_eq!(caller(&[0x01, 0xa8, 0xb0]), Some((0x100c, 0x1010, Some(0x1009))));
         assert_eq!(caller(&[0x97, 0xab, 0xb0]), Some((0x2010, 0x2014, Some(0x2001))));
         assert_eq!(caller(&[0x88, 0x01, 0xb0]), Some((0x1004, 0x1008, Some(0x1001))));
         assert_eq!(caller(&[0xd0, 0xb2, 0x81, 0x01, 0xb0]), Some((0x110, 0x1000 + 8 + 0x204 + 0x204, None)));
-        // Refused, cut, reserved, beyond the copy.
+        // Refuses to be unwound, truncated, reserved, beyond the copy of the stack.
         for operations in [&[0x80, 0][..], &[0x80], &[0x9d], &[0xb1, 0], &[0xff], &[0x7f, 0xb2, 0x80], &[0x9f]] {
             assert_eq!(caller(operations), None, "{operations:x?}");
         }
@@ -265,13 +266,13 @@ mod tests {
 
     #[test]
     fn the_instruction_before_a_return_address() {
-        // bl; blx r3; blx to Thumb code; bl of Thumb; blx r3 of Thumb
+        // bl; blx r3; blx to Thumb code; Thumb bl; Thumb blx r3
         for call in
             [&[0x10, 0, 0, 0xeb][..], &[0x33, 0xff, 0x2f, 0xe1], &[0, 0, 0, 0xfb], &[0, 0xf0, 0, 0xf8], &[0x98, 0x47]]
         {
             assert!(ends_in_call(call), "{call:x?}");
         }
-        // mov r0, r0; bx lr of both; nothing
+        // mov r0, r0; Arm bx lr; Thumb bx lr; too short; empty
         for other in [&[0, 0, 0xa0, 0xe1][..], &[0x1e, 0xff, 0x2f, 0xe1], &[0x70, 0x47], &[1], &[]] {
             assert!(!ends_in_call(other), "{other:x?}");
         }

@@ -1,4 +1,4 @@
-//! Callers by frame pointer, for code without call frame information: JIT code, mostly.
+//! Finds callers by frame pointer, for code without call frame information, mostly JIT code.
 //!
 //! ```text
 //! x86-64   rbp → saved rbp, return address     after `push rbp; mov rbp, rsp`
@@ -8,38 +8,39 @@
 //!          below s0: saved s0                  in functions that call nothing, after `sd s0, N-8(sp); addi s0, sp, N`
 //! ```
 //!
-//! The function that was running may not have got that far, or may be leaving: then its frame pointer is still, or
-//! again, its caller's, and would skip the caller. In JIT code whose bytes are known, the instruction shows it.
+//! The running function may be in its prologue or epilogue. The frame pointer is then still its caller's, and following
+//! it would skip the caller. If the bytes of the code are known, the current instruction shows this.
 
 use super::registers::{Machine, Registers};
 
-/// The stage of the function that was running: prologue or epilogue, if its code is known.
+/// How much of its frame the running function has set up, as far as its code shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// The return address is on top of the stack.
+    /// Nothing: the return address is on top of the stack.
     NoFrame,
-    /// The caller's frame pointer is on top, then the return address.
+    /// The caller's frame pointer was pushed and is on top of the stack, followed by the return address.
     Pushed,
     /// The return address is in the link register.
     InLink {
-        /// By how much the stack pointer is lower than it was in the caller, if that is certain.
+        /// How many bytes lower the stack pointer is than in the caller; `None` if uncertain.
         above: Option<u64>,
     },
-    /// The frame pointer is this function's.
+    /// Complete: the frame pointer is this function's own.
     Framed,
 }
 
 impl Stage {
-    /// In the link register, with the stack pointer so much lower than the caller's. It is never higher.
+    /// The return address is in the link register, and the stack pointer is `above` bytes lower than in the caller.
+    /// Negative values become `None`, because it is never higher.
     pub(super) fn in_link(above: Option<i64>) -> Self {
         Self::InLink { above: above.and_then(|above| u64::try_from(above).ok()) }
     }
 }
 
-/// A prologue starts at most this far into JIT code: V8 checks before it whether the code was deoptimized.
+/// A prologue starts within this many bytes of JIT code: before it, V8 checks whether the code was deoptimized.
 const PROLOGUE_WITHIN: usize = 64;
 
-/// The stage at `offset` of x86-64 code, by its bytes.
+/// The stage at `offset` in x86-64 code, according to its instructions.
 pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     const PUSH: u8 = 0x55;
     const RET: [u8; 2] = [0xc3, 0xc2];
@@ -58,8 +59,8 @@ pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// The caller's registers: those that a frame record holds; all others are unknown. `None` if there is no frame
-/// record in what is known of the stack.
+/// The caller's registers. Only those stored in a frame record are known. `None` if the known part of the stack has no
+/// frame record.
 pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option<u64>) -> Option<Registers> {
     let machine = registers.machine();
     let sp = registers.sp()?;
@@ -78,11 +79,12 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
         (Machine::Riscv64, _) => {
             let fp = registers.fp().filter(|&fp| fp > sp && fp.is_multiple_of(word))?;
             let (saved, returns) = (read(fp.checked_sub(2 * word)?), read(fp.checked_sub(word)?)?);
-            // A value that points into the stack is the caller's frame pointer, where nothing but that was saved.
+            // Leaf functions save only the frame pointer, in the slot where others save the return address. A value
+            // that points into the stack is therefore a saved frame pointer.
             let is_frame = returns > fp && returns.is_multiple_of(word) && read(returns - word).is_some();
             if is_frame { (Some(returns), registers.link()?, fp) } else { (saved, returns, fp) }
         }
-        // Functions of Arm and s390x keep no frame pointer, or one that does not lead to the caller.
+        // On Arm and s390x, functions have no frame pointer, or one that doesn't lead to the caller's frame.
         (Machine::Arm | Machine::S390x, _) => return None,
     };
     caller.set(machine.pc(), machine.plain(returns));
@@ -133,7 +135,7 @@ mod tests {
         for (register, value) in [(riscv64::PC, 1), (riscv64::SP, 0x100), (riscv64::FP, 0x110), (riscv64::RA, 0x5555)] {
             registers.set(register, value);
         }
-        // At 0x108 the caller's frame pointer; that function has saved both.
+        // The word at 0x108 is the caller's frame pointer. The caller has saved both registers.
         let stack = |addr: u64| match addr {
             0x108 => Some(0x140),
             0x130 => Some(0x180),

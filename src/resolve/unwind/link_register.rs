@@ -1,49 +1,49 @@
-//! AArch64 code whose return address is still, or again, in the link register, by its instructions: before the prologue
-//! has made a frame, behind the epilogue, in functions that make none, in stubs of the procedure linkage table.
+//! Recognizes, by its instructions, AArch64 code whose return address is in the link register: before the prologue has
+//! made a frame, after the epilogue, in functions without a frame, and in PLT stubs.
 //!
-//! Call chains by frame pointers miss the caller of such a function: `x29` is still the caller's, which leads to the
-//! caller's caller.
+//! Call chains by frame pointers miss the caller of such a function, because `x29` still belongs to the caller and
+//! leads to the caller's caller.
 //!
-//! Code is followed from the instruction that would run next on, on both sides of branches, up to calls and jumps to
-//! elsewhere. Where one way saves the link register or returns to it before anything has changed it, it holds the
-//! return address: at one place it is the same on every way. Nothing is reported where some way loads it first, or none
-//! shows it. So nothing is reported about code that leaves by jumps alone: an interpreter's instructions are entered
-//! and left so, and a register that no call has set may hold any old address.
+//! Starting at the next instruction, the code is followed along both sides of branches until it calls or leaves. If
+//! some path saves the link register, or returns to it, before anything changes it, then the register holds the return
+//! address now; that is a property of the place, so one path suffices. The answer is "unknown" if any path first loads
+//! the register, or if no path shows anything. Code that leaves only by jumps therefore stays unknown: interpreters
+//! enter and leave their instruction handlers that way, and a register that no call has set may hold any old address.
 //!
 //! Encodings: Arm A64 instruction set (DDI 0602), "Loads and Stores", "Data Processing -- Immediate", "Branches".
 
 use super::frame_pointer::Stage;
 
-/// The number of instructions that are looked at: an epilogue behind a loop of a leaf function is farther away than a
-/// prologue.
+/// How many instructions are examined ahead. Epilogues can be further away than prologues, for example after a leaf
+/// function's loop.
 const AHEAD: usize = 128;
-/// The number of instructions that are looked back at for a prologue.
+/// How many instructions are examined backwards for a prologue.
 const BEHIND: usize = 8;
 
 const FP: u32 = 29;
 const LINK: u32 = 30;
 const SP: u32 = 31;
 
-/// The effect of an instruction, as far as it matters here.
+/// What an instruction does to the link register, the frame pointer, the stack pointer or the control flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
-    /// Saves the link register, and lowers the stack pointer by so much.
+    /// Saves the link register, and lowers the stack pointer by this many bytes.
     SavesLink(i64),
-    /// Makes `x29` point to the frame.
+    /// Makes `x29` point to this function's frame.
     MakesFrame,
-    /// Goes to the link register's address.
+    /// Returns to the address in the link register.
     Returns,
-    /// Goes on at an instruction so far away, always.
+    /// Always jumps, by this many instructions.
     Jumps(i64),
-    /// Goes on there, or with the next one.
+    /// Jumps by this many instructions, or continues with the next one.
     Branches(i64),
-    /// Calls, or goes to elsewhere.
+    /// Calls, jumps to an address in a register, or raises an exception.
     Leaves,
-    /// Raises the stack pointer.
+    /// Adds this many bytes to the stack pointer.
     MovesStack(i64),
-    /// Sets the stack pointer to something else.
+    /// Sets the stack pointer to an unknown value.
     SetsStack,
-    /// Nothing to the registers of the frame.
+    /// Affects neither control flow nor the link register, `x29` or stack pointer.
     Other,
     /// May change the link register or `x29`.
     Changes,
@@ -61,21 +61,21 @@ pub(super) fn does(word: u32) -> Does {
     let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
     let by_stack = rn == SP;
     match word {
-        // ret, retaa, retab; br x30 is one, too
+        // ret, retaa, retab; br x30 returns, too
         0xd65f_03c0 | 0xd65f_0bff | 0xd65f_0fff | 0xd61f_03c0 => Does::Returns,
-        // paciasp, autiasp, pacibsp, autibsp: the address stays the same, with or without a signature
+        // paciasp, autiasp, pacibsp, autibsp: add or remove a signature, but the address stays the same
         0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Does::Other,
         _ if field(word, 26, 6) == 0b00_0101 => Does::Jumps(signed(word, 0, 26)),
-        // tbz, tbnz; b.cond, cbz, cbnz
+        // tbz, tbnz; below: b.cond, cbz, cbnz
         _ if field(word, 25, 6) == 0b01_1011 => Does::Branches(signed(word, 5, 14)),
         _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => {
             Does::Branches(signed(word, 5, 19))
         }
-        // svc, nop and their like
+        // svc, nop and similar
         _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Does::Other,
         // All other branches, exceptions and system instructions: bl, blr, br, brk, …
         _ if field(word, 26, 3) == 0b101 => Does::Leaves,
-        // stp, ldp of 64-bit registers: behind (1), at (2) or before (3) the change of the base
+        // stp, ldp of 64-bit registers: post-indexed (1), with offset (2) or pre-indexed (3)
         _ if field(word, 25, 7) == 0b101_0100 => {
             let (offset, loads, moves) = (signed(word, 15, 7) * 8, field(word, 22, 1) == 1, field(word, 23, 1) == 1);
             let moved = if by_stack && moves { offset } else { 0 };
@@ -88,7 +88,7 @@ pub(super) fn does(word: u32) -> Does {
                 _ => Does::Other,
             }
         }
-        // str, ldr of a 64-bit register, behind or before the change of the base
+        // str, ldr of a 64-bit register, post-indexed or pre-indexed
         _ if word & 0xffa0_0400 == 0xf800_0400 => {
             let (offset, loads) = (signed(word, 12, 9), field(word, 22, 1) == 1);
             let moved = if by_stack { offset } else { 0 };
@@ -108,7 +108,7 @@ pub(super) fn does(word: u32) -> Does {
                 Does::Other
             }
         }
-        // add, sub of a number, 64 bits
+        // add, sub with an immediate, 64 bits
         _ if word & 0xbf80_0000 == 0x9100_0000 && (rd == SP || rd == FP) => {
             let number = i64::from(field(word, 10, 12)) << (12 * field(word, 22, 1));
             let subtracts = field(word, 30, 1) == 1;
@@ -119,10 +119,10 @@ pub(super) fn does(word: u32) -> Does {
                 _ => Does::Changes,
             }
         }
-        // add, sub of a register, extended
+        // add, sub with an extended register
         _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Does::SetsStack,
-        // An instruction that has one of the two where most instructions have what they change, or loads state a second
-        // one.
+        // The register is in the field that holds the destination in most instructions; below, in the second
+        // destination of a load.
         _ if rd == FP || rd == LINK => Does::Changes,
         _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Does::Changes,
         _ => Does::Other,
@@ -133,7 +133,7 @@ pub(super) fn does(word: u32) -> Does {
 #[derive(Debug, Clone, Copy)]
 struct Around<'c> {
     code: &'c [[u8; 4]],
-    /// The one that would run next.
+    /// The index of the next instruction to run.
     at: usize,
 }
 
@@ -148,7 +148,7 @@ impl<'c> Around<'c> {
         self.code.get(at).map(|bytes| does(u32::from_le_bytes(*bytes)))
     }
 
-    /// By how much the straight code before has lowered the stack pointer, and whether it has saved the link register.
+    /// How far the straight-line code before has lowered the stack pointer, and whether it has saved the link register.
     fn behind(&self) -> (i64, bool) {
         let (mut lowered, mut saved) = (0, false);
         for at in (self.at.saturating_sub(BEHIND)..self.at).rev() {
@@ -165,7 +165,7 @@ impl<'c> Around<'c> {
         (lowered, saved)
     }
 
-    /// True if the frame is being made: the link register has been saved, but `x29` is not set yet.
+    /// True in the middle of a prologue: the link register was saved, but `x29` is not set yet.
     fn is_half_made(&self) -> bool {
         let mut ahead = (self.at..self.code.len().min(self.at + BEHIND)).map_while(|at| self.does(at));
         ahead.find(|does| *does != Does::Other) == Some(Does::MakesFrame) && self.behind().1
@@ -175,7 +175,7 @@ impl<'c> Around<'c> {
         if self.is_half_made() {
             return Stage::in_link(Some(self.behind().0));
         }
-        // Ways that are still to be gone, with how much the stack pointer has been raised on them.
+        // Paths still to be followed, each with how far it has raised the stack pointer (`None` if unknown).
         let (mut ways, mut seen, mut found) = (vec![(self.at, Some(0))], Vec::new(), None);
         while let Some((at, raised)) = ways.pop() {
             if seen.len() >= AHEAD || seen.contains(&at) {
@@ -185,7 +185,7 @@ impl<'c> Around<'c> {
             let to = |distance: i64| Some((at.checked_add_signed(isize::try_from(distance).ok()?)?, raised));
             match self.does(at) {
                 Some(Does::Returns) => _ = found.get_or_insert(raised),
-                // A prologue has lowered it before.
+                // The prologue may have lowered the stack pointer already.
                 Some(Does::SavesLink(_)) => _ = found.get_or_insert_with(|| Some(self.behind().0)),
                 Some(Does::MakesFrame | Does::Changes) => return Stage::Framed,
                 Some(Does::MovesStack(by)) => ways.push((at + 1, raised.map(|sum| sum + by))),
@@ -202,8 +202,8 @@ impl<'c> Around<'c> {
         found.map_or(Stage::Framed, Stage::in_link)
     }
 
-    /// True if this is a stub of the procedure linkage table: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n;
-    /// [autia1716]; br x17`, which leaves all other registers alone.
+    /// True inside a PLT stub: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n; [autia1716]; br x17`. It
+    /// leaves all other registers alone.
     fn is_stub(&self) -> bool {
         let word = |at: usize| self.code.get(at).map(|bytes| u32::from_le_bytes(*bytes));
         let is_adrp = |word: u32| word & 0x9f00_001f == 0x9000_0010;
@@ -223,18 +223,18 @@ impl<'c> Around<'c> {
     }
 }
 
-/// The stage at `offset` of code, by its bytes.
+/// The stage at `offset` of JIT code, according to its instructions.
 pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
     Around::new(code, offset).map_or(Stage::Framed, |around| around.stage())
 }
 
-/// The same in a file, whose code may be stubs that lead to other files.
+/// Like [`stage_aarch64`], for code of a file, which may also be a PLT stub.
 pub(crate) fn stage_of_file(code: &[u8], offset: u64) -> Stage {
     let Some(around) = Around::new(code, offset) else { return Stage::Framed };
     if around.is_stub() { Stage::in_link(Some(around.behind().0)) } else { around.stage() }
 }
 
-/// The stage where the code has saved the link register, but has not made `x29` its own yet; all others count as framed.
+/// Recognizes only code that has saved the link register but hasn't set `x29` yet. Everything else counts as framed.
 pub(crate) fn half_framed(code: &[u8], offset: u64) -> Stage {
     let around = Around::new(code, offset).filter(Around::is_half_made);
     around.map_or(Stage::Framed, |around| Stage::in_link(Some(around.behind().0)))
@@ -271,13 +271,13 @@ mod tests {
         // mul x0, x0, x1; subs w2, w2, #1; b.ne; ret
         let leaf = [0x9b01_7c00, 0x7100_0442, 0x54ff_ffc1, 0xd65f_03c0];
         assert_eq!(stages(&leaf, stage_aarch64), [in_link(0); 4]);
-        // V8's check whether code was thrown away: tbz w16, #0, over; ldr x17; br x17; stp x29, x30, [sp, #-16]!
+        // V8's check whether code was deoptimized: tbz w16, #0, over; ldr x17; br x17; stp x29, x30, [sp, #-16]!
         let entry = [0x3600_0070, 0x5800_0011, 0xd61f_0220, 0xa9bf_7bfd];
         assert_eq!(stages(&entry, stage_aarch64), [in_link(0), Stage::Framed, Stage::Framed, in_link(0)]);
-        // br x3: an interpreter's jump to its next instruction; mov x30, x1; ret
+        // An interpreter's jump to its next handler: nop; br x3. Below: mov x30, x1; ret
         assert_eq!(stages(&[0xd503_201f, 0xd61f_0060], stage_aarch64), [Stage::Framed; 2]);
         assert_eq!(stages(&[0xaa01_03fe, 0xd65f_03c0], stage_aarch64), [Stage::Framed, in_link(0)]);
-        // mov x29, sp without a save before; b to itself; ldr x30, [x20], #8
+        // mov x29, sp without saving the link register first; b to itself; ldr x30, [x20], #8
         assert_eq!(stages(&[0x9100_03fd, 0x1400_0000, 0xf840_869e], stage_aarch64), [Stage::Framed; 3]);
         assert_eq!(stage_aarch64(&[0; 3], 0), Stage::Framed);
         assert_eq!(stage_aarch64(&[0xc0, 3, 0x5f, 0xd6], 2), Stage::Framed);
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(told[..5], [in_link(0); 5]);
         assert_eq!(told[5], Stage::Framed);
         assert_eq!(stages(&stub, stage_aarch64), [Stage::Framed; 6]);
-        // The first stub: stp x16, x30, [sp, #-16]!
+        // The PLT's first stub begins with stp x16, x30, [sp, #-16]!
         let first = [0xa9bf_7bf0, 0x9000_0110, 0xf940_0611, 0x9100_2210, 0xd61f_0220];
         assert_eq!(stages(&first, stage_of_file), [in_link(0), in_link(16), in_link(16), in_link(16), in_link(16)]);
     }

@@ -1,22 +1,23 @@
-//! User stack copies to call chains (`perf record --call-graph dwarf`), for x86, Arm, RISC-V and s390x; and callers that
-//! call chains by frame pointers miss.
+//! Turns copies of user stacks (`perf record --call-graph dwarf`) into call chains, on x86, Arm, RISC-V and s390x. Also
+//! finds callers that call chains by frame pointers miss.
 //!
-//! Each frame is left by what is known of its code:
+//! How a frame's caller is found depends on the code of the frame:
 //!
-//! | code | by |
+//! | code | caller found by |
 //! |---|---|
-//! | of a file, or the vdso | its `.eh_frame` or `.debug_frame`; without either, the frame pointer |
-//! | from a JIT compiler | the dump's unwinding information; without it, the frame pointer |
-//! | of a file of 32-bit Arm without either | its exception index ([`exidx`]) |
-//! | without a frame yet or again, where the instructions show it | the link register ([`link_register`]) |
-//! | just called, where the call itself proves it | the link register ([`direct_call`]) |
+//! | of a file or the vDSO | its `.eh_frame` or `.debug_frame`; without either, the frame pointer |
+//! | JIT code | the unwind information in the jitdump; without it, the frame pointer |
+//! | of a 32-bit Arm file without call frame information | its exception index ([`exidx`]) |
+//! | in a prologue or epilogue, or without a frame, as its instructions show | the link register ([`link_register`]) |
+//! | just called, as the call instruction proves | the link register ([`direct_call`]) |
 //!
-//! A frame pointer is believed only for the one frame whose code has nothing better: native code above JIT code is
-//! again unwound by its call frame information. Unwinding always ends: the stack pointer must grow, and there is a
-//! greatest depth.
+//! The frame pointer is trusted only for frames whose code has nothing better: native code above JIT code is again
+//! unwound by its call frame information. Unwinding always ends, because the stack pointer must grow and the depth is
+//! limited.
 //!
-//! The unwinder is ours because stacks go through JIT code whose rules come and go with time and process, from the same
-//! code map that names them; the crate framehop, which knows modules only, judges the images in the tests.
+//! The unwinder is our own because stacks pass through JIT code, whose unwind rules depend on process and time. They
+//! come from the same code map as the names. Tests compare our results for files with the crate framehop, which only
+//! knows modules.
 
 pub mod cfi;
 pub mod direct_call;
@@ -46,46 +47,47 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-/// perf's own greatest depth (`PERF_MAX_STACK_DEPTH`).
+/// The greatest depth of call chains in perf (`PERF_MAX_STACK_DEPTH`).
 pub const MAX_DEPTH: usize = 127;
 
-/// The copy of a thread's stack in a sample.
+/// A sample's copy of a thread's stack.
 #[derive(Debug, Clone, Copy)]
 pub struct UserStack<'s> {
-    /// The process.
+    /// The sampled process.
     pub pid: Pid,
-    /// When.
+    /// The time of the sample.
     pub time: Nanos,
-    /// Its registers.
+    /// The thread's user registers.
     pub registers: &'s Registers,
-    /// The stack from the stack pointer on, as far as it was copied (`dyn_size`).
+    /// The stack from the stack pointer upwards, as far as it was copied (`dyn_size`).
     pub bytes: &'s [u8],
 }
 
-/// The time and process of the code that is requested.
+/// Which process the code belongs to, and when it ran.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     /// The process.
     pub pid: Pid,
-    /// When.
+    /// The time of the sample.
     pub time: Nanos,
-    /// The machine of its code.
+    /// The instruction set of the process.
     pub machine: Machine,
 }
 
-/// The frames of a stack, innermost first.
+/// The frames found on a stack, innermost first.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct UnwoundChain {
-    /// Instruction pointer, then return addresses; an interrupted function's address above a signal handler.
+    /// First the instruction pointer, then return addresses. Above a signal handler, the address at which the function
+    /// was interrupted.
     pub frames: Vec<FrameAddr>,
-    /// True if it ends before the thread's first function: the copy was too short, something was not known, or it is
-    /// too deep.
+    /// True if the chain ends before the thread's first function because the copy was too short, some rule or value was
+    /// unknown, or the depth limit was reached.
     pub truncated: bool,
-    /// True if it ends where the copy does: a longer one would have held more.
+    /// True if unwinding needed memory beyond the end of the copy: a longer copy would give a longer chain.
     pub copy_ended: bool,
 }
 
-/// Unwinds stacks of one recording; shared by all threads.
+/// Unwinds the stacks of one recording. Shared by all threads.
 #[derive(Debug)]
 pub struct Unwinder<'a> {
     spaces: &'a AddressSpaces,
@@ -97,31 +99,32 @@ pub struct Unwinder<'a> {
     max_depth: usize,
 }
 
-/// The rules that one thread has looked up.
+/// Unwind rules that one thread has looked up already.
 #[derive(Debug, Default)]
 pub struct Cache {
-    /// The rule for an address of a process, and how long it stays so.
+    /// The rules for an address of a process, and the time in which they hold.
     known: FxHashMap<(Pid, FrameAddr), (Rules, Range<Nanos>)>,
-    /// True if the function at an address of a process returns by the link register, and how long that stays so.
+    /// True if the function at an address of a process has its return address in the link register, and the time in
+    /// which that holds.
     in_link: FxHashMap<(Pid, FrameAddr), (bool, Range<Nanos>)>,
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
     scratch: Scratch,
 }
 
-/// The rules for the code of a frame.
+/// How to get from a frame to its caller.
 #[derive(Debug, Clone)]
 enum Rules {
     Row(Rc<UnwindRow>),
-    /// By the exception index of 32-bit Arm, and whether the link register surely has the return address.
+    /// The entry in the exception index of 32-bit Arm; true if the return address certainly is in the link register.
     Exidx(Rc<ExidxRow>, bool),
     FramePointer(Stage),
-    /// No code is known to be there.
+    /// Nothing is known to be at the address.
     Nowhere,
 }
 
 impl<'a> Unwinder<'a> {
-    /// `max_depth` frames at most, usually [`MAX_DEPTH`].
+    /// Chains have at most `max_depth` frames, usually [`MAX_DEPTH`].
     pub fn new(spaces: &'a AddressSpaces, codes: &'a CodeMap<'a>, images: &'a Images<'a>, max_depth: usize) -> Self {
         let tables = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
         let indexes = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
@@ -129,9 +132,10 @@ impl<'a> Unwinder<'a> {
         Self { spaces, codes, images, tables, indexes, functions, max_depth }
     }
 
-    /// The chain of one stack, into `chain`, which is emptied first.
+    /// Unwinds one stack. The result replaces the contents of `chain`.
     pub fn unwind(&self, stack: &UserStack<'_>, cache: &mut Cache, chain: &mut UnwoundChain) {
-        /// More than most stacks may have (`ulimit -s` is 8 MiB): a pointer beyond is not a pointer into the stack.
+        /// Larger than most stacks (`ulimit -s` is 8 MiB). An address further from the stack pointer doesn't point into
+        /// the stack.
         const DEEPEST: usize = 16 << 20;
         chain.frames.clear();
         (chain.truncated, chain.copy_ended) = (true, false);
@@ -156,7 +160,8 @@ impl<'a> Unwinder<'a> {
                 && row.is_signal
                 && let Some(last) = chain.frames.last_mut()
             {
-                // The handler returns to the first instruction of the signal frame's code: nothing there called it.
+                // A signal handler returns to the first instruction of the signal trampoline. No call precedes that
+                // instruction.
                 *last = FrameAddr::Ip(frame.raw());
             }
             let (caller, interrupted) = match rules {
@@ -180,7 +185,7 @@ impl<'a> Unwinder<'a> {
             };
             let Some(pc) = caller.pc() else { return };
             if pc == 0 {
-                // If nothing states that there is no caller, the return address does: it was never one.
+                // Some code marks the outermost frame not with a rule but with a return address of 0.
                 chain.truncated = false;
                 return;
             }
@@ -196,11 +201,11 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// The caller of a function that was running, if its return address is still, or again, in the link register: a
-    /// call chain by frame pointers misses it. Taken only where the call frame information or the code itself states
-    /// it.
+    /// The caller of the running function, if the return address is in the link register and a call chain by frame
+    /// pointers therefore misses it. `None` unless call frame information or the code itself proves this.
     ///
-    /// `moment` has the machine that the process's code is of; `link` is the register's value, `next` the chain's next frame.
+    /// `moment` has the instruction set of the process, `link` is the register's value, and `next` is the chain's next
+    /// frame.
     pub fn leaf_caller(
         &self,
         moment: Moment,
@@ -227,7 +232,7 @@ impl<'a> Unwinder<'a> {
         (caller.0 != 0 && is_missing() && is_code()).then_some(caller)
     }
 
-    /// True if the link register holds the address behind a direct call of the function that is running.
+    /// True if the link register holds the address after a direct call of the function that is running.
     fn was_called_from(&self, moment: Moment, pc: Addr, link: u64) -> bool {
         let in_jit = |addr: u64| {
             let addr = Addr(addr);
@@ -269,7 +274,7 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// How to leave a frame.
+    /// The rules for a frame's code.
     fn rules(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> Rules {
         if let Some((rules, holds)) = cache.known.get(&(moment.pid, frame))
             && holds.contains(&moment.time)
@@ -294,7 +299,7 @@ impl<'a> Unwinder<'a> {
         rules
     }
 
-    /// How to leave a frame in a file that has no call frame information for it.
+    /// The rules for code of a file that has no call frame information for it.
     fn without_row(&self, place: Place, frame: FrameAddr, machine: Machine) -> Rules {
         let running = matches!(frame, FrameAddr::Ip(_));
         match machine {
@@ -314,8 +319,8 @@ impl<'a> Unwinder<'a> {
         Some(Rules::Exidx(Rc::new(row), by_link))
     }
 
-    /// Leaves a frame of code without rules. If the call proves that the return address is in the link register and the frame
-    /// record has another one, that record is the caller's.
+    /// Unwinds by frame pointer. If a direct call proves that the return address is in the link register, and the frame
+    /// record has another one, then the record belongs to the caller.
     fn by_frame_pointer(
         &self,
         stage: Stage,
@@ -335,8 +340,8 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// Leaves a frame by the index, which holds behind calls: the function that was running may not have saved yet, or
-    /// no longer have, what the index states. A value that is not a return address is not taken for one.
+    /// Unwinds by the exception index. Its entries are valid only at calls: the running function may not have saved
+    /// registers yet, or may have restored them. A value is therefore accepted only if a call precedes the address.
     fn by_index(
         &self,
         row: &ExidxRow,
@@ -349,7 +354,7 @@ impl<'a> Unwinder<'a> {
         if matches!(frame, FrameAddr::Return(_)) {
             return row.caller(registers, read);
         }
-        // Calls of the function itself left an address of its own.
+        // If the function has called others, the link register holds an address within the function itself.
         let is_own = |caller: &Registers| caller.pc().is_some_and(|pc| self.is_in_function(moment, Addr(pc), row));
         let link =
             || frame_pointer::caller(registers, Stage::in_link(Some(0)), read).filter(|to| by_link || !is_own(to));
@@ -358,14 +363,14 @@ impl<'a> Unwinder<'a> {
         by_row().filter(is_behind_call).or_else(|| link().filter(is_behind_call)).map(Some).ok_or(Lost)
     }
 
-    /// True if a return address is in the function of a row.
+    /// True if a return address lies in the function that `row` describes.
     fn is_in_function(&self, moment: Moment, addr: Addr, row: &ExidxRow) -> bool {
         let place = self.place(moment, FrameAddr::Return(addr).for_lookup()).answer;
         let other = place.and_then(|place| self.exidx_row(place, false));
         matches!(other, Some(Rules::Exidx(other, _)) if *other == *row)
     }
 
-    /// True if an address in code of 32-bit Arm can be one that a call returns to.
+    /// True if a call instruction precedes `addr` in 32-bit Arm code.
     fn is_behind_call(&self, moment: Moment, addr: Addr) -> bool {
         let Some(place) = self.place(moment, Addr(addr.0.wrapping_sub(1))).answer else { return false };
         let Some(image) = self.images.get(place.dso) else { return false };
@@ -374,9 +379,9 @@ impl<'a> Unwinder<'a> {
         code.is_some_and(exidx::ends_in_call)
     }
 
-    /// The stage at a place in a file, by its code.
+    /// Determines by `stage` how far the code at a place in a file has set up its frame.
     fn file_stage(&self, place: Place, stage: fn(&[u8], u64) -> Stage) -> Stage {
-        /// So much before it is looked at, of code that is no longer than that.
+        /// How many bytes before and after the place are examined, if the file has that many.
         const BEFORE: u64 = 64;
         const BEHIND: u64 = 1024;
         let code = || {
@@ -397,7 +402,7 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// The JIT code at an address, unless a file that was mapped there hides it.
+    /// The JIT code at an address, unless a file mapped there hides it.
     fn code(&self, moment: Moment, addr: Addr, place: Option<Place>) -> Lasting<Option<Hit>> {
         if self.codes.is_empty() {
             return Lasting { answer: None, holds: ALWAYS };
@@ -437,7 +442,7 @@ impl<'a> Unwinder<'a> {
         row.clone()
     }
 
-    /// Only the function that was running can be outside its frame: those above it follow a call.
+    /// Only the running function can be in its prologue or epilogue. All functions above it are in a call.
     fn stage(&self, hit: &Hit, frame: FrameAddr, machine: Machine) -> Stage {
         match (frame, machine, self.codes.code(hit.code).bytes) {
             (FrameAddr::Ip(_), Machine::X86_64, Some(bytes)) => frame_pointer::stage_x86_64(bytes, hit.offset),
@@ -447,8 +452,8 @@ impl<'a> Unwinder<'a> {
     }
 }
 
-/// True if the caller's frame lies above: stacks grow down. A function of AArch64 that saves nothing has no frame, so
-/// the first step may leave the stack pointer alone.
+/// True if the caller's frame lies higher on the stack, as stacks grow down. The first step may leave the stack pointer
+/// unchanged, because a leaf function on AArch64 may have no frame.
 fn progresses(callee: &Registers, caller: &Registers, frame: FrameAddr) -> bool {
     match (callee.sp(), caller.sp()) {
         (Some(callee), Some(caller)) => caller > callee || caller == callee && matches!(frame, FrameAddr::Ip(_)),

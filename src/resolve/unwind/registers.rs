@@ -1,18 +1,18 @@
-//! The registers of one frame, by DWARF number, each known or not.
+//! The registers of one frame, by DWARF number. Each one is known or unknown.
 
 use crate::model::abi::{EM_386, EM_AARCH64, EM_ARM, EM_RISCV, EM_S390, EM_X86_64};
 use gimli::RunTimeEndian;
 
-/// Register numbers of DWARF for x86-64 (psABI, "DWARF Register Number Mapping").
+/// DWARF register numbers of x86-64 (psABI, "DWARF Register Number Mapping").
 pub mod x86_64 {
     /// `rbp`
     pub const RBP: u16 = 6;
     /// `rsp`
     pub const RSP: u16 = 7;
-    /// The return address: as a register, the instruction pointer.
+    /// The instruction pointer. DWARF calls this register the return address.
     pub const RIP: u16 = 16;
-    /// perf's registers (`PERF_REG_X86_*`, arch/x86/include/uapi/asm/perf_regs.h) as DWARF's: AX BX CX DX SI DI BP SP
-    /// IP, flags and segments, which have no use here, R8 to R15.
+    /// The DWARF number of each register that perf samples (`PERF_REG_X86_*`, arch/x86/include/uapi/asm/perf_regs.h):
+    /// AX BX CX DX SI DI BP SP IP, then flags and segments, which aren't needed here, then R8 to R15.
     pub(super) const OF_PERF: [Option<u16>; 24] = {
         let mut all = [None; 24];
         let first = [0, 3, 2, 1, 4, 5, RBP, RSP, RIP];
@@ -30,7 +30,7 @@ pub mod x86_64 {
     };
 }
 
-/// Register numbers of DWARF for AArch64 (aadwarf64); perf uses the same (`PERF_REG_ARM64_*`).
+/// DWARF register numbers of AArch64 (aadwarf64). perf uses the same ones (`PERF_REG_ARM64_*`).
 pub mod aarch64 {
     /// `x29`, the frame pointer.
     pub const FP: u16 = 29;
@@ -42,20 +42,20 @@ pub mod aarch64 {
     pub const PC: u16 = 32;
 }
 
-/// Register numbers of DWARF for 32-bit x86 (i386 psABI, as Linux has them).
+/// DWARF register numbers of 32-bit x86 (i386 psABI, in Linux's version).
 pub mod i386 {
     /// `ebp`
     pub const EBP: u16 = 5;
     /// `esp`
     pub const ESP: u16 = 4;
-    /// The return address: as a register, the instruction pointer.
+    /// The instruction pointer. DWARF calls this register the return address.
     pub const EIP: u16 = 8;
-    /// perf's registers (those of x86-64; a 32-bit process has the first of them) as DWARF's: AX BX CX DX SI DI BP SP
-    /// IP.
+    /// The DWARF number of each register that perf samples: AX BX CX DX SI DI BP SP IP. perf numbers them as on x86-64;
+    /// a 32-bit process has only the first ones.
     pub(super) const OF_PERF: [u16; 9] = [0, 3, 1, 2, 6, 7, EBP, ESP, EIP];
 }
 
-/// Register numbers of DWARF for 32-bit Arm (aadwarf32); perf uses the same (`PERF_REG_ARM_*`), and so does a 64-bit
+/// DWARF register numbers of 32-bit Arm (aadwarf32). perf uses the same ones (`PERF_REG_ARM_*`), and so does a 64-bit
 /// kernel for the first 16 registers of a 32-bit process (arch/arm64/kernel/perf_regs.c).
 pub mod arm {
     /// `sp`
@@ -64,11 +64,11 @@ pub mod arm {
     pub const LR: u16 = 14;
     /// `pc`
     pub const PC: u16 = 15;
-    /// `fp`, in functions that keep a frame pointer.
+    /// `r11`, in functions that keep a frame pointer.
     pub const FP: u16 = 11;
 }
 
-/// Register numbers of DWARF for RISC-V (riscv-elf-psabi): `x0` to `x31`.
+/// DWARF register numbers of RISC-V (riscv-elf-psabi), for `x0` to `x31`.
 pub mod riscv64 {
     /// `ra`, the link register.
     pub const RA: u16 = 1;
@@ -76,11 +76,11 @@ pub mod riscv64 {
     pub const SP: u16 = 2;
     /// `s0`, the frame pointer.
     pub const FP: u16 = 8;
-    /// The instruction pointer has no number in DWARF; this one is of no other register here.
+    /// The instruction pointer. It has no DWARF number; this one is otherwise unused here.
     pub const PC: u16 = 32;
 }
 
-/// Register numbers of DWARF for s390x (ELF ABI, s390x supplement): `r0` to `r15`.
+/// DWARF register numbers of s390x (ELF ABI, s390x supplement), for `r0` to `r15`.
 pub mod s390x {
     /// `r14`, the link register.
     pub const LR: u16 = 14;
@@ -88,17 +88,17 @@ pub mod s390x {
     pub const SP: u16 = 15;
     /// `r11`, in functions that keep a frame pointer.
     pub const FP: u16 = 11;
-    /// The address of the program status word. (DWARF's 65, which no rule mentions.)
+    /// The address in the program status word. DWARF's number for it is 65, but no unwind rule uses it.
     pub const PC: u16 = 32;
-    /// perf's number of it (`PERF_REG_S390_PC`).
+    /// perf's number for the program counter (`PERF_REG_S390_PC`).
     pub(super) const PERF_PC: u64 = 33;
-    /// perf's number of the first floating-point register (`PERF_REG_S390_FP0`).
+    /// perf's number for the first floating-point register (`PERF_REG_S390_FP0`).
     pub(super) const PERF_F0: u64 = 16;
-    /// DWARF's numbers of `f0` to `f15`.
+    /// The DWARF numbers of `f0` to `f15`.
     pub(super) const F_OF_PERF: [u16; 16] = [16, 20, 17, 21, 18, 22, 19, 23, 24, 28, 25, 29, 26, 30, 27, 31];
 }
 
-/// Machines whose stacks can be unwound.
+/// Instruction sets whose stacks can be unwound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// x86-64.
@@ -115,14 +115,15 @@ pub enum Machine {
     S390x,
 }
 
-/// `PERF_SAMPLE_REGS_ABI_32`: registers of a 32-bit process.
+/// `PERF_SAMPLE_REGS_ABI_32`: the registers are those of a 32-bit process.
 const ABI_32: u64 = 1;
-/// `PERF_SAMPLE_REGS_ABI_64`: registers of a 64-bit process.
+/// `PERF_SAMPLE_REGS_ABI_64`: the registers are those of a 64-bit process.
 const ABI_64: u64 = 2;
 
 impl Machine {
-    /// That of a process's own code: by `e_machine` of the recording, and by the ABI that a sample's registers have
-    /// (`PERF_SAMPLE_REGS_ABI_*`). A 64-bit kernel runs 32-bit processes, too.
+    /// The instruction set of a sampled process, from the recording's `e_machine` and the ABI of the sample's registers
+    /// (`PERF_SAMPLE_REGS_ABI_*`). The ABI is needed because 64-bit kernels also run 32-bit processes. `None` if stacks
+    /// can't be unwound.
     pub fn of_sample(machine: u16, abi: u64) -> Option<Self> {
         match (machine, abi) {
             (EM_X86_64, ABI_64) => Some(Self::X86_64),
@@ -135,7 +136,7 @@ impl Machine {
         }
     }
 
-    /// That of a file's code, by its `e_machine` and whether it is of 64 bits.
+    /// The instruction set of a file's code, from its `e_machine` and its ELF class.
     pub fn of_file(machine: u16, is_64: bool) -> Option<Self> {
         match machine {
             EM_386 | EM_ARM => Self::of_sample(machine, ABI_32).filter(|_| !is_64),
@@ -143,22 +144,22 @@ impl Machine {
         }
     }
 
-    /// True if stacks of any process on a machine can be unwound, by the recording's `e_machine`.
+    /// True if at least some processes' stacks can be unwound in a recording with this `e_machine`.
     pub fn is_any_known(machine: u16) -> bool {
         [ABI_32, ABI_64].iter().any(|&abi| Self::of_sample(machine, abi).is_some())
     }
 
-    /// True if its registers have 64 bits.
+    /// True if registers have 64 bits.
     pub fn is_64(self) -> bool {
         !matches!(self, Self::I386 | Self::Arm)
     }
 
-    /// Bytes of a register in memory.
+    /// The size of a register in memory, in bytes.
     pub fn word(self) -> u8 {
         if self.is_64() { 8 } else { 4 }
     }
 
-    /// The order of bytes in memory.
+    /// The byte order of memory.
     pub fn endian(self) -> RunTimeEndian {
         if self == Self::S390x { RunTimeEndian::Big } else { RunTimeEndian::Little }
     }
@@ -175,7 +176,7 @@ impl Machine {
         self.usual().2
     }
 
-    /// Instruction pointer, stack pointer and frame pointer.
+    /// The numbers of instruction pointer, stack pointer and frame pointer.
     fn usual(self) -> (u16, u16, u16) {
         match self {
             Self::X86_64 => (x86_64::RIP, x86_64::RSP, x86_64::RBP),
@@ -187,7 +188,7 @@ impl Machine {
         }
     }
 
-    /// The register that a call leaves the return address in; `None` where calls push it.
+    /// The register in which a call leaves the return address; `None` on machines whose calls push it.
     pub(super) fn link(self) -> Option<u16> {
         match self {
             Self::X86_64 | Self::I386 => None,
@@ -198,8 +199,8 @@ impl Machine {
         }
     }
 
-    /// An address that a program uses, without what machines put into it besides: AArch64's signature or tag in the upper
-    /// bits, Arm's mark of Thumb code in the lowest one.
+    /// Removes what is stored in an address besides the address itself: AArch64's signature or tag in the upper bits,
+    /// Arm's Thumb mark in the lowest bit.
     pub fn plain(self, addr: u64) -> u64 {
         match self {
             Self::X86_64 | Self::Riscv64 | Self::S390x => addr,
@@ -209,13 +210,13 @@ impl Machine {
         }
     }
 
-    /// The sum of an address and a distance, as the machine computes it.
+    /// Adds a distance to an address, wrapping at the machine's register size.
     pub(super) fn plus(self, addr: u64, distance: i64) -> u64 {
         let sum = addr.wrapping_add_signed(distance);
         if self.is_64() { sum } else { sum & 0xffff_ffff }
     }
 
-    /// A word of memory that starts with these bytes.
+    /// Reads a machine word from the start of `bytes`.
     pub(super) fn read(self, bytes: &[u8]) -> Option<u64> {
         Some(match (self.is_64(), self.endian()) {
             (true, RunTimeEndian::Little) => u64::from_le_bytes(*bytes.first_chunk()?),
@@ -225,25 +226,25 @@ impl Machine {
         })
     }
 
-    /// DWARF's number of a register by perf's.
+    /// Translates perf's number of a register to DWARF's.
     fn of_perf(self, number: u64) -> Option<u16> {
         let same = u16::try_from(number).ok();
         match self {
             Self::X86_64 => x86_64::OF_PERF.get(number as usize).copied().flatten(),
             Self::I386 => i386::OF_PERF.get(number as usize).copied(),
             Self::Aarch64 => same,
-            // The kernel has its stack pointer, link register and instruction pointer under AArch64's numbers, too.
+            // The kernel also reports stack pointer, link register and instruction pointer under AArch64's numbers.
             Self::Arm => match same? {
                 aarch64::SP => Some(arm::SP),
                 aarch64::LR => Some(arm::LR),
                 aarch64::PC => Some(arm::PC),
                 number => Some(number).filter(|&number| number <= arm::PC),
             },
-            // The instruction pointer is the first.
+            // perf's register 0 is the instruction pointer.
             Self::Riscv64 if number == 0 => Some(riscv64::PC),
             Self::Riscv64 => same.filter(|&number| number < riscv64::PC),
             Self::S390x if number == s390x::PERF_PC => Some(s390x::PC),
-            // A leaf function may save its caller's registers there.
+            // Floating-point registers matter because leaf functions may save their caller's general registers there.
             Self::S390x if (s390x::PERF_F0..s390x::PERF_F0 + 16).contains(&number) => {
                 Some(s390x::F_OF_PERF[(number - s390x::PERF_F0) as usize])
             }
@@ -252,7 +253,7 @@ impl Machine {
     }
 }
 
-/// The registers of one frame.
+/// The registers of one frame, each known or unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registers {
     machine: Machine,
@@ -264,12 +265,12 @@ pub struct Registers {
 impl Registers {
     const COUNT: usize = 33;
 
-    /// None known yet.
+    /// Registers of a frame, all of them unknown yet.
     pub fn new(machine: Machine) -> Self {
         Self { machine, values: [0; Self::COUNT], known: 0, sp_is_low: false }
     }
 
-    /// The user registers of a sample: `mask` is `sample_regs_user`, `values` has one entry for each of its bits, in
+    /// Reads the user registers of a sample. `mask` is `sample_regs_user`; `values` has one entry per set bit, in
     /// ascending order.
     pub fn from_perf(machine: Machine, mask: u64, values: impl IntoIterator<Item = u64>) -> Self {
         let mut registers = Self::new(machine);
@@ -282,18 +283,18 @@ impl Registers {
         registers
     }
 
-    /// Their machine.
+    /// The instruction set.
     pub fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// The value of one, if known.
+    /// A register's value; `None` if unknown.
     pub fn get(&self, register: u16) -> Option<u64> {
         let index = usize::from(register);
         (index < Self::COUNT && self.known >> index & 1 == 1).then(|| self.values[index])
     }
 
-    /// Makes one known. Numbers of other registers (vectors, flags) are ignored.
+    /// Sets a register. Numbers of other registers (vectors, flags) are ignored.
     pub fn set(&mut self, register: u16, value: u64) {
         let index = usize::from(register);
         if index < Self::COUNT {
@@ -303,7 +304,7 @@ impl Registers {
         }
     }
 
-    /// Makes one unknown.
+    /// Makes a register unknown.
     pub fn forget(&mut self, register: u16) {
         if usize::from(register) < Self::COUNT {
             self.known &= !(1 << register);
@@ -325,19 +326,20 @@ impl Registers {
         self.get(self.machine.link()?)
     }
 
-    /// True if the stack pointer is only known to be no lower than this: the callee, left by its frame pointer, may
-    /// have saved registers before it made its frame.
+    /// True if the stack pointer is only a lower bound. The callee was unwound by its frame pointer and may have saved
+    /// registers above its frame record.
     pub fn sp_is_low(&self) -> bool {
         self.sp_is_low
     }
 
-    /// Sets the stack pointer to the end of a frame record, above which the callee may have saved more.
+    /// Sets the stack pointer to the end of a frame record. The real one may be higher, if the callee saved more above
+    /// the record.
     pub(super) fn set_low_sp(&mut self, value: u64) {
         self.set(self.machine.sp(), value);
         self.sp_is_low = true;
     }
 
-    /// The frame pointer, or what the compiler used that register for.
+    /// The frame pointer register. Code without a frame pointer uses it for something else.
     pub fn fp(&self) -> Option<u64> {
         self.get(self.machine.fp())
     }
@@ -349,7 +351,7 @@ mod tests {
 
     #[test]
     fn perfs_order_becomes_dwarfs() {
-        // AX, BX, BP, SP, IP, FLAGS, R8, R15
+        // The mask has AX, BX, BP, SP, IP, FLAGS, R8 and R15.
         let mask = 1 | 1 << 1 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 16 | 1 << 23;
         let registers = Registers::from_perf(Machine::X86_64, mask, [10, 11, 12, 13, 14, 15, 16, 17]);
         assert_eq!((registers.get(0), registers.get(3)), (Some(10), Some(11)));
@@ -370,7 +372,7 @@ mod tests {
         let registers = Registers::from_perf(i386, 0b1_1100_0010, [3, 6, 7, 8]);
         assert_eq!((registers.get(3), registers.fp()), (Some(3), Some(6)));
         assert_eq!((registers.sp(), registers.pc()), (Some(7), Some(8)));
-        // The kernel repeats them where a 64-bit process has its own.
+        // The kernel repeats them under the numbers of a 64-bit process.
         let arm = Machine::of_sample(EM_AARCH64, ABI_32).unwrap();
         let registers = Registers::from_perf(arm, 0b111 << 13 | 0b111 << 30, [1, 2, 3, 2, 1, 3]);
         assert_eq!((registers.sp(), registers.link(), registers.pc()), (Some(1), Some(2), Some(3)));

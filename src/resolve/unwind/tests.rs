@@ -1,4 +1,4 @@
-//! Stacks laid out by hand: native code is the test binary's own file, JIT code lies in anonymous memory.
+//! Unwinds hand-made stacks. Native code is the test binary itself; JIT code lies in anonymous memory.
 
 use super::registers::aarch64;
 use super::registers::x86_64::{RBP, RIP, RSP};
@@ -42,7 +42,7 @@ fn load<'data>(addr: u64, bytes: &'data [u8], unwind: Option<Unwind<'data>>) -> 
     CodeEvent { pid: Pid(1), tid: Tid(1), time: Some(Nanos(1)), kind: CodeEventKind::Load(code) }
 }
 
-/// Everything borrows from everything and lives as long as the test program.
+/// Leaks a value: everything here borrows from everything else and lives as long as the test program.
 fn kept<T>(thing: T) -> &'static T {
     Box::leak(Box::new(thing))
 }
@@ -166,7 +166,7 @@ fn aarch64_frame_records_with_signed_return_addresses() {
 #[test]
 fn a_direct_call_proves_the_caller_of_jit_code_that_only_jumps_on() {
     let words = |words: &[u32]| &*words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().leak();
-    // nop; bl to the other; nop; nop. The other: nop; br x2
+    // nop; bl to the second function; nop; nop. The second function: nop; br x2
     let calls = words(&[0xd503_201f, 0x9400_000f, 0xd503_201f, 0xd503_201f]);
     let events = vec![load(JIT, calls, None), load(JIT + 0x40, words(&[0xd503_201f, 0xd61f_0040]), None)];
     let stack = [0, 0, STACK + 32, JIT + 0x60, 0, 0];

@@ -1,8 +1,8 @@
-//! Core dumps of processes that have neither dump nor log, and the memory of those that still run and have no map either:
-//! what a process has registered with GDB's JIT interface.
+//! Core dumps of processes that have neither jitdump nor log, and the memory of processes that are still running and
+//! have no perf map either: both contain code registered with GDB's JIT interface.
 //!
-//! A core gives itself whose it is, and what was mapped: its name need not (`core`), and what the recording has in
-//! other places it is not of.
+//! A core dump states which process it is from and what that process had mapped. Therefore its name needn't contain the
+//! process ID (`core`), and mappings that contradict the recording rule it out.
 
 use super::{Finder, Source, logs, used_unasked};
 use crate::error::Error;
@@ -18,23 +18,23 @@ use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-/// The directory where systemd keeps cores that it does not compress.
+/// Where systemd stores core dumps that it doesn't compress.
 const SYSTEMD: &str = "/var/lib/systemd/coredump";
 
-/// The number of files of a directory that are opened.
+/// The maximum number of core dumps to open per directory.
 const MOST: usize = 32;
 
-/// A file with the name of a core.
+/// A file that is named like a core dump.
 struct CoreFile {
     path: PathBuf,
     named: Named,
     kind: LogId,
-    /// The process that its name gives.
+    /// The process ID in its name.
     of: Option<Pid>,
 }
 
 impl Finder<'_> {
-    /// Cores of processes that have nothing better.
+    /// Looks for core dumps of processes that have no better source.
     pub(super) fn cores(&mut self) {
         if self.without_better().next().is_none() {
             return;
@@ -52,7 +52,7 @@ impl Finder<'_> {
             let own = Pid(own);
             let is_it = |pid: &Pid| self.inner_pids(*pid).contains(&own) && !self.shared.contains(&own);
             let Some(pid) = self.without_better().find(is_it) else { continue };
-            // Most cores have nothing that anybody registered.
+            // Most core dumps contain no registered code.
             if logs::ranges(kind, &bytes).is_some_and(|ranges| !ranges.is_empty()) {
                 let source =
                     |path, contents| Source { inner: Some(own), ..Source::new(path, Kind::Log(kind), pid, contents) };
@@ -61,14 +61,14 @@ impl Finder<'_> {
         }
     }
 
-    /// Processes with JIT memory that have at most a map: libraries inside of a runtime (numba in Python) register their
-    /// code with GDB's JIT interface, and the runtime's map has only its own.
+    /// Processes with JIT memory that have no source except perhaps a perf map. Libraries inside a runtime, such as
+    /// Numba in Python, register their code with GDB's JIT interface, and the runtime's perf map only contains its own.
     fn without_better(&self) -> impl Iterator<Item = Pid> {
         self.not_injected().filter(|pid| self.kinds_of(*pid).all(|kind| kind == Kind::PerfMap))
     }
 
-    /// Reports of one that may not be read, if its name states that it is of a process that has nothing better: what is
-    /// in it does not, unread.
+    /// Reports a core dump that can't be read, if its name says that it belongs to a process without a better source.
+    /// Its contents can't say so if it can't be read.
     fn core_refused(&mut self, path: &Path, kind: LogId, of: Option<Pid>, error: Error) {
         let Some(of) = of else { return };
         let is_it = |pid: &Pid| self.inner_pids(*pid).contains(&of);
@@ -78,7 +78,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The objects that running processes without a better source have registered.
+    /// Adds the objects that running processes without any source have registered with GDB's JIT interface.
     pub(super) fn registered_now(&mut self) {
         let Some((kind, _)) = LogId::named("core").next() else { return };
         let mut refused: Option<(PathBuf, Pid, Error)> = None;
@@ -92,7 +92,7 @@ impl Finder<'_> {
                     let source = Source::new(path, Kind::Log(kind), pid, core);
                     self.add(Source { remark, ..source });
                 }
-                // It is the same for all of them.
+                // The reason is the same for all processes, so it is reported once.
                 Some(Err(error)) => {
                     refused.get_or_insert_with(|| (PathBuf::from(format!("/proc/{pid}/mem")), pid, error));
                 }
@@ -103,7 +103,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The files with the name of a core in the places of cores, the newest first.
+    /// Files named like a core dump in the usual directories, newest first in each directory.
     fn core_files(&self) -> Vec<CoreFile> {
         let mut files = Vec::new();
         for (directory, named) in self.log_directories(&[".", "/tmp", SYSTEMD]) {
@@ -121,7 +121,8 @@ impl Finder<'_> {
         files
     }
 
-    /// The sign that a log with the mappings of its process belongs to another one.
+    /// Explains why a core dump belongs to another process than the one it was found for, going by its mappings; `None`
+    /// if nothing contradicts.
     pub(super) fn core_is_of_another(&self, source: &Source) -> Option<String> {
         let Kind::Log(kind) = source.kind else { return None };
         let process = self.processes.by_pid.get(&source.pid)?;
@@ -129,7 +130,8 @@ impl Finder<'_> {
     }
 }
 
-/// True if files were mapped where another one was recorded, or most of the recorded ones is not there.
+/// Explains how a process's mapped files differ from the recorded ones: another file at the same address, or most of
+/// the recorded files missing. `None` if they agree.
 fn disagrees(process: &Process, of: &LogProcess) -> Option<String> {
     if of.files.is_empty() {
         return None;
@@ -148,7 +150,7 @@ fn disagrees(process: &Process, of: &LogProcess) -> Option<String> {
     (gone > same).then(|| "what its process had mapped is not what was recorded".to_owned())
 }
 
-/// A container's files have other paths outside.
+/// Compares file names only, because files in containers have other paths outside.
 fn base(path: &[u8]) -> &[u8] {
     let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
     base_name(path)

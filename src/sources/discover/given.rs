@@ -1,4 +1,4 @@
-//! Files that the user named.
+//! Handles files and directories that the user named.
 
 use super::{Finder, Source, inner_pid, logs};
 use crate::error::{Error, Warning};
@@ -15,20 +15,21 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 impl<'a> Finder<'a> {
-    /// The directories that may hold maps of a process.
+    /// The user's directories that may contain perf maps of a process. `is_shared`: several processes have the ID that
+    /// the file would be named after.
     pub(super) fn map_directories(&self, pid: Pid, is_shared: bool) -> impl Iterator<Item = &'a Path> {
         let given = self.given.maps.meant_for(pid, is_shared).into_iter();
         given.map(|given| given.path.as_path()).filter(|path| is_directory(path))
     }
 
-    /// The directories that the user named for dumps or maps, as far as they may hold those of a process.
+    /// The user's directories that may contain jitdumps or perf maps (`kind`) of a process.
     pub(super) fn given_directories(&self, pid: Pid, kind: Kind) -> Vec<&'a Path> {
         let list = if kind == Kind::PerfMap { &self.given.maps } else { &self.given.dumps };
         let given = list.meant_for(pid, false).into_iter().map(|given| given.path.as_path());
         given.filter(|path| is_directory(path)).collect()
     }
 
-    /// The process that a dump states in its header.
+    /// The process ID in a jitdump's header.
     fn stated_process(&self, path: &'a Path) -> Option<Pid> {
         if let Some(known) = self.given.stated.borrow().get(path) {
             return *known;
@@ -42,8 +43,8 @@ impl<'a> Finder<'a> {
         stated
     }
 
-    /// The file or directory that the user named that is, or may hold, a dump of that name, or is one of that process
-    /// by its header.
+    /// Where the user's options say that a process's jitdump is: a file with this name (`base`), for this process
+    /// (`FILE@PID`), or with the process's inner ID in its header; or this name in a directory.
     pub(super) fn asked(&self, base: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<(PathBuf, Named)> {
         let is_it = |given: &'a GivenFile| {
             let path = &given.path;
@@ -59,7 +60,7 @@ impl<'a> Finder<'a> {
         named.collect()
     }
 
-    /// Files that the user named outright: used even if no marker and no process requests them.
+    /// Loads files that the user named although no marker and no process refers to them.
     pub(super) fn named_by_user(&mut self) {
         let SourceOptions { jitdump, perf_map, jit_log, .. } = self.options;
         for (list, kind) in [(jitdump, Some(Kind::JitDump)), (perf_map, Some(Kind::PerfMap)), (jit_log, None)] {
@@ -98,7 +99,7 @@ impl<'a> Finder<'a> {
             Kind::JitDump => jitdump::JitDump::parse(bytes).ok().map(|dump| Pid(dump.header.pid)),
             _ => None,
         };
-        // In the name of a core may be more than one number.
+        // A core dump's name may contain more than one number, so prefer its contents.
         let in_core = match kind {
             Kind::Log(id) => logs::process(id, bytes).and_then(|process| process.pid).map(Pid),
             _ => None,
@@ -106,12 +107,13 @@ impl<'a> Finder<'a> {
         let inner = in_core.or_else(|| inner_pid(path)).or_else(by_header);
         let only = || match (self.processes.told, self.jit_processes) {
             (ProcessListState::Whole, &[only]) => Some(only),
-            // The process of a number may still come.
+            // More processes may come, including the one with this ID.
             (ProcessListState::Begun(first), _) => first.filter(|_| inner.is_none()),
             _ => None,
         };
         let outer = inner.map(|inner| outer_pid(inner, self.processes, self.options));
-        // A file of another number, named for a recording with a single process that it can be meant for, is its.
+        // If the recording has a single candidate process, a file with another process ID belongs to it if the user
+        // passed it.
         let is_shared = inner.is_some_and(|inner| self.shared.contains(&inner));
         let known = outer.filter(|pid| !is_shared && self.processes.by_pid.contains_key(pid));
         let sure = given.pid.or(known).or_else(only);
@@ -122,21 +124,22 @@ impl<'a> Finder<'a> {
             let why = "contains no process ID: pass FILE@PID";
             return self.refused(path, kind, Pid(-1), Error::new(why));
         };
-        // A text reports few of the processes that were recorded, a callgrind file of none but one.
+        // Text contains only some of the recorded processes, and a callgrind file only one.
         if self.processes.is_recording && !self.processes.by_pid.contains_key(&pid) {
             let said = format!("is of process {pid}, which is not in the recording: it names nothing (pass FILE@PID)");
             self.warnings.push(Warning::new(said).in_file(path, None));
         }
         self.seen.insert(path.to_owned());
         let source = Source { inner, ..Source::new(path.to_owned(), kind, pid, opened) };
-        // A file that the user named is used, with a warning.
+        // A file that the user named is used even if it seems to belong to another process; there is only a warning.
         if let Some(why) = self.core_is_of_another(&source) {
             self.warnings.push(Warning::new(why).in_file(&source.path, None));
         }
         self.add(source);
     }
 
-    /// ELF objects that the user placed: for every process with memory for JIT code, else for every one.
+    /// Adds ELF objects that the user placed (`--elf`): to every process with JIT memory, or to every process if none
+    /// has any.
     pub(super) fn placed(&mut self) {
         let mut pids = self.jit_processes.to_vec();
         if pids.is_empty() && !self.options.elf.is_empty() {
@@ -157,7 +160,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The actual kind of a file that was passed as the other kind.
+/// A hint if a file was passed with the option for another kind.
 fn other_kind(kind: Kind, bytes: &[u8]) -> Option<&'static str> {
     let head = &bytes[..bytes.len().min(4096)];
     match kind {

@@ -1,4 +1,5 @@
-//! The dumps, maps and logs that the user named, as they are looked up: there may be one for each of thousands of processes.
+//! Lookup tables for the jitdumps, perf maps and logs that the user named. There may be one file for each of thousands
+//! of processes.
 
 use crate::model::Pid;
 use crate::sources::options::{GivenFile, SourceOptions};
@@ -6,23 +7,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::path::Path;
 
-/// The dumps and maps that the user named, by what they are found by: an archive names one for each of its processes.
+/// The files that the user named. An archive of a recording names one for each of its processes.
 #[derive(Debug)]
 pub(super) struct GivenFiles<'a> {
     paths: FxHashSet<&'a Path>,
     pub(super) dumps: GivenList<'a>,
     pub(super) maps: GivenList<'a>,
-    /// The processes that dumps state in their headers, as far as they were looked at.
+    /// The process IDs in the headers of jitdumps that have been read so far.
     pub(super) stated: RefCell<FxHashMap<&'a Path, Option<Pid>>>,
 }
 
-/// Files or directories of one option.
+/// The files and directories passed with one option.
 #[derive(Debug)]
 pub(super) struct GivenList<'a> {
     files: &'a [GivenFile],
-    /// The places in the list of those for a process.
+    /// Indices in `files` of those for a certain process.
     of: FxHashMap<Pid, Vec<usize>>,
-    /// Those for any process.
+    /// Indices in `files` of those for any process.
     of_any: Vec<usize>,
 }
 
@@ -34,7 +35,7 @@ impl<'a> GivenFiles<'a> {
         Self { paths, dumps, maps, stated: RefCell::default() }
     }
 
-    /// The path that the user typed which is the start of another one, the longest.
+    /// The longest of the user's paths that `path` equals or starts with.
     pub(super) fn typed_part<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         path.ancestors().find(|part| self.paths.contains(part))
     }
@@ -52,7 +53,8 @@ impl<'a> GivenList<'a> {
         list
     }
 
-    /// Those that may be of a process, in the order of the list.
+    /// The files that may belong to a process, in the order of the options. `is_shared`: several processes have this ID
+    /// in their namespaces, so files for any process don't count.
     pub(super) fn meant_for(&self, pid: Pid, is_shared: bool) -> Vec<&'a GivenFile> {
         let of_any = if is_shared { &[][..] } else { &self.of_any };
         let mut places: Vec<usize> = self.of.get(&pid).into_iter().flatten().chain(of_any).copied().collect();

@@ -1,7 +1,7 @@
-//! Logs of engines, found by the names they go by, also for processes that have a dump or a map (`beside`).
+//! Finds logs of runtimes by their file names, even for processes that have a jitdump or perf map (see `beside`).
 //!
-//! A log whose name gives the process is taken as a dump is; a process may have several (V8: one an isolate). Names
-//! that give none (`v8.log`) are matched by what the logs hold (`orphans`).
+//! A log with a process ID in its name is used like a jitdump. A process may have several (V8 writes one per isolate).
+//! Logs without a process ID (`v8.log`) are matched by their contents (see `orphans`).
 
 use super::{Finder, Source};
 use crate::model::Pid;
@@ -13,15 +13,15 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// As many bytes as it takes to show what a log is.
+/// How many bytes are needed to recognize a log.
 const HEAD: usize = 1 << 16;
 
-/// The kind of log of a file.
+/// Recognizes a log by its contents.
 pub(super) fn detect(bytes: &[u8]) -> Option<LogId> {
     LogId::detect(&bytes[..bytes.len().min(HEAD)])
 }
 
-/// The places of the code of a log; `None` if it is not a log of that kind.
+/// The address ranges (start, end) of a log's code; `None` if it isn't a log of this kind.
 pub(super) fn ranges(id: LogId, bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
     detect(bytes).filter(|known| *known == id)?;
     let log = (id.log().read)(bytes).ok()?;
@@ -33,14 +33,14 @@ pub(super) fn ranges(id: LogId, bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
     Some(ranges.collect())
 }
 
-/// The process that a log of that kind shows without being read whole; `None` if it is none, or does not.
+/// The process that a log or core dump states near its start; `None` if it isn't of this kind or states none.
 pub(super) fn process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
     detect(bytes).filter(|known| *known == id)?;
     id.log().process.and_then(|process| process(bytes))
 }
 
 impl Finder<'_> {
-    /// Logs of processes for which the user named none.
+    /// Adds logs of processes that have none from the user.
     pub(super) fn logs(&mut self) {
         let has_log = |pid: &Pid| self.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_)));
         let without: Vec<Pid> = self.not_injected().filter(|pid| !has_log(pid)).collect();
@@ -65,11 +65,11 @@ impl Finder<'_> {
         }
     }
 
-    /// Logs may give no time of the recording's: when their processes' code was first seen does. Data that several logs
-    /// of one process need is kept for each.
+    /// For logs whose times aren't on the recording's clock: stores when each code address was first sampled. Each of
+    /// several logs of a process gets a copy.
     pub(super) fn date_logs(&mut self) {
         let Some(samples) = self.site.samples else { return };
-        // A dump ties the log of its process.
+        // If the process also has a jitdump, the log is related to that instead.
         let of_dumps = self.found.files.iter().filter(|source| source.kind == Kind::JitDump).map(|source| source.pid);
         let with_dump: BTreeSet<Pid> = of_dumps.collect();
         let is_log = |source: &&mut Source| matches!(source.kind, Kind::Log(_)) && !with_dump.contains(&source.pid);
@@ -83,7 +83,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Files whose names are those of logs, and give a process.
+    /// Files that are named like a log and contain a process ID in the name.
     fn log_files(&self) -> Vec<LogFile> {
         let mut files: Vec<LogFile> = Vec::new();
         let mut names: FxHashSet<OsString> = FxHashSet::default();
@@ -92,11 +92,11 @@ impl Finder<'_> {
             let mut logs: Vec<_> = entries.into_iter().filter_map(|(name, _)| log_named(&name)).collect();
             logs.sort_unstable();
             for (name, id, of) in logs {
-                // Logs that contain their process are queried directly.
+                // Kinds of logs that state their process, such as core dumps, are handled by `cores`.
                 if id.log().process.is_some() {
                     continue;
                 }
-                // The first place that has it is meant.
+                // The first directory that contains a file of this name wins.
                 if names.insert(name.clone()) {
                     files.push(LogFile { path: directory.join(name), named, kind: Kind::Log(id), of });
                 }
@@ -106,18 +106,18 @@ impl Finder<'_> {
     }
 }
 
-/// The log with this name, and its process.
+/// Recognizes a log by its file name: the name, the kind of log, and the process ID in it.
 fn log_named(name: &OsStr) -> Option<(OsString, LogId, Pid)> {
     let (id, of) = LogId::named(name.to_str()?).next()?;
     Some((name.to_owned(), id, Pid(of?)))
 }
 
-/// A file that goes by the name of a log.
+/// A file that is named like a log.
 #[derive(Debug, Clone)]
 struct LogFile {
     path: PathBuf,
     named: Named,
     kind: Kind,
-    /// The number in its name.
+    /// The process ID in the file's name.
     of: Pid,
 }

@@ -1,4 +1,4 @@
-//! The markers of a recording by process and by path: there may be as many of them as there are processes.
+//! Looks up a recording's jitdump markers by process and by path. There may be as many markers as processes.
 
 use crate::model::Pid;
 use crate::model::process::{FileId, Marker, Processes};
@@ -7,16 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The index of each among them.
+/// The markers of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Markers<'a> {
     by_pid: BTreeMap<Pid, Vec<&'a Marker>>,
-    /// The files that were mapped under a path, and by which processes.
+    /// For each path, the files that were mapped under it, and by which processes.
     by_path: BTreeMap<&'a OsStr, BTreeMap<FileId, BTreeSet<Pid>>>,
 }
 
 impl<'a> Markers<'a> {
-    /// The markers of all processes.
+    /// Indexes the markers of all processes.
     pub(super) fn new(processes: &'a Processes) -> Self {
         let mut markers = Self::default();
         for marker in &processes.markers {
@@ -29,18 +29,18 @@ impl<'a> Markers<'a> {
         markers
     }
 
-    /// Those of a process, in the order of time.
+    /// The markers of a process, by time.
     pub(super) fn of(&self, pid: Pid) -> &[&'a Marker] {
         self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// The file of a process's first marker that gives this number.
+    /// The file of a process's first marker with this ID in its name.
     pub(super) fn file(&self, pid: Pid, inner: Pid) -> Option<FileId> {
         let first = self.of(pid).iter().find(|marker| inner_pid(&marker.path) == Some(inner))?;
         first.file
     }
 
-    /// True if another process mapped another dump that has the same path.
+    /// True if another process mapped a different jitdump under the same path.
     pub(super) fn is_contested(&self, marker: &Marker) -> bool {
         let Some(own) = marker.file else { return false };
         let files = self.by_path.get(marker.path.as_os_str());
@@ -49,8 +49,8 @@ impl<'a> Markers<'a> {
     }
 }
 
-/// The process in the name of a dump or map: the last number in `jit-PID.dump`, `jit-TID-PID.dump`, `perf-PID.map`; and
-/// in those of logs.
+/// The process ID in a file name: the last number of `jit-PID.dump`, `jit-TID-PID.dump` and `perf-PID.map`, or the one
+/// in a log's name.
 pub fn inner_pid(path: &Path) -> Option<Pid> {
     let name = path.file_name()?.to_str()?;
     let Some(stem) = name.strip_suffix(".dump").or_else(|| name.strip_suffix(".map")) else {

@@ -1,21 +1,20 @@
-//! Finds the dumps and maps of a recording's processes and opens them.
+//! Finds and opens the jitdumps, perf maps and logs of a recording's processes.
 //!
-//! | looked at, in order | jitdump | perf map |
+//! | tried in this order | jitdump | perf map |
 //! |---|---|---|
 //! | what the user named | `--jitdump` | `--perf-map` |
-//! | as recorded | the path of the marker's mmap | – |
-//! | below the root of the process, if it still runs elsewhere | the same | `/tmp/perf-PID.map` |
-//! | beside the input | its base name, or `jit-PID.dump` | `perf-PID.map` |
+//! | the recorded path | the path of the marker's mmap | – |
+//! | the root directory of a process that still runs in a container | the marker's path | `/tmp/perf-PID.map` |
+//! | the input's directory | the marker's file name, or `jit-PID.dump` | `perf-PID.map` |
 //! | usual places | `/tmp`, the current directory, `$JITDUMPDIR`, `~/.debug/jit` and `/tmp/.debug/jit` | `/tmp` |
 //!
-//! A process with neither may have left an engine's log (`logs`), or a core dump (`cores`).
+//! A process with neither may have left a runtime's log (`logs`) or a core dump (`cores`).
 //!
-//! The place where each runtime writes its files is in the table of [`crate::runtimes`]; the usual places are all of
-//! them.
+//! The table in [`crate::runtimes`] says where each runtime writes its files; the usual places cover all of them.
 //!
-//! A process without a marker is looked for by its number; those for which nothing is found then, by the number of the
-//! process whose JIT memory they share, and by what other files hold (`orphans`). A dump that two processes
-//! share (a forked child inherits the marker's mapping) is loaded once, for the one that wrote it.
+//! Files of a process without a marker are found by its process ID. If that fails, they are found by the ID of a
+//! process that it shares JIT memory with, or by the contents of files with other IDs (`orphans`). A forked child
+//! inherits the mapping of its parent's marker; the jitdump is then loaded only once, for the process that wrote it.
 
 mod cores;
 mod given;
@@ -56,63 +55,63 @@ use std::sync::{Arc, OnceLock};
 pub struct Found {
     pub(super) files: Vec<Source>,
     pub(super) options: SourceOptions,
-    /// Those that could not be opened.
+    /// Sources that could not be opened, or were refused.
     pub(super) failed: Vec<Account>,
-    /// The recorded processes that still run.
+    /// Recorded processes that are still running.
     live: BTreeMap<Pid, LiveProcess>,
-    /// The directory of the input.
+    /// The input's directory.
     pub(super) beside: Option<PathBuf>,
-    /// The source maps of the scripts whose code was found, once it was read.
+    /// Source maps for the scripts whose code was found; filled in by loading.
     pub(super) maps: OnceLock<SourceMaps>,
 }
 
-/// A dump, map or log that was found.
+/// A jitdump, perf map or log that was found.
 #[derive(Debug, Clone)]
 pub struct FoundFile<'a> {
     /// The path.
     pub path: &'a Path,
-    /// The name under which it is found beside a recording.
+    /// The name under which it would be found in a recording's directory.
     pub name: OsString,
-    /// Its content.
+    /// Its contents.
     pub bytes: &'a [u8],
-    /// Its metadata when it was opened; `None` if it was not a file.
+    /// Its metadata when it was opened; `None` if it is a copy of a process's memory.
     pub about: Option<&'a Metadata>,
-    /// Its kind, and its process by the recording's number; `None` if it was found otherwise.
+    /// Its kind and its process, as recorded; `None` if it was found in another way.
     pub of: Option<(Kind, Pid)>,
-    /// Its permissions.
+    /// Its permission bits.
     pub mode: u32,
 }
 
-/// One opened source.
+/// A source, opened.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// By the recording's number.
+    /// The process, as recorded.
     pub(super) pid: Pid,
-    /// The number in the file's name: the process's own.
+    /// The process ID in the file's name, which is the one in the process's own namespace.
     pub(super) inner: Option<Pid>,
     pub(super) bytes: Arc<Bytes>,
-    /// The file's metadata when it was opened; `None` for a copy out of a process.
+    /// The file's metadata when it was opened; `None` for a copy of a process's memory.
     pub(super) about: Option<Metadata>,
-    /// Its permissions.
+    /// Its permission bits.
     mode: u32,
-    /// When its marker was mapped, if that was seen.
+    /// When its marker was mapped, if that was recorded.
     pub(super) marker: Option<Nanos>,
-    /// The address of the object.
+    /// Where an ELF object was placed.
     pub(super) addr: Addr,
-    /// That it was used unasked, if so, and why.
+    /// Why it was used although the user didn't ask for it; `None` if that isn't worth a remark.
     pub(super) remark: Option<String>,
-    /// Its content, if it is a log that was read.
+    /// For logs: the parsed log; filled in by loading.
     pub(super) log: OnceLock<CodeLog>,
-    /// When its process's addresses were first seen, if it is a log.
+    /// For logs: when addresses of the process were first sampled.
     pub(super) seen: FirstSeen,
-    /// The names of code of a guest program, once it was read.
+    /// Function names of an emulator's guest program; filled in by loading.
     pub(super) guest: OnceLock<GuestNames>,
 }
 
 impl Source {
-    /// A file that reports code of this process, by the recording's number.
+    /// A source of code for a process, given by its recorded ID.
     pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, contents: impl Into<Contents>) -> Self {
         let (inner, marker, remark, seen) = (None, None, None, FirstSeen::new());
         let (log, guest, Contents { bytes, about, mode }) = (OnceLock::new(), OnceLock::new(), contents.into());
@@ -124,7 +123,7 @@ impl Source {
     }
 }
 
-/// The content of a source, and the facts about its file.
+/// The contents of a source and metadata of its file.
 #[derive(Debug, Clone)]
 pub(super) struct Contents {
     bytes: Arc<Bytes>,
@@ -145,13 +144,13 @@ impl From<Vec<u8>> for Contents {
 }
 
 impl Found {
-    /// No sources, where none are wanted.
+    /// For when no sources are wanted.
     pub fn none() -> Self {
         let (options, maps) = (SourceOptions::default(), OnceLock::new());
         Self { files: Vec::new(), options, failed: Vec::new(), live: BTreeMap::new(), beside: None, maps }
     }
 
-    /// The dumps, maps and logs: where each was found, and what it contains. The copied memory of a running process is
+    /// All jitdumps, perf maps and logs, with path and contents. The copied memory of a running process has the name of
     /// a core dump.
     pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {
         let files = self.files.iter().filter(|source| source.kind != Kind::PlacedElf);
@@ -159,14 +158,14 @@ impl Found {
             let (path, bytes, about) = (&source.path, &source.bytes, source.about.as_ref());
             let name = match about {
                 Some(_) => path.file_name()?.to_owned(),
-                // As gcore would call it.
+                // The name that gcore would use.
                 None => format!("core.{}", source.pid).into(),
             };
             Some(FoundFile { path, name, bytes, about, mode: source.mode, of: Some((source.kind, source.pid)) })
         })
     }
 
-    /// The files that are there and unused, and the reasons.
+    /// Files that exist but aren't used, with the reason.
     pub fn refused(&self) -> impl Iterator<Item = String> {
         self.failed.iter().filter_map(|account| match &account.state {
             SourceState::Refused(why) => Some(format!("{}: {why}", account.path.display())),
@@ -174,24 +173,24 @@ impl Found {
         })
     }
 
-    /// The mode of a file that repeats what any of them holds: nobody may read it who may not read them all.
+    /// Permission bits for a file that contains data from all sources: only those who may read all of them may read it.
     pub fn mode(&self) -> u32 {
         io::mode_within(self.files.iter().map(|source| source.mode))
     }
 
-    /// True if a process still runs and has other files than we: it does not see this one. perf looks for a process's
-    /// files where it runs.
+    /// True if the process is still running with another root directory, in which it can't see this file. perf looks
+    /// for a process's files where the process sees them.
     pub fn is_hidden_from(&self, pid: Pid, path: &Path) -> bool {
         self.live.get(&pid).is_some_and(|live| !live.sees(path))
     }
 }
 
-/// Finds and opens the sources. `beside` is the directory of the input.
+/// Finds and opens the sources for a recording. `beside` is the input's directory.
 pub fn find(processes: &Processes, options: &SourceOptions, beside: Option<&Path>, warnings: &mut Warnings) -> Found {
     find_at(processes, options, &Site { beside, ..Site::default() }, warnings)
 }
 
-/// The same for an input of which more is known.
+/// Like [`find`], for an input about which more is known.
 pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, warnings: &mut Warnings) -> Found {
     let with_memory = processes.by_pid.iter().filter(|(_, process)| process.has_jit_memory);
     let jit_processes: Vec<Pid> = with_memory.map(|(pid, _)| *pid).collect();
@@ -224,7 +223,7 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
     finder.cores();
     finder.registered_now();
     finder.orphans();
-    // An orphan may be of several processes that share their memory.
+    // A matched file may serve several processes that share JIT memory.
     finder.by_shared_memory();
     finder.say_what_is_missing();
     finder.say_who_is_another();
@@ -235,26 +234,26 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
 
 struct Finder<'a> {
     processes: &'a Processes,
-    /// Those that have memory for JIT code, in the order of their numbers.
+    /// Processes with memory for JIT code, sorted by ID.
     jit_processes: &'a [Pid],
     markers: Markers<'a>,
-    /// The kinds of sources of each process.
+    /// Which kinds of sources each process has.
     kinds: BTreeSet<(Pid, Kind)>,
     options: &'a SourceOptions,
     given: GivenFiles<'a>,
     site: &'a Site<'a>,
-    /// Why a process of that number is not the recorded one.
+    /// For processes whose ID is in use: why the running process isn't the recorded one.
     not_running: BTreeMap<Pid, String>,
     found: Found,
-    /// The files that are open already: one path is not read twice.
+    /// Paths that have been used already, so that no file is read twice.
     seen: BTreeSet<PathBuf>,
-    /// Files that the user named, and that give a number that no process has.
+    /// Files from the user whose process ID isn't that of a recorded process.
     nobodys: Vec<(PathBuf, Kind)>,
-    /// Numbers by which several processes know themselves, each in a container of its own.
+    /// IDs that several processes have in their own namespaces, such as the process 1 of two containers.
     shared: BTreeSet<Pid>,
-    /// Markers whose dumps were not found, with where they were looked for.
+    /// Markers whose jitdump wasn't found, and the paths that were tried.
     missing: Vec<(Marker, Vec<PathBuf>)>,
-    /// The messages about unused files: one file has many paths, and is requested in several ways.
+    /// Reports about unused files that were already made. A file may have several paths and be tried in several ways.
     told: BTreeSet<(Pid, FileId, String)>,
     warnings: &'a mut Warnings,
 }
@@ -265,12 +264,12 @@ impl Finder<'_> {
         self.found.files.push(source);
     }
 
-    /// The kinds of sources of a process.
+    /// The kinds of sources that a process has.
     fn kinds_of(&self, pid: Pid) -> impl Iterator<Item = Kind> {
         self.kinds.range((pid, Kind::JitDump)..).map_while(move |(of, kind)| (*of == pid).then_some(*kind))
     }
 
-    /// Looks whether those that may have JIT code still run.
+    /// Finds out which processes that may have JIT code are still running.
     fn look_at_running(&mut self) {
         let marked = self.processes.markers.iter().map(|marker| marker.pid);
         let pids: BTreeSet<Pid> = self.jit_processes.iter().copied().chain(marked).collect();
@@ -283,7 +282,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A file of a running process is not used if it is not the recorded one; that matters where nothing else is.
+    /// Reports processes whose ID now belongs to another process, if they have no source at all.
     fn say_who_is_another(&mut self) {
         for (pid, why) in std::mem::take(&mut self.not_running) {
             if self.kinds_of(pid).next().is_none() {
@@ -299,7 +298,8 @@ impl Finder<'_> {
         self.found.failed.push(Account { path: path.to_owned(), kind, pid, state, remark });
     }
 
-    /// The path of this file in a process that runs elsewhere.
+    /// The path of a process's file as seen from outside; `None` if the process isn't running or has the same root
+    /// directory as we do.
     fn inside(&self, pid: Pid, path: &Path) -> Option<(PathBuf, Named)> {
         let live = self.found.live.get(&pid).filter(|live| live.has_own_files)?;
         Some((live.outside(path), Named::Inside(pid)))
@@ -315,20 +315,21 @@ impl Finder<'_> {
         }
     }
 
-    /// True for what lies where such files usually do, if the recording is packed: its own files are in the archive.
+    /// True for files in the usual places if the input is an archive: the recording is from another machine then, and
+    /// its files are in the archive.
     fn is_of_another_machine(&self, path: &Path, named: Named) -> bool {
         let packed = self.site.beside.filter(|beside| io::is_archive(beside));
         matches!(named, Named::Habit | Named::Marker) && packed.is_some_and(|archive| !path.starts_with(archive))
     }
 
-    /// The way to a path that may begin with a directory that the user typed.
+    /// How to open a path, which may start with a directory that the user typed.
     fn door<'p>(&'p self, path: &'p Path, named: Named) -> Door<'p> {
         let beside = || self.site.beside.filter(|beside| path.starts_with(beside));
         let typed = self.given.typed_part(path).or_else(beside);
         Door { named: named.at_door(), start: typed.map_or(Start::Here, Start::Typed), force: self.options.force }
     }
 
-    /// The directories that are looked at for logs: those that the user named, that of the input, and `usual` ones.
+    /// Directories to search for logs: those that the user named, the input's, and the `usual` ones.
     fn log_directories<'d>(&'d self, usual: &'d [&'d str]) -> impl Iterator<Item = (&'d Path, Named)> {
         let given = self.options.jit_log.iter().filter(|given| io::is_directory(&given.path));
         let given = given.map(|given| (given.path.as_path(), Named::Directory));
@@ -337,17 +338,18 @@ impl Finder<'_> {
         all.map(|(path, named)| (if path.as_os_str().is_empty() { Path::new(".") } else { path }, named))
     }
 
-    /// The dumps whose markers were mapped.
+    /// Loads the jitdumps that markers refer to.
     fn marked(&mut self) {
         let mut markers: Vec<&Marker> = self.processes.markers.iter().collect();
-        // The process that wrote a dump before those that inherited its mapping; the first mapping before a later one.
+        // Processes that wrote a jitdump come before those that inherited its mapping; then earlier mappings before
+        // later ones.
         let own = |marker: &Marker| {
             inner_pid(&marker.path).is_some_and(|inner| marker.pid == outer_pid(inner, self.processes, self.options))
         };
         markers.sort_by_key(|marker| (!own(marker), marker.offset));
         for marker in markers {
             let Some(base) = marker.path.file_name() else { continue };
-            // A file that the user passes takes precedence over the one at the recorded path.
+            // A file that the user named takes precedence over the recorded path.
             let mut candidates = self.asked(base, inner_pid(&marker.path), marker.pid);
             candidates.extend(self.inside(marker.pid, &marker.path));
             candidates.push((marker.path.clone(), Named::Marker));
@@ -375,7 +377,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Other possible places of a dump of that name.
+    /// Other places where a jitdump with this name may be.
     fn dump_places(&self, base: &OsStr) -> Vec<(PathBuf, Named)> {
         let beside = self.site.beside.map(|dir| (dir.join(base), Named::Habit));
         let usual = [PathBuf::from("/tmp"), PathBuf::from(".")].into_iter().chain(dump_directories());
@@ -383,7 +385,8 @@ impl Finder<'_> {
         beside.into_iter().chain(usual).collect()
     }
 
-    /// Opens the first candidate that is there and can be used. A bad one is warned of and the next is tried.
+    /// Uses the first candidate that exists and is acceptable. Warns about each unacceptable one and tries the next.
+    /// Returns whether one was used.
     fn first_good(&mut self, candidates: &[(PathBuf, Named)], source: impl Fn(PathBuf, Contents) -> Source) -> bool {
         for (path, named) in candidates {
             match self.open(path, *named) {
@@ -433,11 +436,11 @@ impl Finder<'_> {
     }
 
     fn say_is_missing(&mut self, marker: &Marker, looked_at: Vec<PathBuf>, told: &mut BTreeSet<PathBuf>) {
-        // Code that was injected has its names in the recording itself.
+        // Injected code has its names in the recording itself.
         if self.processes.by_pid.get(&marker.pid).is_some_and(Process::is_injected) {
             return;
         }
-        // Its number there is another one, if the file was written inside of a container.
+        // If the process ID in the path isn't recorded, the file was probably written in a container.
         let is_inside = inner_pid(&marker.path).is_some_and(|inner| !self.processes.by_pid.contains_key(&inner));
         let way = if is_inside { " (out of a container: docker cp CONTAINER:PATH . while it exists)" } else { "" };
         self.warnings.push(Warning::new(format!(
@@ -452,7 +455,7 @@ impl Finder<'_> {
     }
 }
 
-/// The start of a warning; users who request the reason see that it is one.
+/// Prefix of some warnings; left out where only the reason is shown.
 const NOT_USED: &str = "not used: ";
 
 fn not_matched(path: &Path, why: &str) -> String {
@@ -463,7 +466,7 @@ fn used_unasked(path: &Path, pid: Pid, why: &str) -> String {
     format!("{}: used for process {pid}: {why}", path.display())
 }
 
-/// Directories that perf's JVMTI agent and LLVM make for each run, below `$JITDUMPDIR`, the home directory or `/tmp`.
+/// Directories that perf's JVMTI agent and LLVM create for each run, in `$JITDUMPDIR`, the home directory or `/tmp`.
 fn dump_directories() -> Vec<PathBuf> {
     let roots = ["JITDUMPDIR", "HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let mut directories = Vec::new();
@@ -475,14 +478,14 @@ fn dump_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// The directory where they make them.
+/// The directory that contains them.
 const DUMPS: &str = ".debug/jit";
 
 fn subdirectories(path: &Path) -> Vec<PathBuf> {
     let entries = door::Named::Habit.door(false).entries(path, |_| true).into_iter();
     let mut found: Vec<PathBuf> =
         entries.filter(|(_, about)| about.is_dir()).map(|(name, _)| path.join(name)).collect();
-    // The directory's order is the file system's; the newest names sort last.
+    // File systems list names in any order; sort them so that the newest come last.
     found.sort();
     found
 }
@@ -505,7 +508,7 @@ mod tests {
     }
     #[test]
     fn no_runtime_leaves_its_files_where_nobody_looks() {
-        // As `dump_places`, `map_by_number` and `log_files` have them; `DIR` is for the user to name.
+        // Must match `dump_places`, `map_by_number` and `log_files`; `DIR` is one that the user must name.
         let for_dumps = ["/tmp/jit-", "/tmp/.debug/jit/", "./", "$JITDUMPDIR/.debug/jit/", "~/.debug/jit/", "DIR/"];
         let for_maps = ["/tmp/"];
         let for_logs = ["/tmp/", "./"];

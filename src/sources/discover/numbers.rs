@@ -1,4 +1,4 @@
-//! Dumps and maps that go by the numbers of processes.
+//! Finds jitdumps and perf maps by the process ID in their names.
 
 use super::{Finder, Source, inner_pid, used_unasked};
 use crate::error::Warning;
@@ -12,18 +12,18 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 impl Finder<'_> {
-    /// Processes with JIT memory that have neither dump nor map.
+    /// Processes with JIT memory that have no source at all.
     pub(super) fn without_sources(&self) -> Vec<Pid> {
         self.not_injected().filter(|pid| self.kinds_of(*pid).next().is_none()).collect()
     }
 
-    /// Processes with JIT memory whose code is not in the recording already.
+    /// Processes with JIT memory, except those whose code has been injected into the recording.
     pub(super) fn not_injected(&self) -> impl Iterator<Item = Pid> {
         let is_injected = |pid: &Pid| self.processes.by_pid.get(pid).is_some_and(Process::is_injected);
         self.jit_processes.iter().copied().filter(move |pid| !is_injected(pid))
     }
 
-    /// Dumps and maps that go by the numbers of processes.
+    /// Finds jitdumps and perf maps of processes with JIT memory by process ID.
     pub(super) fn by_number(&mut self) {
         for &pid in self.jit_processes {
             let inner_pids = self.inner_pids(pid);
@@ -38,8 +38,9 @@ impl Finder<'_> {
         }
     }
 
-    /// Maps and dumps of processes that show no memory for JIT code: it may lie in files, in static buffers, or where no
-    /// record shows a mapping. Few have any, so that one that can't be used is not worth a message.
+    /// Finds perf maps and jitdumps of processes without visible JIT memory: their code may be in files, in static
+    /// buffers, or in memory whose mapping wasn't recorded. Few processes have such files, so unusable ones aren't
+    /// reported.
     pub(super) fn by_number_elsewhere(&mut self) {
         let is_user = |pid: &Pid| pid.0 > 0;
         let others: Vec<Pid> = self.processes.by_pid.keys().copied().filter(is_user).collect();
@@ -57,7 +58,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Takes a file of a process that goes by its number, if it is there and nothing speaks against it.
+    /// Uses a file named after a process if it exists and nothing suggests that it belongs to another process.
     fn take_quietly(&mut self, pid: Pid, inner: Pid, base: &str, kind: Kind) {
         if self.shared.contains(&inner) {
             return;
@@ -79,18 +80,18 @@ impl Finder<'_> {
         }
     }
 
-    /// The possible numbers of the process in its own namespace, the most likely first.
+    /// The IDs that a process may have in its own namespace, most likely first.
     pub(super) fn inner_pids(&self, pid: Pid) -> Vec<Pid> {
         let said = self.options.map_pid.iter().filter(|(_, outer)| *outer == pid).map(|(inner, _)| *inner);
         let namespace = self.processes.by_pid.get(&pid).and_then(|process| process.inner_pid);
-        // A child inherits its parent's marker: that number is the parent's.
+        // A child inherits its parent's marker, whose name contains the parent's ID.
         let own = self.markers.of(pid).iter();
         let marker =
             own.filter_map(|marker| inner_pid(&marker.path)).filter(|inner| !self.processes.by_pid.contains_key(inner));
         let running = self.found.live.get(&pid).and_then(|live| live.inner);
         let mut all: Vec<Pid> = said.chain(running).chain(namespace).collect();
         let is_told = !all.is_empty();
-        // A file with the outer number was copied by somebody who knew it.
+        // Somebody who knew the outer ID may have renamed a copy.
         all.push(pid);
         if !is_told {
             all.extend(marker);
@@ -137,11 +138,11 @@ impl Finder<'_> {
     }
 }
 
-/// Numbers that are not identity: each of two containers has its process 1, and both wrote `/tmp/jit-1.dump`. A file of
-/// such a number is not taken for either by its name; where it is found, or what it holds, shows whose it is.
+/// IDs that don't identify a process: each of two containers has its process 1, and both wrote `/tmp/jit-1.dump`. The
+/// name of such a file doesn't say which of them it belongs to; only its location or contents do.
 impl Finder<'_> {
-    /// Numbers by which several processes know themselves. Those that share one marker's file share its number, too:
-    /// they were forked from the one that wrote it.
+    /// IDs that several processes have in their own namespaces. Processes whose markers are the same file count once,
+    /// because they are children of the process that wrote it.
     pub(super) fn shared_numbers(&self) -> BTreeSet<Pid> {
         let mut claims: BTreeMap<Pid, BTreeSet<(Option<FileId>, Pid)>> = BTreeMap::new();
         for &pid in self.jit_processes {
@@ -156,7 +157,7 @@ impl Finder<'_> {
         claims.into_iter().filter(|(_, claimants)| claimants.len() > 1).map(|(inner, _)| inner).collect()
     }
 
-    /// The file at a marker's path may have been written anew since.
+    /// Warns if the file at a marker's path isn't the one that was mapped: it may have been overwritten since.
     pub(super) fn say_if_replaced(&mut self, marker: &Marker) {
         let Some(source) = self.found.files.last().filter(|source| source.path == marker.path) else { return };
         let (own, recorded) = (source.about.as_ref().map(file_id), marker.file);
@@ -172,11 +173,11 @@ impl Finder<'_> {
     }
 }
 
-/// Workers that a server forked before the recording began, as PHP-FPM does: nothing recorded shows whose children they
-/// are, but they run the server's JIT code, in memory that both have. The map that names it goes by the server's
-/// number.
+/// Workers that a server forked before the recording began, as in PHP-FPM. The recording doesn't say whose children
+/// they are, but they run the server's JIT code in shared memory. The perf map for that code is named after the
+/// server's process.
 impl Finder<'_> {
-    /// Maps of the running processes from which recorded ones were forked.
+    /// Uses perf maps of running processes for recorded children that share their JIT memory.
     pub(super) fn by_parent(&mut self) {
         let Some(proc) = self.site.proc else { return };
         for (pid, memory) in self.sharing_without_map() {
@@ -192,7 +193,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A file that is used for a process is used for those, too, that have the same memory.
+    /// Uses perf maps for other processes, too, if they share the same JIT memory.
     pub(super) fn by_shared_memory(&mut self) {
         for (pid, memory) in self.sharing_without_map() {
             let has_it = |source: &&Source| source.kind == Kind::PerfMap && self.memory_of(source.pid) == Some(memory);
@@ -206,7 +207,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Processes without a map whose forks were not recorded, and the memory that they may share with others.
+    /// Processes without a perf map that have JIT memory which they may share with others, and that memory.
     fn sharing_without_map(&self) -> Vec<(Pid, SharedMemory)> {
         let pids = self.jit_processes.iter().filter(|pid| !self.kinds.contains(&(**pid, Kind::PerfMap)));
         pids.filter_map(|&pid| Some((pid, self.memory_of(pid)?))).collect()

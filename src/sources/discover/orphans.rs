@@ -1,5 +1,5 @@
-//! Files that go by no recorded process's number: `perf-1.map` beside a recording of a container. They are matched by
-//! what they hold; `evidence` decides.
+//! Matches files named after an unknown process ID, such as `perf-1.map` next to a recording of a container, to
+//! processes by their contents. `evidence` decides.
 
 use super::{Finder, Source, inner_pid, logs, not_matched, stale, used_unasked};
 use crate::error::Warning;
@@ -22,48 +22,48 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The number of files of a directory that are looked at, the newest ones: `/tmp` may hold those of years.
+/// The maximum number of files to examine per directory, newest first: `/tmp` may contain those of years.
 const MOST: usize = 32;
 
-/// A file that is written when its process ends is that old after the last sample.
+/// A file written at its process's exit may be this much newer than the last sample.
 const JUST_AFTER: Duration = Duration::from_secs(10);
 
-/// The facts about a file that are needed to match it.
+/// What is needed to match a file.
 #[derive(Debug)]
 struct Orphan {
     path: PathBuf,
     kind: Kind,
     named: Named,
-    /// True if the user named it or its directory.
+    /// True if the user named the file or its directory.
     asked: bool,
     id: Option<FileId>,
     written: Option<SystemTime>,
-    /// The ranges of its code, in order and disjoint.
+    /// Address ranges of its code, sorted and disjoint.
     ranges: Vec<(u64, u64)>,
-    /// The times of the first and last record, if they are nanoseconds.
+    /// The times of its first and last record, if it has times in nanoseconds.
     times: Option<(Nanos, Nanos)>,
 }
 
-/// The facts about a process that a file may belong to.
+/// A process that a file may belong to.
 #[derive(Debug)]
 struct Candidate {
     pid: Pid,
-    /// True if it has no dump or map.
+    /// True if it has no source yet.
     is_wanted: bool,
-    /// Memory that was mapped to be executed, in order and disjoint.
+    /// Executable mappings, sorted and disjoint.
     mapped: Vec<(u64, u64)>,
-    /// Samples in memory for JIT code.
+    /// Sampled addresses in memory for JIT code, and how often each was sampled.
     samples: Vec<(Addr, u64)>,
     began: Option<Nanos>,
     ended: Option<Nanos>,
     markers: Vec<FileId>,
-    /// The number in its own namespace, if it was queried while it ran.
+    /// The process ID in its own namespace, if it is still running.
     inner: Option<Pid>,
-    /// Memory that it may share with other processes.
+    /// JIT memory that it may share with other processes.
     memory: Option<SharedMemory>,
 }
 
-/// When samples were taken.
+/// When the recording's samples were taken.
 #[derive(Debug, Clone, Copy)]
 struct SampledTimes {
     clock: Clock,
@@ -71,7 +71,7 @@ struct SampledTimes {
 }
 
 impl Finder<'_> {
-    /// Matches files to the processes for which nothing was found.
+    /// Matches files to processes without a source.
     pub(super) fn orphans(&mut self) {
         let Some(samples) = self.site.samples else { return };
         let without = self.without_sources();
@@ -90,7 +90,7 @@ impl Finder<'_> {
             .collect();
         let Some(times) = sampled.times else { return };
         let when = SampledTimes { clock: self.processes.clock, sampled: times };
-        // A file that only lies in a public directory is of interest if it fits.
+        // Files in public directories are only worth mentioning if they fit.
         let fits = fits(&files, &processes, &when);
         let verdicts: Vec<_> = (0..files.len()).map(|file| judge(file, &fits)).collect();
         for (verdict, file) in verdicts.into_iter().zip(files.drain(..)) {
@@ -119,7 +119,8 @@ impl Finder<'_> {
         })
     }
 
-    /// Files of the usual names, and those that the user named, that nobody has used.
+    /// Files that haven't been used yet: those that the user named, and those with a usual name in the user's
+    /// directories, the input's directory and `/tmp`.
     fn orphan_files(&mut self) -> Vec<Orphan> {
         let mut files = Vec::new();
         for (path, kind) in std::mem::take(&mut self.nobodys) {
@@ -138,7 +139,7 @@ impl Finder<'_> {
                 continue;
             }
             for (path, kind) in usual_names(self.door(&directory, named), &directory) {
-                // A file with the number of a recorded process was looked at.
+                // A file with the ID of a recorded process has been tried already.
                 let process = inner_pid(&path).and_then(|pid| self.processes.by_pid.get(&pid));
                 let is_known = process.is_some_and(|process| process.has_jit_memory);
                 if !is_known && !self.seen.contains(&path) {
@@ -152,7 +153,8 @@ impl Finder<'_> {
     fn orphan(&mut self, path: &Path, kind: Kind, named: Named, asked: bool) -> Option<Orphan> {
         let opened = match self.open(path, named)? {
             Ok(opened) => opened,
-            // Nobody asked for what belongs to somebody else.
+            // Nobody asked for this file, so it isn't reported if it can't be opened, for instance because it belongs
+            // to another user.
             Err(error) => {
                 if asked {
                     self.refused(path, kind, Pid(-1), error);
@@ -185,7 +187,7 @@ impl Finder<'_> {
                     number.unwrap_or_default(),
                     path.display()
                 );
-                // The user who named it gets a message.
+                // Files that the user named get a warning, too.
                 if file.asked {
                     self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
                 }
@@ -206,7 +208,7 @@ impl Finder<'_> {
     }
 }
 
-/// Dumps and maps of a directory by their names, the newest first.
+/// The jitdumps, perf maps and logs in a directory, going by their names, newest first.
 fn usual_names(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
     let entries = door.entries(directory, |name| kind_by_name(name).is_some()).into_iter();
     let files = entries.filter_map(|(name, about)| {
@@ -218,7 +220,7 @@ fn usual_names(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
     files.into_iter().rev().take(MOST).map(|(_, path, kind)| (path, kind)).collect()
 }
 
-/// True if a file of this name is a dump, a map or a log that goes with a recording.
+/// True if the file name is that of a jitdump, a perf map, or a log that belongs to a recording.
 pub(crate) fn goes_with_recordings(name: &OsStr) -> bool {
     kind_by_name(name).is_some()
 }
@@ -235,7 +237,7 @@ fn kind_by_name(name: &OsStr) -> Option<Kind> {
 
 type OrphanContents = (Vec<(u64, u64)>, Option<(Nanos, Nanos)>);
 
-/// The ranges of a file's code, and their times; `None` if it reports none.
+/// The address ranges of a file's code and the times of its first and last record; `None` if it contains no code.
 fn contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     let (mut ranges, mut times) = (Vec::new(), None);
     match kind {
@@ -259,7 +261,7 @@ fn contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     (!ranges.is_empty()).then_some((ranges, times))
 }
 
-/// Every file with every process.
+/// Compares every file with every process.
 fn fits(files: &[Orphan], processes: &[Candidate], when: &SampledTimes) -> Vec<Fit> {
     let pairs = files.iter().enumerate().flat_map(|file| processes.iter().map(move |process| (file, process)));
     pairs.map(|((at, file), process)| fit(at, file, process, when)).collect()
@@ -290,7 +292,7 @@ fn fit(at: usize, file: &Orphan, process: &Candidate, when: &SampledTimes) -> Fi
     }
 }
 
-/// Another sign that a file does not belong to this process.
+/// Other evidence that a file doesn't belong to a process; `None` if there is none.
 fn against(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<String> {
     let number = inner_pid(&file.path);
     if let (Some(number), Some(own)) = (number, process.inner.filter(|own| Some(*own) != number)) {
@@ -301,7 +303,7 @@ fn against(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<St
     is_older.then(|| "it was last written before the process began".to_owned())
 }
 
-/// True if the times of a dump are those of the process; `None` if that cannot be determined.
+/// Whether a jitdump's times fit the process (the error says why not); `None` if that can't be determined.
 fn times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Result<(), String>> {
     let (first, last) = file.times.filter(|_| is_monotonic(&when.clock))?;
     let against = |what: &str, at: Nanos| {
@@ -314,13 +316,13 @@ fn times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Resu
     match process.began {
         Some(began) if first.0.saturating_add(SLACK) < began.0 => against("but the process began at", began),
         Some(_) => Some(Ok(())),
-        // A process that ran before: what it loaded since is of its time.
+        // The process started before the recording, but loaded code during it.
         None if last >= when.sampled.first && last.0 <= end.0.saturating_add(SLACK) => Some(Ok(())),
         None => None,
     }
 }
 
-/// True if a file was last written while samples were taken, or as the process ended.
+/// True if the file was last written while samples were taken, or shortly after.
 fn was_written_then(file: &Orphan, when: &SampledTimes) -> bool {
     let wall = |time| wall_time(&when.clock, time);
     let (Some(first), Some(last), Some(written)) = (wall(when.sampled.first), wall(when.sampled.last), file.written)
@@ -330,7 +332,7 @@ fn was_written_then(file: &Orphan, when: &SampledTimes) -> bool {
     (first..=last + JUST_AFTER).contains(&written)
 }
 
-/// In order, without what overlaps.
+/// Sorts ranges and merges those that overlap.
 fn disjoint(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     ranges.retain(|(start, end)| start < end);
     ranges.sort_unstable();

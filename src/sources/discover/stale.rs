@@ -1,5 +1,5 @@
-//! Files of an earlier process that had the same number: directories keep the dumps and maps of years, and numbers are
-//! given again.
+//! Detects files of an earlier process with the same ID: directories keep jitdumps and perf maps for years, and process
+//! IDs are reused.
 
 use super::{Finder, Source};
 use crate::model::Nanos;
@@ -11,12 +11,12 @@ use crate::sources::options::SourceOptions;
 use crate::sources::site::wall_time;
 use std::time::{Duration, SystemTime};
 
-/// File systems give times by a clock of their own.
+/// Tolerance for file times, which come from the file system's clock.
 const SLACK: Duration = Duration::from_secs(1);
 
 impl Finder<'_> {
-    /// Why a file that was found by its number or marker is of an earlier process of that number, if it is. A file that
-    /// the user named is used with a warning.
+    /// Explains why a file that was found by process ID or marker belongs to an earlier process with this ID; `None` if
+    /// it doesn't. Files that the user named are always accepted here; they are used with a warning.
     pub(super) fn is_of_another(&self, source: &Source) -> Option<String> {
         let SourceOptions { jitdump, jit_log, .. } = self.options;
         if jitdump.iter().chain(jit_log).any(|given| given.path == source.path) {
@@ -42,18 +42,18 @@ impl Finder<'_> {
         let is_timed = is_monotonic(&self.processes.clock) && !dump.header.has_arch_timestamps();
         let times = dump.records().flatten().map(|record| record.timestamp);
         let first = times.clone().next().filter(|first| is_timed && *first != 0)?;
-        // If it begins when the process does, it is not read to its end.
+        // Read only the first record if the jitdump already starts late enough.
         of_another_process(source.pid, source.marker, self.processes, (first, first))?;
         of_another_process(source.pid, source.marker, self.processes, (first, times.last()?))
     }
 }
 
-/// When a process began, if the recording saw that.
+/// When a process began, if that was recorded.
 pub(super) fn began(process: &Process) -> Option<Nanos> {
     process.forked.map(|(_, time)| time).or(process.execs.first().copied())
 }
 
-/// True if a file that was last written then has nothing of a process that began then.
+/// True if a file was last written before a process began, so that it can't contain anything from it.
 pub(super) fn is_before(written: SystemTime, began: SystemTime) -> bool {
     written.checked_add(SLACK).is_some_and(|written| written < began)
 }

@@ -1,14 +1,14 @@
-//! Reads the records of a large dump by several threads.
+//! Parses the records of a large jitdump on several threads.
 
 use crate::error::Result;
 use crate::parallel::Pool;
 use crate::records::jitdump::{JitDump, Record};
 
-/// Dumps are cut into pieces of this many bytes: a few of them for each thread are in memory as records.
+/// Bytes per piece. A few pieces per thread are in memory as parsed records.
 pub(super) const PIECE: u64 = 1 << 20;
 
-/// Gives each record in the file's order, as [`JitDump::records`] would. With a pool the records of the next pieces are
-/// read meanwhile.
+/// Calls `each` with every record in file order, like [`JitDump::records`]. With a pool, the next pieces are parsed
+/// meanwhile.
 pub(super) fn in_pieces<'data>(
     dump: &JitDump<'data>,
     pool: Option<&Pool>,
@@ -46,7 +46,7 @@ mod tests {
         [&id.to_le_bytes()[..], &size.to_le_bytes(), &time.to_le_bytes(), payload].concat()
     }
 
-    /// A load whose code looks like records.
+    /// A LOAD record whose code looks like records.
     fn deceiving(time: u64, inner: usize) -> Vec<u8> {
         let code = record(3, time, &[]).repeat(inner);
         let mut payload = [[7u32.to_le_bytes(); 2].concat(), vec![0; 8]].concat();

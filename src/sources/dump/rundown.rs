@@ -1,14 +1,15 @@
-//! Dates what a dump lists when it is opened in a process that has run for a while.
+//! Corrects the times of code that a jitdump lists when it is opened late.
 //!
-//! An agent that is attached, or a runtime that is queried late for its code, writes all code that is there in one go.
-//! The times of these records show when they were written and nothing of when the code was made:
+//! When an agent is attached to a running process, or a runtime is told late to report its code, it writes all existing
+//! code at once (a rundown). The times of these records say when they were written, not when the code was compiled:
 //!
 //! ```text
-//! memory mapped                       dump opened
-//!   ├──── code is made, runs ────────────┤├─ rundown ─┤──── loads, as code is made ────▶ time
+//! memory mapped                       jitdump opened
+//!   ├──── code is compiled, runs ────────┤├─ rundown ─┤──── loads, as code is compiled ──▶ time
 //! ```
 //!
-//! Each piece counts as there since its memory was mapped last, or since the program began, like an entry of a map.
+//! Code in a rundown is therefore assumed to exist since its memory was last mapped, or since the program began if that
+//! is later.
 
 use crate::model::process::{Mapping, Process, Processes};
 use crate::model::ranges::RangeMap;
@@ -16,20 +17,22 @@ use crate::model::{Addr, Nanos, Pid};
 use crate::resolve::code_map::CodeList;
 use std::ops::Range;
 
-/// A program that has run for less than this is starting: its dump was opened on time. Runtimes open theirs within 0.2 s.
+/// In nanoseconds. A program that began less than this ago is starting up, so that its jitdump was opened on time.
+/// Runtimes open theirs within 0.2 s.
 const STARTING: u64 = 1_000_000_000;
 
-/// Between two records of a rundown nothing is compiled, but its thread may have to wait for a processor for so long.
+/// The maximum time between two records of a rundown, in nanoseconds. Nothing is compiled in between, but the thread
+/// may be preempted.
 const GAP: u64 = 20_000_000;
 
-/// So much time a record takes, on average (measured: 15 µs).
+/// The maximum average time per record, in nanoseconds (measured: 15 µs).
 const EACH: u64 = 200_000;
 
-/// A rundown lists the code of a program that has run for a while: more functions than this. Fewer may be the first that
-/// a compiler made.
+/// The minimum number of functions in a rundown. Fewer may be the first ones that a compiler produces.
 const FEWEST: usize = 64;
 
-/// Dates the rundown that a process's dump begins with, if it does. `marker` is when the dump was mapped, if that was seen.
+/// Corrects the times of the rundown at the start of a process's jitdump, if there is one. `marker` is when the jitdump
+/// was mapped, if that was recorded.
 pub(super) fn date(list: &mut CodeList<'_>, pid: Pid, marker: Option<Nanos>, processes: &Processes) {
     let Some(process) = processes.by_pid.get(&pid) else { return };
     let mut times = list.load_times();
@@ -50,18 +53,18 @@ pub(super) fn date(list: &mut CodeList<'_>, pid: Pid, marker: Option<Nanos>, pro
     });
 }
 
-/// When the program began that opened a dump at this time, if it was not just starting.
+/// When the program began that opened a jitdump at time `opened`; `None` if it was just starting up.
 fn start(process: &Process, opened: Nanos, marker: Option<Nanos>) -> Option<Nanos> {
     let exec = process.execs.iter().copied().filter(|exec| *exec <= opened).max();
     let began = exec.or(process.forked.map(|(_, time)| time).filter(|time| *time <= opened));
     match began {
         Some(began) => (opened.0 - began.0 >= STARTING).then_some(began),
-        // It ran before the recording, in which it opened the dump.
+        // It was running before the recording began, and opened the jitdump during it.
         None => marker.filter(|mapped| mapped.0 > 0).map(|_| Nanos(0)),
     }
 }
 
-/// Since when each address of executable memory was what it is at the end of a stretch of time.
+/// For executable memory that was mapped in a time range: when each address was last mapped.
 fn memory(process: &Process, Range { start: began, end }: Range<Nanos>) -> RangeMap<Nanos> {
     let mut memory = RangeMap::default();
     let is_then = |mapping: &&Mapping| mapping.executable && began <= mapping.time && mapping.time <= end;

@@ -1,4 +1,5 @@
-//! A made-up `/proc`: a process in a container that runs still, or another one that has its number by now.
+//! Tests with a fake `/proc`: a recorded process in a container that is still running, or another process that reused
+//! its ID.
 
 use super::*;
 use crate::bytes::cursor::Endian;
@@ -16,7 +17,7 @@ use std::os::unix::fs::symlink;
 const PID: Pid = Pid(4_000_077);
 const AT: u64 = 0x7000_0000;
 const BOOT: u64 = 1_700_000_000;
-/// The recording's clock when the machine was booted, in seconds before the first sample at 1,000 s.
+/// Time of the first sample on the recording's clock, which was 0 when the machine booted.
 const FIRST: u64 = 1_000_000_000_000;
 
 struct Fake {
@@ -77,7 +78,7 @@ impl Fake {
         self
     }
 
-    /// JIT memory that others may share, mapped from this inode.
+    /// Makes the process's JIT memory shareable, with this inode.
     fn sharing(mut self, inode: u64) -> Self {
         let process = self.processes.by_pid.get_mut(&PID).unwrap();
         process.mappings[1].path = b"/dev/zero (deleted)".to_vec();
@@ -85,7 +86,7 @@ impl Fake {
         self
     }
 
-    /// A process of this number is the parent, and has memory of this inode.
+    /// Adds a parent process that has mapped memory with this inode.
     fn with_parent(self, parent: Pid, inode: u64) -> Self {
         let own = self.dir.path().join(parent.to_string());
         fs::create_dir_all(&own).unwrap();
@@ -107,7 +108,7 @@ impl Fake {
         find_at(&self.processes, &SourceOptions::default(), &site, &mut Warnings::new())
     }
 
-    /// The name of the code, and what is reported about it.
+    /// The name of the code, and the remarks about sources.
     fn named(&self) -> (Option<String>, Vec<String>) {
         self.named_in(PID)
     }
@@ -227,12 +228,12 @@ fn recordings_of_other_machines_have_nothing_running_here() {
 
 #[test]
 fn no_link_leads_out_of_the_root() {
-    // The file itself is a link, wherever it leads.
+    // The file itself is a symbolic link.
     let one = fake();
     fs::write(one.inside("tmp/target"), format!("{AT:x} 40 led astray\n")).unwrap();
     symlink("target", one.inside("tmp/perf-1.map")).unwrap();
     assert_eq!(one.named().0, None);
-    // A directory is one that would lead out.
+    // A directory is a symbolic link that leads out of the root.
     for target in ["../../outside", "/outside"] {
         let one = fake();
         let outside = one.dir.path().join("outside");
@@ -249,7 +250,7 @@ fn no_link_leads_out_of_the_root() {
 #[test]
 fn the_processs_own_user_may_own_the_file_and_nobody_else() {
     if !rustix::process::geteuid().is_root() {
-        // Only root can give a file away; another's file is what must not be believed.
+        // Only root can give files away. Without root, use a link to somebody else's file, which must not be trusted.
         let fake = fake();
         symlink("/etc/passwd", fake.inside("tmp/perf-1.map")).unwrap();
         assert_eq!(fake.named().0, None);

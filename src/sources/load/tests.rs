@@ -1,4 +1,4 @@
-//! From files in a directory to names, through the whole of `sources`.
+//! Tests from files in a directory to names, through all of `sources`.
 
 use super::super::{ClockUse, find};
 use super::*;
@@ -7,7 +7,7 @@ use crate::model::process::{Clock, CpuMode, Mapping, Marker, Process};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// A little-endian dump of process `pid`: (time, pid, index, address, name) loads of 16 bytes.
+/// A little-endian jitdump of process `pid` with loads of 16 bytes, given as (time, pid, index, address, name).
 fn dump(pid: u32, records: &[(u64, u32, u64, u64, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut put = |value: &[u8]| bytes.extend_from_slice(value);
@@ -49,7 +49,7 @@ fn marker(pid: i32, path: &Path, time: u64) -> Marker {
     }
 }
 
-/// (process, address, time) → name, for each question; then the warnings and the accounts.
+/// Returns the name for each question (process, address, time), the warnings and the accounts.
 fn ask(
     processes: &Processes,
     options: &SourceOptions,

@@ -1,4 +1,4 @@
-//! A script → its text and its map.
+//! Finds the text and the source map of a script.
 
 use super::options::{GivenMap, MapSearch};
 use super::paths::{authored, file_of, path_on_server, plain};
@@ -19,96 +19,95 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// What was found for a script or a module.
+/// The result of looking for a source map or a WebAssembly module.
 pub(super) enum Lookup<T> {
-    /// Neither a map nor a reason to expect one.
+    /// There is no source map, and no reason to expect one.
     Nothing,
-    /// A map that is not used.
+    /// There is a source map, but it can't be used.
     Refused {
-        /// What it is called.
+        /// The map's name.
         map: Option<String>,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// What was looked for.
     Found {
-        /// What the map, or the file with names, is called.
+        /// The name of the map, or of the file with names.
         map: String,
-        /// A script and its map, or a module, read.
+        /// The script with its source map, or the module.
         found: T,
-        /// The files that were read: the path by which each is looked for, and where it is.
+        /// The files that were read: the path where each would be looked for, and where it actually is.
         places: Vec<(PathBuf, PathBuf)>,
-        /// The number of bytes that were read.
+        /// The number of bytes read.
         size: usize,
-        /// True if the user named this very file.
+        /// True if the user named this file.
         is_given: bool,
     },
 }
 
-/// A WebAssembly module that is at hand.
+/// A WebAssembly module that was found.
 #[derive(Debug, Clone)]
 pub(super) struct ModuleFile {
     pub(super) path: PathBuf,
     pub(super) module: Rc<WasmModule>,
-    /// True if the user named it for functions whose module is not known.
+    /// True if the user named it for functions whose module isn't known.
     pub(super) is_given: bool,
 }
 
-/// A map, and why it is not used.
+/// The name of a source map, and why it isn't used.
 type Refusal = (String, String);
 
-/// Scripts and maps are texts.
+/// Scripts and source maps are text files.
 const TEXT: Kind =
     Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a script or a source map" };
 
-/// Larger ones are refused, and what is larger together: a map is in memory several times over while it is read.
+/// Maximum size in bytes of a file, and of all files together. While a source map is parsed, it is in memory several
+/// times.
 pub(super) const LARGEST: u64 = 1 << 30;
 
-/// So many modules, and scripts that a script was made from, are looked at.
+/// The maximum number of modules, and of earlier scripts that a script was generated from, to read.
 pub(super) const MOST_MAPS: usize = 1000;
 
-/// A script may have been made from scripts this many times: by a compiler, a bundler, a minifier.
+/// How often a script may have been generated from another one: by a compiler, a bundler, a minifier.
 const DEEPEST: usize = 3;
 
-/// The text of a script, and where it is.
+/// The path and text of a script.
 type PlacedText = (PathBuf, String);
 
-/// A map that may be a script's.
+/// A source map that may belong to a script.
 struct Candidate {
     name: String,
-    /// Where it is, if it is a file.
+    /// Its path, if it is a file of its own.
     path: Option<PathBuf>,
     file: FileBytes,
     /// The directory that its sources are relative to.
     base: PathBuf,
-    /// True if the user named this very file.
+    /// True if the user named this file.
     is_given: bool,
 }
 
-/// The maps in a directory, by what they state they belong to.
+/// The source maps in a directory.
 #[derive(Debug, Default)]
 struct MapDirectory {
-    /// In the order of their names.
+    /// Sorted by name.
     paths: Vec<PathBuf>,
-    /// The first of each `debugId`, in small letters.
+    /// The first map for each `debugId`, in lower case.
     by_debug_id: FxHashMap<String, usize>,
-    /// The first of each script, of those without a `debugId`.
+    /// The first map for each script name, among maps without a `debugId`.
     by_script: FxHashMap<String, usize>,
 }
 
-/// Finds the maps of scripts.
 pub(super) struct Finder<'a> {
     pub(super) search: MapSearch<'a>,
-    /// Of the user's maps that have other names than scripts: which script each states it belongs to. Each is queried
-    /// once, and not once for each script.
+    /// For files from the user that aren't named after a script: which script each says it belongs to. Read once per
+    /// file rather than once per script.
     asked: RefCell<FxHashMap<PathBuf, Option<About>>>,
-    /// The maps of the user's directories, once they were read.
+    /// The user's directories that have been read.
     directories: RefCell<FxHashMap<PathBuf, Rc<MapDirectory>>>,
-    /// What cannot be read of these.
+    /// Warnings about files in these directories that could not be read.
     unread: RefCell<Warnings>,
-    /// The user's maps that belong to a script.
+    /// The user's source maps that were used for a script.
     used: RefCell<FxHashSet<PathBuf>>,
-    /// The WebAssembly modules that are available.
+    /// All available WebAssembly modules.
     pub(super) modules: OnceCell<Vec<ModuleFile>>,
 }
 
@@ -118,14 +117,14 @@ impl<'a> Finder<'a> {
         Self { search, asked, directories, unread, used, modules: OnceCell::new() }
     }
 
-    /// What cannot be read of the directories that the user named.
+    /// Takes the warnings about files in the user's directories that could not be read.
     pub(super) fn take_unread(&self) -> Warnings {
         self.unread.take()
     }
 
-    /// The text and the map of a script that an engine calls so.
+    /// Finds the text and the source map of a script by the name that the runtime gives it.
     pub(super) fn find(&self, script: &str) -> Lookup<Box<AuthoredScript>> {
-        // Engines write a path in one way: a file is read once, and not once for each way to write it.
+        // Runtimes spell a script's path in only one way; ignoring other spellings avoids reading a file twice.
         let is_plain = |path: &Path| plain(path).as_os_str() == path.as_os_str();
         let (recorded, found) = match (file_of(script), path_on_server(script)) {
             (Some(recorded), _) if is_plain(&recorded) => {
@@ -164,8 +163,9 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Reads the map of a script with that `debugId`, and those of the scripts that it was made from, so deep. `recorded` and `place` are
-    /// where the engine read the script, and where it is. Also the number of bytes that were read.
+    /// Parses a script's source map, and up to `deep` levels of source maps of the scripts that it was generated from.
+    /// `debug_id` is the script's; `recorded` is the path that the runtime read, and `place` where the script is now.
+    /// Also returns the number of bytes read.
     fn load(
         &self,
         text: String,
@@ -197,7 +197,8 @@ impl<'a> Finder<'a> {
         Ok((if earlier.is_empty() { script } else { script.through(earlier) }, size))
     }
 
-    /// Of the files that a script was made from, those that are scripts with maps which fit.
+    /// Among the files that a script was generated from, those that are scripts with a matching source map of their
+    /// own.
     fn earlier(
         &self,
         map: &ScriptMap,
@@ -210,11 +211,11 @@ impl<'a> Finder<'a> {
         let files = files.iter().map(Path::new).enumerate();
         let scripts = files.filter(|(_, file)| is_script(file) && *file != recorded).take(MOST_MAPS);
         let read = |(at, file): (usize, &Path)| {
-            // Only below the script's own directory: its map may be anybody's.
+            // Only files below the script's own directory: anybody may have written the map.
             let below = file.strip_prefix(plain(recorded.parent()?)).ok();
             let here = below.and_then(|below| Some(place.parent()?.join(below)));
             let content = map.sources.get(at)?.content.as_ref();
-            // Authored texts are long, and mention a map at their end.
+            // Texts are long, and mention their source map at the end.
             let ending = match content {
                 Some(text) => text.ending(Mention::is_code)?,
                 None => decoded(&self.read(here.as_ref()?, Named::Recording)?.ok()?),
@@ -231,20 +232,21 @@ impl<'a> Finder<'a> {
         scripts.filter_map(read).collect()
     }
 
-    /// Where a script may be that an engine read from a file: below the directories of recorded files, or at its own path;
-    /// or beside the input.
+    /// Where a script may be that the runtime read from a file: below the `--symfs` directories, or at its own path if
+    /// there are none; or in the input's directory.
     pub(super) fn places<'p>(&'p self, recorded: &'p Path) -> impl Iterator<Item = PathBuf> + 'p {
         let below = |root: &PathBuf| root.join(recorded.strip_prefix("/").unwrap_or(recorded));
         let own = self.search.symfs.is_empty().then(|| recorded.to_owned());
         self.search.symfs.iter().map(below).chain(own).chain(self.beside(recorded))
     }
 
-    /// The place of a script beside the input.
+    /// Where the script would be in the input's directory.
     pub(super) fn beside(&self, recorded: &Path) -> Option<PathBuf> {
         Some(self.search.beside?.join(recorded.file_name()?))
     }
 
-    /// The script's text, and where it is here. One that may not be read counts where a map is next to it.
+    /// The script's text and location. A script that exists but can't be read is reported only if there is a source map
+    /// next to it.
     fn script(&self, places: impl Iterator<Item = PathBuf>) -> Option<Result<PlacedText, Refusal>> {
         let mut refused = None;
         for place in places {
@@ -266,7 +268,7 @@ impl<'a> Finder<'a> {
         self.read_by(path, named.door(self.search.force), TEXT)
     }
 
-    /// A file's contents; `None` if absent.
+    /// Reads a file; `None` if it doesn't exist.
     pub(super) fn read_by(&self, path: &Path, door: Door<'_>, kind: Kind) -> Option<Result<Bytes, String>> {
         if door.look(path).is_some_and(|about| about.len() > LARGEST) {
             return Some(Err("it is larger than 1 GiB".to_owned()));
@@ -275,7 +277,7 @@ impl<'a> Finder<'a> {
         Some(opened.map(|opened| opened.bytes).map_err(|error| error.to_string()))
     }
 
-    /// The map that the user named for a script.
+    /// The source map that the user named for a script.
     fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         for GivenMap { path, script: of } in &self.search.options.given {
             let found = match of {
@@ -292,7 +294,7 @@ impl<'a> Finder<'a> {
         None
     }
 
-    /// The maps that the user named and that belong to no script.
+    /// The user's source maps that weren't used for any script.
     pub(super) fn unused(&self) -> Vec<&Path> {
         let used = self.used.borrow();
         let is_unused = |path: &&Path| path.extension().is_some_and(|kind| kind == "map") && !used.contains(*path);
@@ -323,7 +325,8 @@ impl<'a> Finder<'a> {
         self.candidate_by(&maps.paths[*first], door)
     }
 
-    /// Reads what each map in a directory states. Nobody typed the paths of these.
+    /// Reads what each source map in a directory says it belongs to. Links aren't followed, because the user didn't
+    /// name these files.
     fn read_directory(&self, directory: &Path) -> MapDirectory {
         let mut maps = MapDirectory::default();
         let is_map = |name: &OsStr| name.as_encoded_bytes().ends_with(b".map");
@@ -354,12 +357,12 @@ impl<'a> Finder<'a> {
         maps
     }
 
-    /// The way to what lies in a directory that the user typed.
+    /// How to open files in a directory that the user named.
     pub(super) fn door_below<'d>(&self, directory: &'d Path) -> Door<'d> {
         Door { named: Named::Recording, start: Start::Typed(directory), force: self.search.force }
     }
 
-    /// A map of the user's, if it states itself that it belongs to this script.
+    /// A source map from the user, if it is named after the script or says that it belongs to it.
     fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let name = script.file_name()?;
         if path.file_name() == Some(&with_map(name)) {
@@ -391,8 +394,8 @@ impl<'a> Finder<'a> {
         Some(self.read_by(path, door, TEXT)?.map_err(|why| (name.clone(), why)).map(candidate))
     }
 
-    /// The map that the script names, or that is next to it. `recorded` is where the engine read it, `place` where it
-    /// is.
+    /// The source map that the script names, or the one next to it. `recorded` is the path that the runtime read,
+    /// `place` where the script is now.
     fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let (directory, here) = (recorded.parent()?, place.parent()?);
         let beside = || {
@@ -443,15 +446,15 @@ fn as_given(found: Result<Candidate, Refusal>) -> Result<Candidate, Refusal> {
     Ok(Candidate { is_given: true, ..found? })
 }
 
-/// Where the map is looked for of a script that was read from `recorded` and is at `place`: as far from the one as it is from
-/// the other.
+/// The path where a source map would be looked for: it relates to the recorded path of the script as its actual path
+/// (`map`) relates to the actual place of the script.
 fn map_path(recorded: &Path, place: &Path, map: &Path) -> PathBuf {
     let (directory, here) = (recorded.parent().unwrap_or(recorded), place.parent().unwrap_or(place));
     let beside = || recorded.with_file_name(with_map(recorded.file_name().unwrap_or_default()));
     map.strip_prefix(here).map_or_else(|_| beside(), |below| directory.join(below))
 }
 
-/// A text. What is not UTF-8 is replaced, as engines do it.
+/// Converts to text. Invalid UTF-8 is replaced, as runtimes do.
 fn decoded(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes).into_owned(), str::to_owned)
 }

@@ -1,16 +1,17 @@
-//! Source maps: finds, trusts and loads those of the scripts whose functions a profile has.
+//! Finds, checks and loads the source maps of scripts whose functions occur in a profile.
 //!
-//! | looked for, in this order | |
+//! | tried in this order | |
 //! |---|---|
-//! | `--source-maps FILE=SCRIPT` | for scripts of that path, or whose path ends with it |
-//! | `--source-maps FILE`, `DIR` | the map whose name is the script's with `.map`, else whose `debugId` or `file` is the script's |
-//! | `//# sourceMappingURL=` in the script | a `data:` URL; a path or `file:` URL in the script's directory or below it |
-//! | `SCRIPT.map` beside the script | |
+//! | `--source-maps FILE=SCRIPT` | for scripts with this path, or whose path ends with it |
+//! | `--source-maps FILE`, `DIR` | `SCRIPT.map`, else a map with the script's `debugId` or `file` |
+//! | `//# sourceMappingURL=` in the script | a `data:` URL; a path or `file:` URL below the script's directory |
+//! | `SCRIPT.map` next to the script | |
 //!
-//! WebAssembly modules: see [`modules`].
+//! For WebAssembly modules, see [`modules`].
 //!
-//! The script itself is where the engine read it (below `--symfs`), or beside the input. A script may be anybody's: what it
-//! names is opened through the door ([`crate::io::door`]), and nothing outside of its own directory. Nothing is ever fetched.
+//! The script itself is where the runtime read it (below `--symfs`), or in the input's directory. Anybody may have
+//! written the script. Therefore files that it names are opened through [`crate::io::door`] and only within its own
+//! directory, and nothing is ever downloaded.
 
 mod find;
 mod modules;
@@ -35,54 +36,54 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The maps of a profile's scripts, and what they state about its functions.
+/// The source maps for a profile's scripts, and what they say about its functions.
 #[derive(Debug, Default)]
 pub struct SourceMaps {
     authored: Authored,
-    /// The module of native WebAssembly functions.
+    /// The module of native WebAssembly functions whose module the profile doesn't name.
     native: Option<AuthoredModule>,
-    /// Generated names → authored ones, spelled like V8's.
+    /// Authored names by generated name, in V8's spelling.
     names: FxHashMap<Box<[u8]>, String>,
-    /// True if texts of authored files are shown.
+    /// True if the text of authored files may be shown.
     shows_text: bool,
-    /// The number of bytes of all scripts and maps so far: one file may go by many paths.
+    /// The total size in bytes of all scripts and maps read so far; a file that has several paths counts several times.
     size: usize,
-    /// The outcome for each script.
+    /// The result for each script.
     pub accounts: Vec<MapAccount>,
 }
 
-/// The outcome for the map of one script.
+/// The result of looking for a script's source map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MapAccount {
-    /// The script, as the engine names it.
+    /// The script, as the runtime names it.
     pub script: String,
-    /// The map, if one was found.
+    /// The source map, if one was found.
     pub map: Option<String>,
-    /// The number of the script's functions in the profile.
+    /// How many of the script's functions occur in the profile.
     pub functions: usize,
-    /// True if most of them begin far right in their lines, as only tools write.
+    /// True if most of these start so far right in their lines that a tool must have written the script.
     pub minified: bool,
-    /// The number of them that got another name.
+    /// How many of these got another name.
     pub renamed: usize,
-    /// The number of them that got an authored position.
+    /// How many of these got an authored position.
     pub placed: usize,
-    /// The number of these that are third-party code, as the map states.
+    /// How many of these are third-party code according to the map (`ignoreList`).
     pub third_party: usize,
-    /// The number that keep their generated names because script, map and profile contradict each other.
+    /// How many of these keep their generated names, because script, map and profile contradict each other.
     pub contradicted: usize,
-    /// Why the map is not used.
+    /// Why the map isn't used.
     pub trouble: Option<String>,
-    /// True if it is used although it doesn't seem to fit, because the user named it.
+    /// True if the map doesn't seem to fit but is used because the user named it.
     pub is_doubtful: bool,
-    /// The script and its map, if that is a file: the path by which each is looked for, and where it is.
+    /// The files of the script and the map: the path where each would be looked for, and where it actually is.
     pub files: Vec<(PathBuf, PathBuf)>,
 }
 
-/// The functions of each script, each once.
+/// For each script, its functions by position and name. A function occurs once per spelling.
 type ScriptFunctions<'n> = BTreeMap<&'n str, BTreeMap<(Place, &'n str), Vec<ScriptName<'n>>>>;
 
 impl SourceMaps {
-    /// Finds the maps of the scripts of these functions, and the modules of WebAssembly functions.
+    /// Finds the source maps for the scripts of these functions, and the modules of WebAssembly functions.
     pub(crate) fn of<'n>(
         names: impl Iterator<Item = ScriptName<'n>>,
         native: &NativeFunctions<'n>,
@@ -114,12 +115,12 @@ impl SourceMaps {
         maps
     }
 
-    /// The place where a function was written, and its name if that is not the generated one.
+    /// The authored position of a function, and its authored name if that differs from the generated one.
     pub fn function(&self, name: &ScriptName<'_>) -> Option<(AuthoredPlace<'_>, Option<String>)> {
         self.authored.function(name.script, name.function, name.line, name.column).ok()?
     }
 
-    /// The place where code of a script was written. Line and column count from 1.
+    /// The authored position of a position in a script. Line and column count from 1.
     pub fn place(&self, script: &str, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         self.authored.script(script)?.place(line, column)
     }
@@ -183,7 +184,8 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
-    /// Native code of WebAssembly functions, of which nothing says which module it is, has names where the user named it.
+    /// Names native WebAssembly functions, if the user named their module. The profile doesn't say which module they
+    /// belong to.
     fn add_native(
         &mut self,
         NativeFunctions { names, functions, is_repeated }: &NativeFunctions<'_>,
@@ -211,7 +213,7 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
-    /// The authored name of a native function, spelled like the engine's, and where it was written, if that is known.
+    /// The authored name of a native WebAssembly function, in the runtime's spelling, and its position if known.
     pub fn native(&self, name: &[u8]) -> Option<(String, Option<AuthoredPlace<'_>>)> {
         let parts = WasmName::parse(name)?;
         let (function, place) = self.native.as_ref()?.function(parts.number)?;
@@ -243,22 +245,23 @@ impl SourceMaps {
         }
     }
 
-    /// True if no script has a map.
+    /// True if no source map or module is in use.
     pub fn is_empty(&self) -> bool {
         self.authored.is_empty() && self.native.is_none()
     }
 
-    /// The authored name of a function, spelled like V8's; as it is if absent.
+    /// The authored name of a function in V8's spelling; the name itself if there is none.
     pub(crate) fn name_of<'n>(&'n self, name: &'n [u8]) -> &'n [u8] {
         self.names.get(name).map_or(name, String::as_bytes)
     }
 
-    /// The effect of each map, a line each.
+    /// What each source map achieved, one line each.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         self.accounts.iter().filter_map(MapAccount::remark)
     }
 
-    /// The text of an authored file, where its map contains it and it may be shown; `None` if no map names such a file.
+    /// The text of an authored file, if a map contains it and it may be shown. The outer `None` means that no map names
+    /// the file.
     pub fn source_text(&self, file: &[u8]) -> Option<Option<&str>> {
         let text = self.authored.source_text(std::str::from_utf8(file).ok()?)?;
         Some(text.filter(|_| self.shows_text))
@@ -276,9 +279,9 @@ impl AuthoredLines for SourceMaps {
     }
 }
 
-/// True if most functions begin where no person writes.
+/// True if most functions start where no person would write them.
 fn is_minified(functions: impl ExactSizeIterator<Item = Place>) -> bool {
-    /// More columns than any style guide allows.
+    /// A column beyond the limit of any style guide.
     const FAR: u32 = 300;
     let all = functions.len();
     functions.filter(|place| place.column > FAR).count() * 2 > all
@@ -289,7 +292,7 @@ impl MapAccount {
         Self { script: script.to_owned(), functions, ..Self::default() }
     }
 
-    /// What was looked up, if it was found; what became of it is reported here.
+    /// Records the result of a lookup, and returns what was found.
     fn look_up<T>(&mut self, lookup: Lookup<T>) -> Option<T> {
         match lookup {
             Lookup::Nothing => None,

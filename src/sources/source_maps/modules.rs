@@ -1,13 +1,13 @@
-//! WebAssembly functions → the module that they are of, and the files that have names and places for them.
+//! Finds the modules of WebAssembly functions, and files with names and source positions for them.
 //!
-//! | an engine calls the module | it is known by |
+//! | the runtime's name for the module | identified by |
 //! |---|---|
-//! | `wasm://wasm/NAME-a4fc059a`: V8, if it was not compiled from a stream | the hash, the name, and that each function starts where one does |
-//! | a path or URL that ends in `.wasm` | the file there, and that each function starts where one does |
-//! | nothing: native code in jitdumps and perf maps | the user: `--source-maps FILE.wasm` |
+//! | `wasm://wasm/NAME-a4fc059a` (V8, unless compiled from a stream) | hash, name, and the starts of functions |
+//! | a path or URL that ends in `.wasm` | the file there, and the starts of functions |
+//! | none: native code in jitdumps and perf maps | the user: `--source-maps FILE.wasm` |
 //!
-//! Files that have the same code are the same module: names are often left out of the one that runs. If two modules could be
-//! meant, none is.
+//! Files with the same code are the same module: the one that ships often lacks names. If several modules are possible,
+//! none is used.
 
 use super::find::{Finder, LARGEST, Lookup, MOST_MAPS, ModuleFile};
 use super::options::GivenMap;
@@ -31,15 +31,15 @@ const MODULE: Kind = Kind {
     otherwise: "is not a WebAssembly module",
 };
 
-/// A function as an engine names it: the start of its code in the module, from 0, and its name.
+/// A function as the runtime describes it: the offset of its code in the module, and its name.
 pub(super) type StatedFunction<'n> = (u32, &'n str);
 
-/// True if an engine names a module so, and not a script.
+/// True if the runtime's name is a WebAssembly module's rather than a script's.
 pub(crate) fn is_wasm_module(url: &str) -> bool {
     v8_url(url).is_some() || url.split(['?', '#']).next().is_some_and(|path| path.ends_with(".wasm"))
 }
 
-/// Name and hash of a module in V8's URL.
+/// The module's name and hash in V8's URL.
 fn v8_url(url: &str) -> Option<(Option<&str>, u32)> {
     let rest = url.strip_prefix("wasm://wasm/")?;
     let (name, hash) = rest.rsplit_once('-').map_or((None, rest), |(name, hash)| (Some(name), hash));
@@ -47,7 +47,7 @@ fn v8_url(url: &str) -> Option<(Option<&str>, u32)> {
 }
 
 impl Finder<'_> {
-    /// The functions of a module that an engine names by a URL.
+    /// The module that the runtime names by a URL, with these functions.
     pub(super) fn module(&self, url: &str, functions: &[StatedFunction<'_>]) -> Lookup<AuthoredModule> {
         let mut at_url = Vec::new();
         let candidates = match v8_url(url) {
@@ -84,7 +84,7 @@ impl Finder<'_> {
         self.authored(url, first, numbers.iter().copied().zip(starts))
     }
 
-    /// What is known of native functions, if the user named their module. Each has a number, and perhaps a name.
+    /// The module of native functions, if the user named it. Functions are given by index and, if known, name.
     pub(super) fn given_module(&self, functions: &BTreeSet<(u32, Option<&str>)>) -> Lookup<AuthoredModule> {
         let given: Vec<&ModuleFile> = self.module_files().iter().filter(|file| file.is_given).collect();
         let misfit = |file: &&ModuleFile| {
@@ -104,7 +104,7 @@ impl Finder<'_> {
         self.authored("", first, numbers.into_iter().map(|number| (number, number)))
     }
 
-    /// What all files say of a module.
+    /// Combines what all files with the same code say about a module.
     fn authored(
         &self,
         url: &str,
@@ -115,7 +115,7 @@ impl Finder<'_> {
         let same: Vec<&ModuleFile> =
             [first].into_iter().chain(others.filter(|file| file.module.has_code_of(&first.module))).collect();
         let modules: Vec<Rc<WasmModule>> = same.iter().map(|file| Rc::clone(&file.module)).collect();
-        // The one that says most is the one that people want to hear of.
+        // Name the largest file in messages: it probably has the most information.
         let best = same.iter().max_by_key(|file| file.module.file.bytes().len()).unwrap_or(&first);
         Lookup::Found {
             map: best.path.display().to_string(),
@@ -126,7 +126,8 @@ impl Finder<'_> {
         }
     }
 
-    /// All modules that the user named, or that lie in directories of debugging information or beside the input.
+    /// All modules that the user named, and those in directories with debugging information or in the input's
+    /// directory.
     fn module_files(&self) -> &[ModuleFile] {
         self.modules.get_or_init(|| {
             let mut files: Vec<ModuleFile> = Vec::new();
@@ -178,8 +179,8 @@ fn refused<T>(file: &ModuleFile, why: &str) -> Lookup<T> {
     Lookup::Refused { map: Some(file.path.display().to_string()), why: why.to_owned() }
 }
 
-/// Where the code section may start in the form of this module that an engine calls so: as it is, or without what tools leave
-/// out of what they ship.
+/// Where the code section may start in the form of the module that the runtime loaded: the whole file, or the file
+/// without custom sections. Empty if the module doesn't match the URL.
 fn starts(module: &WasmModule, url: &str) -> Vec<usize> {
     let forms = module.hashes.iter();
     match v8_url(url) {
@@ -189,7 +190,7 @@ fn starts(module: &WasmModule, url: &str) -> Vec<usize> {
     }
 }
 
-/// The number of the function that starts there, if it is called so.
+/// The index of the function that starts there; `None` if there is none or it has another name.
 fn number(module: &WasmModule, (start, name): StatedFunction<'_>, code: usize) -> Option<u32> {
     let number = module.starting_at((start as usize).checked_sub(code)?)?;
     let name = match WasmName::nameless(name) {
@@ -201,12 +202,12 @@ fn number(module: &WasmModule, (start, name): StatedFunction<'_>, code: usize) -
         .then_some(number)
 }
 
-/// The name of a function without that of its module, which SpiderMonkey puts in front.
+/// The function's name without the module's name, which SpiderMonkey prepends.
 fn within<'n>(module: &WasmModule, name: &'n str) -> Option<&'n str> {
     name.strip_prefix(module.name.as_deref()?)?.strip_prefix('.')
 }
 
-/// Whether the module has a function of that number, and nothing says that it is called otherwise.
+/// True if the module has this function and doesn't contradict its name.
 fn is_called(module: &WasmModule, number: u32, name: Option<&str>) -> bool {
     let readable = |name: &str| demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
     let own = module.names.get(&number);

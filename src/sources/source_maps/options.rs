@@ -1,47 +1,46 @@
-//! The user's options about source maps, and the places where they are searched.
+//! Options for source maps, and where to look for them.
 
 use std::path::{Path, PathBuf};
 
-/// The maps that are used.
+/// Which source maps to use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMapOptions {
-    /// True if they are used at all, if the user said so.
+    /// Whether to use source maps, if the user said so.
     pub asked: Option<bool>,
-    /// True if they are used where the user didn't state.
+    /// Whether to use them if the user didn't say.
     pub usual: bool,
-    /// True if texts of authored files are shown, where maps contain them: not in what people pass on unasked.
+    /// True if texts of authored files may be shown. False for outputs that users share without thinking of sources.
     pub text: bool,
-    /// Maps and directories of maps that the user named.
+    /// Source maps and directories of source maps from the user.
     pub given: Vec<GivenMap>,
 }
 
-/// `FILE`, `DIR` or `FILE=SCRIPT`.
+/// An argument of `--source-maps`: `FILE`, `DIR` or `FILE=SCRIPT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenMap {
-    /// A map or a directory of maps.
+    /// A source map or a directory of them.
     pub path: PathBuf,
-    /// The script that the map belongs to: its path, or the end of it.
+    /// The script that it belongs to: its path or the end of its path.
     pub script: Option<String>,
 }
 
 impl SourceMapOptions {
-    /// True if maps are used.
+    /// True if source maps are to be used.
     pub fn is_on(&self) -> bool {
         self.asked.unwrap_or(self.usual)
     }
 }
 
-/// The places where scripts and their maps are looked for.
+/// Where to look for scripts and their source maps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MapSearch<'a> {
-    /// The user's options.
     pub(crate) options: &'a SourceMapOptions,
-    /// Below which directory recorded files are.
+    /// Directories below which recorded files are (`--symfs`).
     pub(crate) symfs: &'a [PathBuf],
-    /// Where else modules with debugging information may be.
+    /// Directories with modules that have debugging information.
     pub(crate) debug_dirs: &'a [PathBuf],
-    /// The directory of the input.
+    /// The input's directory.
     pub(crate) beside: Option<&'a Path>,
-    /// True if files of other users are believed.
+    /// True if files of other users are trusted (`-f`).
     pub(crate) force: bool,
 }

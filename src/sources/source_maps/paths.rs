@@ -1,11 +1,11 @@
-//! The paths that maps and scripts name: URLs → files, and how authored files are called.
+//! Paths and URLs in source maps and scripts: which files they mean, and how to name authored files.
 
 use crate::records::source_map::{scheme, unescaped};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The file that an engine calls by a path or a `file:` URL; `None` if it is neither.
+/// The file for a path or a `file:` URL; `None` for anything else.
 pub(super) fn file_of(url: &str) -> Option<PathBuf> {
     if url.starts_with('/') {
         return Some(url.into());
@@ -15,14 +15,14 @@ pub(super) fn file_of(url: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(OsString::from_vec(unescaped(path))))
 }
 
-/// The path in a URL of a web server: a copy of the file may be next to the input. `None` for other URLs.
+/// The path in an HTTP URL, because a copy of the file may be next to the input. `None` for other URLs.
 pub(super) fn path_on_server(url: &str) -> Option<PathBuf> {
     let (_, rest) = scheme(url).filter(|(scheme, _)| matches!(*scheme, "http" | "https"))?;
     let server_and_path = rest.strip_prefix("//")?.split(['?', '#']).next()?;
     server_and_path.find('/').map(|at| PathBuf::from(&server_and_path[at..]))
 }
 
-/// A path without `.` and `..`, of which the name alone decides: links are not looked at.
+/// Removes `.` and `..` from a path without looking at symbolic links.
 pub(super) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -37,8 +37,8 @@ pub(super) fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// The name of an authored file: its whole path, or its URL as developer tools show it. Empty if its name cannot be
-/// shown in one line, or is longer than any path. `base` is the directory of the map.
+/// The name of an authored file: its full path, or its URL in the form that developer tools show. Empty if it contains
+/// control characters or is longer than any path. `base` is the directory of the source map.
 pub(super) fn authored(source: &str, base: &Path) -> String {
     /// `PATH_MAX`
     const LONGEST: usize = 4096;
@@ -48,7 +48,7 @@ pub(super) fn authored(source: &str, base: &Path) -> String {
             let path = rest.trim_start_matches('/').split('?').next().unwrap_or_default();
             format!("{scheme}://{}", shown(&plain(Path::new(path))))
         }
-        // The map of a file that is called by a URL itself.
+        // The source map belongs to a file that itself has a URL for a name.
         None if base.to_str().is_some_and(|base| scheme(base).is_some()) && !source.starts_with('/') => {
             return authored(&format!("{}/{source}", base.display()), base);
         }

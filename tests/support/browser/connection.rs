@@ -1,5 +1,5 @@
-//! Calls and events of the DevTools protocol, <https://chromedevtools.github.io/devtools-protocol/>, and of WebDriver
-//! BiDi, whose messages look alike.
+//! Calls and events of the DevTools protocol, <https://chromedevtools.github.io/devtools-protocol/>. WebDriver BiDi
+//! works too, because its messages look alike.
 
 use super::DEADLINE;
 use serde_json::{Value, json};
@@ -8,17 +8,17 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use tungstenite::{Error, Message, WebSocket};
 
-/// The duration of one look for a message.
+/// How long one attempt to read a message may take.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A connection to the browser, and what it reported without being queried.
+/// A connection to the browser, and the events that it has sent.
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: WebSocket<TcpStream>,
     calls: u64,
-    /// The session of a page; without one the browser itself is called.
+    /// The session of a page. `None` calls the browser itself.
     session: Option<String>,
-    /// Names and parameters of the events, in their order.
+    /// Names and parameters of events, in order.
     pub(crate) events: Vec<(String, Value)>,
 }
 
@@ -38,12 +38,12 @@ impl Connection {
         Self { socket, calls: 0, session: None, events: Vec::new() }
     }
 
-    /// From now on calls go to this page's session.
+    /// Directs further calls to the session of a page.
     pub(super) fn attach(&mut self, session: &str) {
         self.session = Some(session.to_owned());
     }
 
-    /// Calls a method and returns its result. An error of the protocol is a defect of the test.
+    /// Calls a method and returns its result. Panics on errors, since they are bugs of the test.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.try_call(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
     }
@@ -56,7 +56,7 @@ impl Connection {
         answer
     }
 
-    /// The same as [`Self::call`] where an error is expected, such as that a page is being left.
+    /// Like [`Self::call`], but returns errors. They are normal while a page is being left, for example.
     pub(crate) fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.calls += 1;
         let id = self.calls;
@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// The next message, if one comes soon.
+    /// The next message, if one arrives soon.
     fn read(&mut self) -> Option<Value> {
         match self.socket.read() {
             Ok(Message::Text(text)) => Some(serde_json::from_str(&text).unwrap()),

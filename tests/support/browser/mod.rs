@@ -1,11 +1,11 @@
-//! A real browser for tests of pages: Chromium without a window, driven through its DevTools protocol.
+//! A real browser for tests of pages: Chromium without a window, controlled through its DevTools protocol.
 //!
-//! The messages are JSON over a WebSocket, which the crate tungstenite speaks. (A crate that wraps the whole protocol
-//! in types, headless_chrome, was tried: 62 more packages, a TLS library among them, where this takes ten, 2.4 GB of
-//! memory to compile it, and what the browser states in words that the crate does not know yet is dropped in silence.)
+//! The messages are JSON over a WebSocket, for which we use the crate tungstenite. We tried headless_chrome, which has
+//! types for the whole protocol: it needs 62 more packages (with a TLS library) instead of ten, takes 2.4 GB of memory
+//! to compile, and silently drops messages with values that it doesn't know yet.
 //!
-//! A page is opened from disk, with the network off. Console output, exceptions and network requests of the page fail
-//! the test that holds it, when it is dropped. Nothing waits longer than [`DEADLINE`].
+//! Pages are opened from disk without network access. When a page is dropped, its test fails if the page has printed to
+//! the console, thrown an exception or requested anything from the network. Nothing waits longer than [`DEADLINE`].
 
 pub(crate) mod connection;
 pub(crate) mod page;
@@ -15,5 +15,5 @@ pub(crate) use page::Page;
 
 use std::time::Duration;
 
-/// The longest time that a test waits for anything. It is generous: the machine may be busy with other tests.
+/// The longest time to wait for anything. It is long because other tests may keep the machine busy.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);

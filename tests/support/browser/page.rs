@@ -1,4 +1,4 @@
-//! A page: opened from disk, looked at, and used by mouse and keyboard as a person would.
+//! A page in a browser: opens it from disk, looks at it, and uses it with mouse and keyboard as a person would.
 
 use super::DEADLINE;
 use super::connection::Connection;
@@ -8,19 +8,19 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The window's size unless a test states otherwise.
+/// The default size of the window.
 pub(crate) const WINDOW: (u32, u32) = (1400, 900);
 
-/// Keys of the keyboard that are held while another is pressed, as the protocol numbers them.
+/// The control key as a modifier, numbered as in the DevTools protocol.
 pub(crate) const CONTROL: u32 = 2;
-/// The same, for the shift key.
+/// The shift key as a modifier.
 pub(crate) const SHIFT: u32 = 8;
 
-/// A page in a browser of its own.
+/// A page in its own browser.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) connection: Connection,
-    /// The keys that are held while the mouse is used.
+    /// Modifier keys that are held during mouse actions.
     pub(crate) held: u32,
     _program: Program,
 }
@@ -33,7 +33,7 @@ impl Page {
         page
     }
 
-    /// A page with nothing in it yet.
+    /// Opens an empty page.
     pub(crate) fn blank() -> Self {
         let mut program = Program::start();
         let (port, path) = program.socket();
@@ -52,7 +52,7 @@ impl Page {
         page
     }
 
-    /// Gives the window another size.
+    /// Resizes the window.
     pub(crate) fn resize(&mut self, (width, height): (u32, u32)) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.connection.call("Emulation.setDeviceMetricsOverride", size);
@@ -63,12 +63,13 @@ impl Page {
         self.load_by("Page.navigate", json!({ "url": url }));
     }
 
-    /// Loads the page anew, as the browser's own button does.
+    /// Reloads the page, like the browser's button.
     pub(crate) fn reload(&mut self) {
         self.load_by("Page.reload", json!({}));
     }
 
-    /// Calls what loads a page, and waits until it has: then there is a page that lacks the mark of the one before.
+    /// Calls a method that loads a page, and waits for the new page. The old page is marked, so that we can tell them
+    /// apart.
     fn load_by(&mut self, method: &str, parameters: Value) {
         self.evaluate("window.isLeft = true");
         let answer = self.connection.call(method, parameters);
@@ -76,7 +77,7 @@ impl Page {
         let loaded = json!({ "expression": "!window.isLeft && document.readyState === 'complete'" });
         let started = Instant::now();
         loop {
-            // The page that is left may be gone while it is queried.
+            // The call fails if the old page goes away meanwhile.
             let answer = self.connection.try_call("Runtime.evaluate", loaded.clone()).unwrap_or_default();
             if answer["result"]["value"] == true {
                 return;
@@ -86,13 +87,13 @@ impl Page {
         }
     }
 
-    /// Dark or light, as the user's system states.
+    /// Sets the system's color scheme: `dark` or `light`.
     pub(crate) fn prefer(&mut self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.connection.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// The value of an expression of JavaScript; of a promise, what it comes to.
+    /// Evaluates a JavaScript expression. If it is a promise, waits for its value.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let question = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let mut answer = self.connection.call("Runtime.evaluate", question);
@@ -100,7 +101,7 @@ impl Page {
         answer["result"]["value"].take()
     }
 
-    /// The value of an expression that is a text.
+    /// Evaluates a JavaScript expression that is a string.
     pub(crate) fn text(&mut self, expression: &str) -> String {
         let value = self.evaluate(expression);
         value.as_str().unwrap_or_else(|| panic!("{expression} is {value}")).to_owned()
@@ -115,7 +116,7 @@ impl Page {
         }
     }
 
-    /// Waits until the page has drawn what it was configured to.
+    /// Waits until the page has been redrawn.
     pub(crate) fn settle(&mut self) {
         self.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(0))))");
     }
@@ -131,7 +132,7 @@ impl Page {
         self.click_times(place, 1);
     }
 
-    /// Clicks twice.
+    /// Double-clicks with the main button.
     pub(crate) fn double_click(&mut self, place: (f64, f64)) {
         self.click_times(place, 1);
         self.click_times(place, 2);
@@ -145,7 +146,7 @@ impl Page {
         self.settle();
     }
 
-    /// Clicks with the button that opens menus.
+    /// Clicks with the right button, which opens a menu.
     pub(crate) fn menu_at(&mut self, place: (f64, f64)) {
         let button = json!({ "button": "right", "clickCount": 1 });
         self.mouse("mouseMoved", place, json!({}));
@@ -154,7 +155,7 @@ impl Page {
         self.settle();
     }
 
-    /// Drags with the main button held.
+    /// Drags the mouse with the main button held.
     pub(crate) fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
         let button = json!({ "button": "left", "buttons": 1, "clickCount": 1 });
         self.mouse("mouseMoved", from, json!({}));
@@ -168,7 +169,7 @@ impl Page {
         self.settle();
     }
 
-    /// Turns the wheel; down is positive.
+    /// Turns the mouse wheel. Positive amounts scroll down.
     pub(crate) fn wheel(&mut self, place: (f64, f64), down: f64) {
         self.mouse("mouseWheel", place, json!({ "deltaX": 0, "deltaY": down }));
         self.settle();
@@ -180,19 +181,19 @@ impl Page {
         self.connection.call("Input.dispatchMouseEvent", event);
     }
 
-    /// Clicks in the middle of the first element of a selector.
+    /// Clicks in the middle of the first element that matches a selector.
     pub(crate) fn click_on(&mut self, selector: &str) {
         let middle = self.middle_of(selector);
         self.click(middle);
     }
 
-    /// The middle of the first element of a selector, which is scrolled into view.
+    /// The middle of the first element that matches a selector. Scrolls to the element.
     pub(crate) fn middle_of(&mut self, selector: &str) -> (f64, f64) {
         let [left, top, width, height] = self.edges_of(selector);
         (left + width / 2.0, top + height / 2.0)
     }
 
-    /// Left, top, width and height of the first element of a selector, which is scrolled into view.
+    /// Left, top, width and height of the first element that matches a selector. Scrolls to the element.
     pub(crate) fn edges_of(&mut self, selector: &str) -> [f64; 4] {
         let find = format!("document.querySelector({})", json!(selector));
         assert_eq!(self.evaluate(&format!("!!{find}")), true, "no {selector}");
@@ -203,18 +204,18 @@ impl Page {
         [0, 1, 2, 3].map(|at| edges[at].as_f64().unwrap())
     }
 
-    /// Types a text into what has the focus.
+    /// Types a text into the focused element.
     pub(crate) fn type_text(&mut self, text: &str) {
         self.connection.call("Input.insertText", json!({ "text": text }));
         self.settle();
     }
 
-    /// Presses a key: a letter, a sign, or the name that browsers give it.
+    /// Presses a key: a letter, a sign, or the browser's name for the key.
     pub(crate) fn press(&mut self, key: &str) {
         self.press_with(0, key);
     }
 
-    /// Presses a key while others are held.
+    /// Presses a key while modifier keys are held.
     pub(crate) fn press_with(&mut self, held: u32, key: &str) {
         let number = number_of(key);
         let mut event = json!({ "key": key, "windowsVirtualKeyCode": number, "modifiers": held, "type": "keyDown" });
@@ -227,8 +228,8 @@ impl Page {
         self.settle();
     }
 
-    /// Red, green and blue of a canvas at a point of the window. The canvas is copied: one that is read itself is
-    /// slower from then on, which Chromium complains of.
+    /// Red, green and blue of a canvas at a point of the window. The canvas is copied first: reading it directly would
+    /// slow it down from then on, and Chromium would complain.
     pub(crate) fn color_in(&mut self, canvas: &str, (x, y): (f64, f64)) -> [u64; 3] {
         let pixel = self.evaluate(&format!(
             "{{ const canvas = document.querySelector({}), edge = canvas.getBoundingClientRect(); \
@@ -241,7 +242,7 @@ impl Page {
         [0, 1, 2].map(|at| pixel[at].as_u64().unwrap())
     }
 
-    /// The number of colors that a canvas shows.
+    /// The number of different colors in a canvas.
     pub(crate) fn colors_of(&mut self, canvas: &str) -> u64 {
         let count = self.evaluate(&format!(
             "{{ const canvas = document.querySelector({}), {{ width, height }} = canvas; \
@@ -253,14 +254,14 @@ impl Page {
         count.as_u64().unwrap()
     }
 
-    /// Writes what is to be seen as a PNG.
+    /// Saves a screenshot as PNG.
     pub(crate) fn picture(&mut self, file: &Path) {
         let answer = self.connection.call("Page.captureScreenshot", json!({ "format": "png" }));
         let bytes = data_encoding::BASE64.decode(answer["data"].as_str().unwrap().as_bytes()).unwrap();
         std::fs::write(file, bytes).unwrap();
     }
 
-    /// The console output, exceptions and network requests of the page since this was last asked.
+    /// Console output, exceptions and network requests of the page since the last call.
     pub(crate) fn complaints(&mut self) -> Vec<String> {
         self.evaluate("0");
         let events = std::mem::take(&mut self.connection.events);
@@ -268,7 +269,7 @@ impl Page {
     }
 }
 
-/// A page that complained fails the test that opened it.
+/// Fails the test if the page complained.
 impl Drop for Page {
     fn drop(&mut self) {
         if !std::thread::panicking() {
@@ -293,7 +294,7 @@ fn complaint(name: &str, told: &Value) -> Option<String> {
     }
 }
 
-/// The number that browsers know a key by.
+/// The browser's key code.
 fn number_of(key: &str) -> u32 {
     match key {
         "Backspace" => 8,
@@ -314,7 +315,7 @@ fn number_of(key: &str) -> u32 {
     }
 }
 
-/// The text that a key types.
+/// The text that a key types, if any.
 fn text_of(key: &str) -> Option<&str> {
     match key {
         "Enter" => Some("\r"),

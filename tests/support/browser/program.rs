@@ -1,4 +1,4 @@
-//! The browser's process: found, started with nothing of the user's, and ended with the test.
+//! The browser process. It starts with an empty profile, and ends with the test.
 
 use super::DEADLINE;
 use std::fs;
@@ -8,10 +8,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The names that Chromium has: Debian's, Ubuntu's, and Google's own build.
+/// Chromium's program names: on Debian, on Ubuntu, and Google's own builds.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// The arguments that keep the browser to itself: no window, no network, nothing fetched or asked in the background.
+/// Arguments that isolate the browser: no window, no network, no background downloads or prompts.
 const ARGUMENTS: [&str; 17] = [
     "--headless",
     "--remote-debugging-port=0",
@@ -32,7 +32,7 @@ const ARGUMENTS: [&str; 17] = [
     "--password-store=basic",
 ];
 
-/// A running browser with a profile of its own, which ends with this value.
+/// A running browser with its own profile. It is killed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Program {
     child: Child,
@@ -44,11 +44,11 @@ impl Program {
         let name = NAMES.into_iter().find(|name| is_installed(name));
         let name = name.unwrap_or_else(|| panic!("Chromium is needed: apt-get install chromium (tests/run.sh does)"));
         let profile = tempfile::tempdir().unwrap();
-        // The browser dies with the thread that started it, even if that one is killed.
+        // End the browser together with the thread that started it, even if that thread is killed.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", name]).args(ARGUMENTS);
-        // As root, and in containers, Chromium cannot build its sandbox. The pages that are opened here were written by
-        // the tests.
+        // Chromium's sandbox doesn't work as root or in containers. It isn't needed: the pages are written by the
+        // tests.
         command.arg("--no-sandbox").arg(format!("--user-data-dir={}", profile.path().display())).arg("about:blank");
         command.env("HOME", profile.path()).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.stderr(fs::File::create(profile.path().join("stderr")).unwrap()).spawn();
@@ -56,7 +56,7 @@ impl Program {
         Self { child, profile }
     }
 
-    /// Port and path of its DevTools socket, which it writes down once it listens.
+    /// Port and path of the DevTools socket. Chromium writes them to a file once it listens.
     pub(super) fn socket(&mut self) -> (u16, String) {
         let file = self.profile.path().join("DevToolsActivePort");
         let started = Instant::now();

@@ -1,5 +1,5 @@
-//! A second reader of the core dump in `fixtures/recording-gdb-jit`, which shares no code with `src/`: it finds GDB's
-//! descriptor by its symbol's address, and has nm and addr2line read the objects.
+//! A second reader of the core dump in `fixtures/recording-gdb-jit`. It shares no code with `src/`: the address of
+//! GDB's JIT descriptor is fixed, and nm and addr2line read the objects.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 pub(crate) const CORE: &str = "core.24209";
 
-/// By `nm register`.
+/// The address of GDB's JIT descriptor, from `nm register`.
 pub(crate) const DESCRIPTOR: u64 = 0x4a_60d0;
 
 pub(crate) fn unpacked(name: &str) -> Vec<u8> {
@@ -26,7 +26,7 @@ pub(crate) fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
     String::from_utf8_lossy(&output(program, arguments, dir).stdout).into_owned()
 }
 
-/// The second reader.
+/// The bytes of the core dump.
 pub(crate) struct Core(pub(crate) Vec<u8>);
 
 impl Core {
@@ -34,7 +34,7 @@ impl Core {
         u64::from_le_bytes(self.0[at..at + 8].try_into().unwrap())
     }
 
-    /// The place in the file of the byte at an address.
+    /// The file offset of the byte at an address.
     pub(crate) fn offset(&self, addr: u64) -> usize {
         let headers = (0..usize::from(self.0[56])).map(|header| 64 + header * 56);
         let mut loads = headers.filter(|header| self.0[*header] == 1);
@@ -43,7 +43,7 @@ impl Core {
         (addr - self.word(load + 16) + self.word(load + 8)) as usize
     }
 
-    /// The registered objects, the newest first.
+    /// The registered object files, newest first.
     pub(crate) fn objects(&self) -> Vec<Vec<u8>> {
         let mut objects = Vec::new();
         let mut entry = self.word(self.offset(DESCRIPTOR) + 16);
@@ -57,7 +57,7 @@ impl Core {
     }
 }
 
-/// A function as nm has it, and the object's file.
+/// A function as nm lists it, and the object file that it is from.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) addr: u64,
@@ -86,7 +86,7 @@ pub(crate) fn functions(dir: &Path) -> Vec<Function> {
     functions
 }
 
-/// The calls at an address by addr2line, innermost first, as `function file:line`.
+/// The calls at an address according to addr2line, innermost first, as `function file:line`.
 pub(crate) fn by_addr2line(function: &Function, addr: u64, dir: &Path) -> Vec<String> {
     let object = function.object.to_str().unwrap();
     let lines = run("addr2line", &["-f", "-i", "-e", object, &format!("{addr:#x}")], dir);

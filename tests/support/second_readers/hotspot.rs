@@ -1,18 +1,18 @@
-//! HotSpot's log, read the slow and obvious way, line by line. Shares no code with jitgraft.
+//! A second reader of HotSpot's log, slow and obvious, line by line. It shares no code with jitgraft.
 
 use std::collections::HashMap;
 
-/// One piece of compiled code.
+/// A compiled method.
 #[derive(Debug, Clone)]
 pub(crate) struct Compiled {
     pub(crate) id: u32,
-    /// With the compiler behind.
+    /// The method's name, followed by the compiler.
     pub(crate) name: String,
     pub(crate) start: u64,
     pub(crate) size: u64,
-    /// Nanoseconds since the JVM began.
+    /// In nanoseconds since the JVM started.
     pub(crate) stamp: u64,
-    /// All of its memory.
+    /// All memory of the method, including data.
     memory: std::ops::Range<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Compiled {
     }
 }
 
-/// An expanded call.
+/// An inlined call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inlined {
     pub(crate) depth: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Inlined {
 
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// Nanoseconds since 1970.
+    /// In nanoseconds since 1970.
     pub(crate) began: u64,
     pub(crate) methods: Vec<Compiled>,
     tasks: HashMap<u32, Vec<Inlined>>,
@@ -82,7 +82,7 @@ fn method(line: &str) -> Compiled {
         "" => String::new(),
         compiler => format!(" [{compiler}]"),
     };
-    // Of JDK 25, whose other data are elsewhere.
+    // JDK 25 keeps its other data elsewhere.
     let end = value(line, "oops_offset").map_or(size, |offset| offset.parse().unwrap());
     let (seconds, millis) = {
         let stamp = text("stamp");
@@ -130,7 +130,7 @@ fn one(letters: &mut impl Iterator<Item = char>) -> String {
     }
 }
 
-/// A call, and those that were expanded in it.
+/// A call, and the calls inlined into it.
 #[derive(Debug, Default)]
 struct Call {
     method: String,
@@ -138,7 +138,7 @@ struct Call {
     calls: Vec<Self>,
 }
 
-/// The inlining in the lines of a task: a tree of calls by recursion.
+/// The inlined calls in the lines of a compilation task.
 fn task(lines: &[&str]) -> Vec<Inlined> {
     let mut names: HashMap<String, String> = HashMap::new();
     let mut root = Call::default();
@@ -168,7 +168,8 @@ fn task(lines: &[&str]) -> Vec<Inlined> {
 }
 
 fn put(caller: &mut Call, callers: &[(String, usize)], call: Call) {
-    // The last one is this caller; where it calls the one before is reported there.
+    // `callers` lists the callers of `call`, innermost first; the last one is `caller`. If the next one was inlined
+    // into `caller`, the call belongs in there.
     if let [.., (method, _), (_, at)] = callers
         && let Some(inner) = caller.calls.iter_mut().find(|inner| inner.method == *method && inner.bytecode == *at)
     {
@@ -183,7 +184,7 @@ fn tell(mut call: Call, depth: usize, names: &HashMap<String, String>, told: &mu
     call.calls.into_iter().for_each(|call| tell(call, depth + 1, names, told));
 }
 
-/// Up to its end.
+/// Reads a call up to its end tag.
 fn parse<'a>(line: &str, lines: &mut impl Iterator<Item = &'a &'a str>, names: &mut HashMap<String, String>) -> Call {
     let mut call = Call { method: value(line, "method").unwrap(), ..Call::default() };
     let mut at = 0;
@@ -194,7 +195,7 @@ fn parse<'a>(line: &str, lines: &mut impl Iterator<Item = &'a &'a str>, names: &
         } else if line.starts_with("<bc ") {
             at = value(line, "bci").unwrap().parse().unwrap();
         } else if line.starts_with("<parse ") {
-            // Rust's types would have no end, if this went on with the iterator's own.
+            // A trait object: with the iterator's own type, the recursion would need infinitely many types.
             let dynamic: &mut dyn Iterator<Item = &'a &'a str> = lines;
             let inner = parse(line, &mut { dynamic }, names);
             call.calls.push(Call { bytecode: at, ..inner });
@@ -203,7 +204,7 @@ fn parse<'a>(line: &str, lines: &mut impl Iterator<Item = &'a &'a str>, names: &
     call
 }
 
-/// Remembers what a number stands for.
+/// Remembers the name of a type or method ID.
 fn note(line: &str, names: &mut HashMap<String, String>) {
     let text = |key: &str| value(line, key).unwrap_or_default();
     let of_type = |id: &str, names: &HashMap<String, String>| names[&format!("type {id}")].clone();
@@ -220,7 +221,7 @@ fn note(line: &str, names: &mut HashMap<String, String>) {
     }
 }
 
-/// The difference between the wall clock and the recording's clock: the CLOCK_DATA feature of perf.data.
+/// Wall-clock time minus the recording's time, in nanoseconds, from the CLOCK_DATA feature of perf.data.
 pub(crate) fn clock_shift(recording: &[u8]) -> i128 {
     const CLOCK_DATA: u64 = 29;
     let number = |at: usize| u64::from_le_bytes(recording[at..at + 8].try_into().unwrap());

@@ -1,4 +1,4 @@
-//! Second readers of fixtures: slow, obvious, and without a line in common with the readers that they check.
+//! Second readers of fixtures, to check the real ones. They are slow and obvious, and share no code with them.
 
 pub(crate) mod gdb_core;
 pub(crate) mod hotspot;

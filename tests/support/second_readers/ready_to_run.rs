@@ -1,4 +1,4 @@
-//! A second reader of the ReadyToRun image in `fixtures/recording-dotnet`, which shares no code with `src/`.
+//! A second reader of the ReadyToRun image in `fixtures/recording-dotnet`. It shares no code with `src/`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ pub(crate) fn library() -> Vec<u8> {
     fs::read(fixture("root").join(LIBRARY)).unwrap()
 }
 
-/// Reads the file by offsets that the documents give; every step is written out.
+/// Reads the image by the offsets in the format's documentation. Every step is written out.
 pub(crate) struct Second {
     pub(crate) bytes: Vec<u8>,
 }
@@ -36,7 +36,7 @@ impl Second {
         rva - self.number(section + 12, 4) + self.number(section + 20, 4)
     }
 
-    /// The offset of .NET's own header.
+    /// The offset of the .NET header.
     pub(crate) fn dot_net(&self) -> usize {
         let optional = self.number(0x3c, 4) + 24;
         assert_eq!(self.number(optional, 2), 0x20b, "PE32+");
@@ -50,7 +50,8 @@ impl Second {
         (self.file_offset(self.number(at + 4, 4)), self.number(at + 8, 4))
     }
 
-    /// Numbers of this file have one or two bytes.
+    /// Reads a number in the format's variable-length encoding, and returns it with the offset after it. The numbers
+    /// here have at most three bytes.
     pub(crate) fn packed(&self, at: usize) -> (usize, usize) {
         match self.bytes[at] & 3 {
             0 | 2 => (self.number(at, 1) >> 1, at + 1),
@@ -59,7 +60,7 @@ impl Second {
         }
     }
 
-    /// First code ranges, by the number of the method: the tree of each block is walked over as a whole.
+    /// The first code range of each method, by method number. The tree of each block is walked completely.
     pub(crate) fn entry_points(&self) -> BTreeMap<usize, usize> {
         let (at, _) = self.native_section(103);
         let (head, base) = self.packed(at);
@@ -91,7 +92,7 @@ impl Second {
         }
     }
 
-    /// `Owner::Method` by number, read by the widths that this file's tables have.
+    /// The name of each method (`Owner::Method`), by number. The widths of columns are those of this file.
     pub(crate) fn method_names(&self) -> Vec<String> {
         let root = self.file_offset(self.number(self.dot_net() + 8, 4));
         let streams = root + 16 + self.number(root + 12, 4) + 4;
@@ -157,7 +158,7 @@ impl Second {
         names
     }
 
-    /// Begin, end and name of each method, where it has one code range only also those.
+    /// Start, end and name of each method. Only the first code range of a method is included.
     pub(crate) fn methods(&self) -> Vec<(u64, u64, String)> {
         let (functions, _) = self.native_section(102);
         let names = self.method_names();
@@ -171,7 +172,7 @@ impl Second {
     }
 }
 
-/// `Owner::Method` of a name as it is spelled for people: what is between the assembly and the arguments.
+/// Extracts `Owner::Method` from a full name: the part between the assembly and the arguments.
 pub(crate) fn plain(name: &str) -> String {
     let behind = name.split_once("[System.Web.HttpUtility] ").unwrap().1;
     behind.split_once('(').unwrap().0.to_owned()

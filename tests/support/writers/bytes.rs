@@ -1,4 +1,4 @@
-//! Bytes in either byte order.
+//! Writes numbers and text in either byte order.
 
 /// A byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) enum Order {
     Big,
 }
 
-/// Bytes being written.
+/// A buffer to which values are appended in one byte order.
 #[derive(Clone, Debug)]
 pub(crate) struct Out {
     pub(crate) bytes: Vec<u8>,
@@ -46,7 +46,7 @@ impl Out {
         self
     }
 
-    /// Text, its NUL, and zeros up to a multiple of eight: how perf.data records hold names.
+    /// Appends text, a NUL, and zeros up to a multiple of 8 bytes. Records of perf.data hold names like this.
     pub(crate) fn padded_text(&mut self, text: &[u8]) -> &mut Self {
         let end = self.bytes.len() + (text.len() + 1).next_multiple_of(8);
         self.raw(text).bytes.resize(end, 0);

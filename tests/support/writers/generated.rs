@@ -1,8 +1,8 @@
-//! Recordings of a JIT that never was: any number of loads at addresses used again and again, functions that move,
-//! several processes at the same addresses, samples with call chains, and the truth about every frame.
+//! Generates a recording of an imaginary JIT, with the correct function of every frame. Addresses are reused many
+//! times, functions move, several processes use the same addresses, and samples have call chains.
 //!
-//! No sampled address is the first byte of the rest of a function, so that it is inside the same function whether a
-//! reader takes it for a return address (and looks one byte before it) or not.
+//! A sampled address is never the first byte of a function, or of what newer code has left of it. So the address before
+//! it is in the same function, and readers that treat it as a return address find the same name.
 
 use super::bytes::Order;
 use super::jitdump::{Header, JitDump, Load};
@@ -10,30 +10,30 @@ use super::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
 use super::random::Random;
 use std::collections::BTreeMap;
 
-/// The plan of the generated recording.
+/// What to generate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// JIT_CODE_LOAD records of all processes together.
+    /// The number of JIT_CODE_LOAD records, over all processes.
     pub(crate) loads: u64,
     pub(crate) samples: u64,
     pub(crate) processes: u32,
-    /// Bytes of JIT memory that each process has; without one, 40 for each of its loads.
+    /// JIT memory of each process, in bytes. By default 40 for each function that it loads.
     pub(crate) heap: Option<u64>,
-    /// One in ten loads is followed by the move of an earlier function.
+    /// If true, every tenth load is followed by a move of an earlier function.
     pub(crate) moves: bool,
     pub(crate) order: Order,
     pub(crate) mode: Mode,
 }
 
-/// A frame sampled, and the function that was there.
+/// A sampled frame, and the function that was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) addr: u64,
-    /// For [`name`].
+    /// A number for [`name`].
     pub(crate) function: u64,
 }
 
-/// A sample, leaf first.
+/// A sample, with its leaf first.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) pid: u32,
@@ -41,16 +41,16 @@ pub(crate) struct Sample {
     pub(crate) frames: Vec<Frame>,
 }
 
-/// A recording, its dumps, and the truth in the order of time.
+/// A generated recording with its jitdumps. `truth` has all samples in order of time.
 #[derive(Debug)]
 pub(crate) struct Generated {
     pub(crate) perf_data: Vec<u8>,
-    /// By process; the marker states `DIR/jit-PID.dump`.
+    /// The jitdump of each process. The recording refers to it as `DIR/jit-PID.dump`.
     pub(crate) dumps: Vec<(u32, Vec<u8>)>,
     pub(crate) truth: Vec<Sample>,
 }
 
-/// A function's name, as V8 spells them.
+/// The name of a function, in V8's format.
 pub(crate) fn name(function: u64) -> String {
     format!("JS:*work{function} /app/module{}.js:{}:{}", function % 97, 1 + function % 1009, 1 + function % 31)
 }
@@ -59,13 +59,13 @@ const ARENA: u64 = 0x7f10_0000_0000;
 const FIRST_PID: u32 = 4_000_100;
 const RECORDS_A_ROUND: usize = 4000;
 
-/// The rest of a function at some place.
+/// What newer code has left of a function.
 #[derive(Clone, Copy)]
 struct Piece {
     end: u64,
     function: u64,
     index: u64,
-    /// Start and size of the whole function.
+    /// Start and size of the function when it was loaded or moved.
     whole: (u64, u64),
 }
 
@@ -78,7 +78,7 @@ struct Process {
 }
 
 impl Process {
-    /// New code hides what was there.
+    /// Puts code at an address. It replaces whatever was there.
     fn put(&mut self, start: u64, piece: Piece) {
         self.cut(start, piece.end);
         self.live.insert(start, piece);
@@ -109,7 +109,7 @@ impl Process {
         self.put(start, Piece { end: start + size, function, index, whole: (start, size) });
     }
 
-    /// Moves a function that is still whole to another place.
+    /// Moves a random function, unless newer code has already replaced a part of it.
     fn shift(&mut self, time: u64, random: &mut Random) {
         let Some((start, piece)) = self.pick(random) else { return };
         let (whole, size) = piece.whole;
@@ -122,7 +122,7 @@ impl Process {
         self.put(to, Piece { end: to + size, whole: (to, size), ..piece });
     }
 
-    /// The code at or below some address; low ones, and with them few functions, come up most.
+    /// Picks random code. Low addresses are picked most often, so that a few functions get most of the samples.
     fn pick(&self, random: &mut Random) -> Option<(u64, Piece)> {
         let mut at = random.below(self.arena);
         if random.below(4) != 0 {
@@ -132,7 +132,7 @@ impl Process {
     }
 }
 
-/// Generates; the dumps are to lie in `dir`.
+/// Generates a recording that expects its jitdumps in `dir`.
 pub(crate) fn generate(plan: Plan, dir: &str) -> Generated {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut out = PerfData::new(plan.order, Event::usual());
@@ -153,7 +153,8 @@ pub(crate) fn generate(plan: Plan, dir: &str) -> Generated {
         let path = format!("{dir}/jit-{}.dump", process.pid);
         out.mmap2(stamp, Mmap { addr: 0x7f00_0000_0000, len: 4096, pgoff: 0, path: &path });
     }
-    // Two processors' buffers are written one after the other in every round.
+    // In each round, perf writes the buffers of two processors one after the other, so samples are not in order of
+    // time.
     let mut round: [Vec<Sample>; 2] = Default::default();
     let mut truth = Vec::new();
     let mut flush = |round: &mut [Vec<Sample>; 2], truth: &mut Vec<Sample>| {

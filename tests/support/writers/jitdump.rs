@@ -1,29 +1,29 @@
-//! Writes jitdumps: every record kind, both byte orders, long headers, and damage on purpose.
+//! Writes jitdumps: every kind of record, either byte order, headers of any length, and deliberate damage.
 
 use super::bytes::{Order, Out};
 
-/// The fields of a header.
+/// The fields of a jitdump's header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     pub(crate) version: u32,
-    /// 40, or more: the rest is filled with `0xee`.
+    /// In bytes, at least 40. Additional bytes are filled with `0xee`.
     pub(crate) total_size: u32,
     /// ELF's `e_machine`.
     pub(crate) machine: u32,
     pub(crate) pid: u32,
     pub(crate) timestamp: u64,
-    /// Bit 0: times are those of the processor's counter.
+    /// If bit 0 is set, times are in ticks of the processor's counter (TSC).
     pub(crate) flags: u64,
 }
 
 impl Header {
-    /// Version 1, 40 bytes, x86-64.
+    /// A header of version 1 with 40 bytes, for x86-64.
     pub(crate) fn of(pid: u32) -> Self {
         Self { version: 1, total_size: 40, machine: 62, pid, timestamp: 0, flags: 0 }
     }
 }
 
-/// A function that becomes known.
+/// A compiled function, for JIT_CODE_LOAD.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load<'a> {
     pub(crate) tid: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Load<'a> {
     pub(crate) code: &'a [u8],
 }
 
-/// A line of a DEBUG_INFO record.
+/// One line of a DEBUG_INFO record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
     pub(crate) addr: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Line<'a> {
     pub(crate) file: &'a [u8],
 }
 
-/// A jitdump being written.
+/// Builds a jitdump record by record.
 #[derive(Clone, Debug)]
 pub(crate) struct JitDump {
     pub(crate) out: Out,
@@ -50,12 +50,12 @@ pub(crate) struct JitDump {
 }
 
 impl JitDump {
-    /// An ordinary one in x86-64's byte order.
+    /// Starts an ordinary little-endian jitdump for x86-64.
     pub(crate) fn new(pid: u32) -> Self {
         Self::with_header(Order::Little, Header::of(pid))
     }
 
-    /// One with any header.
+    /// Starts a jitdump with any header.
     pub(crate) fn with_header(order: Order, header: Header) -> Self {
         let mut out = Out::new(order);
         out.u32(0x4a69_5444).u32(header.version).u32(header.total_size).u32(header.machine).u32(0);
@@ -64,7 +64,7 @@ impl JitDump {
         Self { out, pid: header.pid }
     }
 
-    /// JIT_CODE_LOAD.
+    /// Adds a JIT_CODE_LOAD record.
     pub(crate) fn load(&mut self, time: u64, load: Load) {
         let size = 56 + load.name.len() + 1 + load.code.len();
         self.prefix(0, size as u32, time);
@@ -72,13 +72,13 @@ impl JitDump {
         out.u64(load.code.len() as u64).u64(load.index).raw(load.name).raw(&[0]).raw(load.code);
     }
 
-    /// JIT_CODE_MOVE.
+    /// Adds a JIT_CODE_MOVE record.
     pub(crate) fn moved(&mut self, time: u64, index: u64, (from, to): (u64, u64), size: u64) {
         self.prefix(1, 64, time);
         self.out.u32(self.pid).u32(self.pid).u64(to).u64(from).u64(to).u64(size).u64(index);
     }
 
-    /// JIT_CODE_DEBUG_INFO for the code at `addr`.
+    /// Adds a JIT_CODE_DEBUG_INFO record for the code at `addr`.
     pub(crate) fn debug_info(&mut self, time: u64, addr: u64, lines: &[Line]) {
         let mut body = Out::new(self.out.order);
         body.u64(addr).u64(lines.len() as u64);
@@ -88,7 +88,7 @@ impl JitDump {
         self.record(2, time, &body.bytes);
     }
 
-    /// JIT_CODE_UNWINDING_INFO: `.eh_frame`, then `.eh_frame_hdr`.
+    /// Adds a JIT_CODE_UNWINDING_INFO record, which holds `.eh_frame` followed by `.eh_frame_hdr`.
     pub(crate) fn unwinding(&mut self, time: u64, (eh_frame, eh_frame_hdr): (&[u8], &[u8]), mapped_size: u64) {
         let mut body = Out::new(self.out.order);
         body.u64((eh_frame.len() + eh_frame_hdr.len()) as u64).u64(eh_frame_hdr.len() as u64).u64(mapped_size);
@@ -96,17 +96,17 @@ impl JitDump {
         self.record(4, time, &body.bytes);
     }
 
-    /// JIT_CODE_CLOSE: 16 bytes.
+    /// Adds a JIT_CODE_CLOSE record (16 bytes).
     pub(crate) fn close(&mut self, time: u64) {
         self.record(3, time, &[]);
     }
 
-    /// Any record whose size is what its body states.
+    /// Adds any record, with the correct size.
     pub(crate) fn record(&mut self, id: u32, time: u64, body: &[u8]) {
         self.lying_record(id, 16 + body.len() as u32, time, body);
     }
 
-    /// A record that claims another size than it has.
+    /// Adds a record that claims a wrong size.
     pub(crate) fn lying_record(&mut self, id: u32, claimed_size: u32, time: u64, body: &[u8]) {
         self.prefix(id, claimed_size, time);
         self.out.raw(body);
@@ -116,7 +116,7 @@ impl JitDump {
         self.out.u32(id).u32(size).u64(time);
     }
 
-    /// The file.
+    /// The contents of the file.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.out.bytes
     }

@@ -1,6 +1,4 @@
-//! Writers of recordings that share no code with the readers under test: jitdumps, perf.data, measureme, traces.
-//!
-//! The tests, the benchmarks and the fuzz targets use them.
+//! Writers of recordings that share no code with the readers under test. Tests, benchmarks and fuzz targets use them.
 
 pub(crate) mod bytes;
 pub(crate) mod generated;

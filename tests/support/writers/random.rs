@@ -1,11 +1,11 @@
-//! Numbers for simulated programs: the same ones every time.
+//! Pseudorandom numbers for simulated programs, the same in every run.
 
-/// Xorshift.
+/// A xorshift generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// A number below `bound`.
+    /// A random number from 0 up to but not including `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,11 +1,13 @@
-//! The JIT code that some samples use, as each worker finds it.
+//! Records which JIT code the samples use, and when each piece of code is first and last used.
 //!
-//! perf finds what is at an address by the mapping records that it has seen up to a sample's time. So code needs one
-//! before the first sample that uses it, and another one before the first that does so after something else was mapped
-//! over it: runtimes let their anonymous memory grow, and every growth is a record that covers all of it.
+//! perf resolves an address with the mapping records that precede the sample in time. So a piece of code needs a
+//! mapping record before the first sample that uses it, and another one before the first use after something else was
+//! mapped over it. That happens often: runtimes grow their anonymous memory, and each growth is a mapping record that
+//! covers all of it.
 //!
-//! The stretches of time between such records are *epochs* of a segment. Each worker notes the earliest use of
-//! every (process, segment, epoch): as much as there is distinct code, whatever the length of the recording.
+//! A *segment* of the code map is a code range at one address for some time. The time between two mappings over it is
+//! an *epoch* of the segment. Each worker keeps the first and last use of every (process, segment, epoch), so memory
+//! grows with the amount of distinct code and not with the length of the recording.
 
 use crate::commands::inject::survey::RecordOrder;
 use crate::model::Pid;
@@ -15,7 +17,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-/// Code of one process in one epoch.
+/// A segment of JIT code in one process, during the time between two mappings that hide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::commands::inject) struct CodeEpoch {
     pub(in crate::commands::inject) pid: Pid,
@@ -23,7 +25,7 @@ pub(in crate::commands::inject) struct CodeEpoch {
     pub(super) number: u32,
 }
 
-/// The first and the last sample that uses code in an epoch.
+/// The first and the last sample that use some code during an epoch.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands::inject) struct CodeUse {
     pub(in crate::commands::inject) first: RecordOrder,
@@ -33,7 +35,7 @@ pub(in crate::commands::inject) struct CodeUse {
 impl CodeUse {
     #[inline]
     pub(super) fn join(&mut self, other: Self) {
-        // Mostly nothing changes.
+        // Compare before writing: nearly always neither end changes.
         if other.first < self.first {
             self.first = other.first;
         }
@@ -43,25 +45,25 @@ impl CodeUse {
     }
 }
 
-/// The numbers of samples and frames.
+/// Counts of samples and frames, for the summary.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) samples: u64,
-    /// Samples that have at least one frame in JIT code, with a name or without.
+    /// Samples with at least one frame in JIT code, named or not.
     pub(in crate::commands::inject) with_jit: u64,
-    /// Frames in code that the dumps and maps know.
+    /// Frames in code that a jitdump or perf map describes.
     pub(in crate::commands::inject) resolved: u64,
-    /// By process: frames in memory that no file backs and that no dump or map covers.
+    /// Per process: frames in memory that is not backed by a file and that no jitdump or perf map covers.
     pub(in crate::commands::inject) unresolved: BTreeMap<Pid, u64>,
-    /// Those of them that were sampled when the process's dump had its last record.
+    /// The subset of `unresolved` that was sampled after the last record of the process's jitdump.
     pub(in crate::commands::inject) late: BTreeMap<Pid, u64>,
-    /// Those of them where the dumps and maps know code of other times only.
+    /// The subset of `unresolved` at addresses where the sources have code, but only for other times.
     pub(in crate::commands::inject) other_time: BTreeMap<Pid, u64>,
-    /// Samples whose call chains perf drops whole.
+    /// Samples whose whole call chain perf drops because of a bad entry.
     pub(in crate::commands::inject) bad_chains: u64,
-    /// The entries in them that make it do so.
+    /// Call chain entries that make perf drop the chain.
     pub(in crate::commands::inject) bad_entries: u64,
-    /// Samples that could not be read.
+    /// Samples that could not be parsed.
     pub(in crate::commands::inject) unreadable: u64,
 }
 
@@ -86,7 +88,7 @@ impl SampleCounts {
     }
 }
 
-/// The code that the samples of some records use.
+/// All uses of JIT code found so far, and the counts.
 #[derive(Debug, Default)]
 pub(super) struct CodeUses {
     by_epoch: FxHashMap<CodeEpoch, UseId>,
@@ -94,12 +96,12 @@ pub(super) struct CodeUses {
     pub(super) counts: SampleCounts,
 }
 
-/// A place in the list of [`CodeUses`].
+/// An index into [`CodeUses::list`], plus one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UseId(NonZeroU32);
 
 impl CodeUses {
-    /// Adds what another worker found.
+    /// Merges the result of another worker.
     pub(super) fn append(&mut self, other: Self) {
         for (epoch, id) in other.by_epoch {
             self.note(epoch, other.list[id.index()]);
@@ -118,13 +120,13 @@ impl CodeUses {
         id
     }
 
-    /// Samples use once more what is known.
+    /// Extends a known use by another sample.
     #[inline]
     pub(super) fn note_again(&mut self, id: UseId, found: CodeUse) {
         self.list[id.index()].join(found);
     }
 
-    /// All uses, in the order of their first samples.
+    /// All uses, ordered by their first samples.
     pub(super) fn in_order(self, pool: &Pool) -> Vec<(CodeEpoch, CodeUse)> {
         let mut list: Vec<_> = self.by_epoch.into_iter().map(|(epoch, id)| (epoch, self.list[id.index()])).collect();
         pool.install(|| parallel::sort_unstable_by_key(&mut list, |(epoch, of)| (of.first, *epoch)));
@@ -133,7 +135,7 @@ impl CodeUses {
 }
 
 impl UseId {
-    /// Uses never run out of numbers: every epoch of a segment has one of 32 bits already.
+    /// Can't overflow in practice: segments and epochs are themselves numbered with 32 bits.
     fn new(index: usize) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index as u32))
     }

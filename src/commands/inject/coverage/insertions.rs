@@ -1,4 +1,5 @@
-//! Inserted mapping records hide code, too, where segments of different sources or generations overlap.
+//! Finds code that is hidden by the mapping records we insert ourselves. This happens where segments from different
+//! sources or different code generations overlap.
 
 use super::code_uses::{CodeEpoch, CodeUse};
 use super::shadowings::Shadowing;
@@ -7,18 +8,18 @@ use crate::model::{Addr, Pid};
 use crate::parallel::{self, Pool};
 use crate::resolve::code_map::CodeMap;
 
-/// The mapping that the record inserted for a use of code will make.
+/// The mapping that will be inserted for one use of code.
 #[derive(Debug, Clone, Copy)]
 struct InsertedMapping {
     pid: Pid,
     start: Addr,
     end: Addr,
-    /// The place of the use among all uses, which are in the order of their first samples.
+    /// Index into the list of all uses, which is ordered by first sample.
     of_use: u32,
 }
 
-/// The code that inserted records shadow although it is used once more after that: such code needs a further record.
-/// `uses` are in the order of their first samples.
+/// Simulates the planned insertions and returns the mappings that hide a segment which is used again later. Each of
+/// those segments then needs another mapping record. `uses` must be ordered by first sample.
 pub(super) fn shadowed_by_insertions(
     uses: &[(CodeEpoch, CodeUse)],
     codes: &CodeMap<'_>,
@@ -46,7 +47,7 @@ pub(super) fn shadowed_by_insertions(
     shadowings
 }
 
-/// The number of mappings from the first on that follow each other by address without a gap.
+/// The length of the first run of overlapping mappings, all of one process. The input is sorted by process and start.
 fn overlapping(mappings: &[InsertedMapping]) -> usize {
     let (pid, mut end) = (mappings[0].pid, mappings[0].end);
     let apart = |next: &InsertedMapping| {
@@ -57,7 +58,8 @@ fn overlapping(mappings: &[InsertedMapping]) -> usize {
     mappings.iter().skip(1).position(apart).map_or(mappings.len(), |before| before + 1)
 }
 
-/// Plays the mappings of one process, which are in the order in which they are inserted. Nothing is `visible` before.
+/// Applies the mappings of one process in the order of their insertion, and adds those that hide code still in use to
+/// `shadowings`. `visible` must be empty at the start.
 fn shadowed_among(
     mappings: &[InsertedMapping],
     uses: &[(CodeEpoch, CodeUse)],
@@ -67,7 +69,7 @@ fn shadowed_among(
     for new in mappings {
         let (epoch, of_new) = uses[new.of_use as usize];
         let range = new.start.0..new.end.0;
-        // A mapping that is shadowed in part is mapped again as a whole.
+        // A partly hidden mapping counts as hidden: it will be mapped again as a whole.
         visible.evict(
             range.clone(),
             |_| true,

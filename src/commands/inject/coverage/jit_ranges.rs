@@ -1,4 +1,4 @@
-//! The places where JIT code can be, at any time.
+//! Address ranges in which a process has JIT code at any time: a fast filter for the words of copied stacks.
 
 use crate::model::ancestry::{Ancestry, Descent};
 use crate::model::process::Processes;
@@ -9,65 +9,69 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The addresses at which a process may run JIT code: a quick no for most words of a stack.
+/// The address ranges of JIT code, by process. Most words of a stack can be rejected with it cheaply.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct JitRanges {
-    /// Processes that inherit all that they have share it.
+    /// A forked process that adds no ranges of its own shares its parent's.
     by_pid: FxHashMap<Pid, Arc<AddrRanges>>,
 }
 
-/// Ranges of addresses of one process.
+/// The address ranges of one process, with two coarser filters in front of the exact list.
 #[derive(Debug, Default)]
 pub(super) struct AddrRanges {
-    /// In order; none touches the next.
+    /// Sorted, with gaps between all ranges.
     list: Vec<Range<Addr>>,
-    /// Their rough places: stacks have millions of words, and most point to somewhere else.
+    /// Coarse bitmaps of the ranges. Stacks have millions of words, and most of them point elsewhere.
     regions: Vec<Region>,
-    /// From the first address of each region to the last, unless that is too many pieces.
+    /// The intervals that enclose each region, cut at multiples of 4 GiB. `None` if there are more than [`HULLS`].
     hulls: Option<Vec<Hull>>,
 }
 
-/// A piece of a region within four gigabytes, so that several words at a time can be compared with it: a fifth of the
-/// processor time of `inject` where stacks are copied (1 GB of node).
+/// A part of a region that doesn't cross a multiple of 4 GiB. All its addresses have the same upper half, so several
+/// words can be compared with it at once (SIMD). This saves a fifth of the CPU time of `inject` on recordings with
+/// copied stacks (1 GB of node).
 #[derive(Debug)]
 struct Hull {
-    /// The upper half of its addresses.
+    /// The upper 32 bits of its addresses.
     high: u32,
-    /// The lower half of its first address.
+    /// The lower 32 bits of its first address.
     first: u32,
-    /// The offset of the last address from the first.
+    /// The distance from the first to the last address.
     last: u32,
 }
 
-/// Ranges that are not far from each other, from the first to the last of them in stretches of equal length.
+/// A bitmap over a group of neighboring ranges. Each bit stands for a block of addresses; all blocks have the same
+/// size.
 #[derive(Debug)]
 struct Region {
     first: u64,
-    /// A stretch is 2 to the power of this many bytes.
+    /// log2 of the block size in bytes.
     shift: u32,
-    /// For each stretch, true if there is anything in it or directly before it.
+    /// One bit per block: set if the block, or the byte just before it, is in one of the ranges.
     used: Vec<u64>,
 }
 
-/// The number of stretches of a region that fit a processor's nearest cache.
+/// Maximum number of blocks in a region, so that its bitmap fits the L1 cache.
 const STRETCHES: u64 = 1 << 16;
 
-/// They are at least a page long.
+/// log2 of the smallest block size: 4 KiB, a page.
 const PAGE_SHIFT: u32 = 12;
 
-/// Ranges that are so far apart are not in one region: the executable's, the heap's and those of mapped memory.
+/// Ranges with at least this gap between them go into separate regions: those in the executable, the heap and mapped
+/// memory.
 const FAR: u64 = 1 << 30;
 
-/// The number of regions at most: each word is compared with all.
+/// Maximum number of regions per process. Each word is compared with all of them.
 const REGIONS: usize = 4;
 
-/// The number of hulls at most: more cost more than they give.
+/// Maximum number of hulls per process. Comparing with more costs more than it saves.
 const HULLS: usize = 6;
 
 static NO_RANGES: AddrRanges = AddrRanges { list: Vec::new(), regions: Vec::new(), hulls: Some(Vec::new()) };
 
 impl JitRanges {
-    /// Those of every process with code of its own or of those it was forked from, but for those in `without`.
+    /// Collects the ranges of every process from its own code and the code inherited at its fork, except for the
+    /// processes in `without`.
     pub(in crate::commands::inject) fn new(codes: &CodeMap<'_>, processes: &Processes, without: &[Pid]) -> Self {
         let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
         for (pid, start, end) in codes.extents() {
@@ -77,7 +81,7 @@ impl JitRanges {
         Self::inherited(own, processes, without)
     }
 
-    /// The ranges where files were mapped, at any time, near these ranges.
+    /// The address ranges where files were mapped at any time, limited to mappings that overlap these JIT ranges.
     pub(super) fn with_files(&self, processes: &Processes) -> Self {
         let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
         for (&pid, process) in &processes.by_pid {
@@ -90,7 +94,7 @@ impl JitRanges {
         Self::inherited(own, processes, &[])
     }
 
-    /// The ranges that every process has of its own and of those it was forked from, but for those in `without`.
+    /// Adds to each process's own ranges the ones it inherited by fork, and leaves out the processes in `without`.
     fn inherited(own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, without: &[Pid]) -> Self {
         let ancestry = Ancestry::new(processes);
         let without: FxHashSet<Pid> = without.iter().copied().collect();
@@ -103,7 +107,8 @@ impl JitRanges {
             }
             _ => inherited.cloned(),
         };
-        // The ranges that a process has as of its fork; several children of one often have the same.
+        // The ranges that each forked process starts with. Siblings often have the same, so `passed_on` lets them share
+        // one.
         let mut forked_with: FxHashMap<Pid, Arc<AddrRanges>> = FxHashMap::default();
         let mut passed_on: FxHashMap<(Pid, bool), Option<Arc<AddrRanges>>> = FxHashMap::default();
         for Descent { child, parent, at } in ancestry.descents() {
@@ -117,21 +122,20 @@ impl JitRanges {
         Self { by_pid: by_pid.collect() }
     }
 
-    /// True if a process may run JIT code anywhere between two addresses.
+    /// True if the process has JIT code anywhere in `start..end`, at any time.
     pub(in crate::commands::inject) fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
         let list = &self.of(pid).list;
         let at = list.partition_point(|range| range.end <= start);
         list.get(at).is_some_and(|range| range.start < end)
     }
 
-    /// The ranges of one process.
     pub(super) fn of(&self, pid: Pid) -> &AddrRanges {
         self.by_pid.get(&pid).map_or(&NO_RANGES, |ranges| ranges)
     }
 }
 
 impl AddrRanges {
-    /// From a list in order.
+    /// `list` must be sorted and free of overlaps.
     fn new(list: Vec<Range<Addr>>) -> Self {
         let gap = |at: usize| list[at].start.0 - list[at - 1].end.0;
         let mut far: Vec<usize> = (1..list.len()).filter(|&at| gap(at) >= FAR).collect();
@@ -147,26 +151,24 @@ impl AddrRanges {
         Self { list, regions, hulls }
     }
 
-    /// True if it is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// True if an address, or the one before it, may be in one of them.
+    /// False only if neither `addr` nor the address before it is in one of the ranges.
     #[inline]
     pub(super) fn may_reach(&self, addr: Addr) -> bool {
         self.regions.iter().any(|region| region.may_reach(addr))
     }
 
-    /// True if one of some addresses, or the one before it, may be in one of them: coarser than for each alone, and
-    /// faster.
+    /// False only if none of the addresses, nor the ones just before them, is in one of the ranges. Coarser than
+    /// [`Self::may_reach`], but faster.
     #[inline]
     pub(super) fn may_reach_any<const N: usize>(&self, addrs: &[u64; N]) -> bool {
         let Some(hulls) = &self.hulls else { return true };
         hulls.iter().any(|hull| hull.has_any(addrs))
     }
 
-    /// True if an address is in one of them.
     #[inline]
     pub(super) fn contains(&self, addr: Addr) -> bool {
         self.may_reach(addr) && self.contains_near(addr)
@@ -179,7 +181,8 @@ impl AddrRanges {
 }
 
 impl Hull {
-    /// Those of some ranges, from the first address to the one behind the last.
+    /// Cuts the interval around a sorted list of ranges at multiples of 4 GiB. The byte after the last range is
+    /// included.
     fn all(list: &[Range<Addr>]) -> impl Iterator<Item = Self> {
         let ends = list.first().zip(list.last()).map(|(first, last)| (first.start.0, last.end.0));
         ends.into_iter().flat_map(|(first, last)| {
@@ -190,7 +193,7 @@ impl Hull {
         })
     }
 
-    /// Without branches within: the compiler compares several at a time.
+    /// Has no branches, so that the compiler vectorizes it.
     #[inline]
     fn has_any<const N: usize>(&self, addrs: &[u64; N]) -> bool {
         let is_in = |addr: u64| {
@@ -202,7 +205,7 @@ impl Hull {
 }
 
 impl Region {
-    /// From these ranges, if there are any.
+    /// Returns `None` if the list is empty.
     fn new(list: &[Range<Addr>]) -> Option<Self> {
         let (first, last) = (list.first()?.start.0, list.last()?.end.0);
         let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < STRETCHES).unwrap_or(u64::BITS - 1);
@@ -223,7 +226,7 @@ impl Region {
     }
 }
 
-/// Sorts ranges and joins those between which there is less than a page.
+/// Sorts the ranges and joins those with less than a page between them.
 fn merge(ranges: &mut Vec<Range<Addr>>) {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges.dedup_by(|next, kept| {
@@ -240,7 +243,7 @@ mod tests {
     use super::*;
     use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-    /// Near each other, before four gigabytes and across them, and anywhere.
+    /// Addresses close to each other, close to 4 GiB on either side, and anywhere.
     fn start() -> impl Strategy<Value = u64> {
         prop_oneof![0..1u64 << 20, (1u64 << 32) - 20_000..1 << 32, any::<u64>()]
     }

@@ -1,17 +1,19 @@
-//! The results for addresses of stacks, for those that repeat: most of a stack was in the stack before, too.
+//! A cache of what was found at each address of a stack. Consecutive samples share most of their stack, so most lookups
+//! repeat.
 
 use super::code_uses::UseId;
 use crate::model::lasting::Lasting;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 
-/// The largest number of kept answers; a newer one takes the place of an older one. They must fit into a processor's
-/// cache.
+/// Maximum number of cached answers, so that they fit into the CPU's cache. When a slot is taken, the newer answer
+/// replaces the older one.
 const MOST: usize = 1 << 13;
 
-/// The initial number: short recordings have few.
+/// The number of slots at the start: short recordings need few.
 const FEW: usize = 1 << 6;
 
-/// An address of user space that is looked up.
+/// The key of a lookup: an address in user space, and whether it is an instruction pointer, a return address or a stack
+/// word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asked {
     addr: Addr,
@@ -25,34 +27,34 @@ enum AddrKind {
     Word,
 }
 
-/// The result for such an address.
+/// What was found at such an address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StackAnswer {
-    /// The code that perf must know: that of the call, and that of the address behind it if it is another one.
+    /// The code that perf must be able to name: the code of the call and, if it differs, the code at the return
+    /// address.
     pub(super) uses: [Option<UseId>; 2],
-    /// The kind of frame.
     pub(super) kind: FramePlace,
 }
 
-/// The place of a frame.
+/// What kind of memory a frame is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FramePlace {
-    /// In code that the dumps and maps know.
+    /// In code that a jitdump or perf map describes.
     Known,
-    /// In memory that no file backs, and in no code that is known.
+    /// In memory that is not backed by a file, where the sources never have code.
     Unknown,
-    /// The same, but where code is known of other times.
+    /// In memory that is not backed by a file, where the sources have code, but for other times.
     OtherTime,
-    /// In a file, or nowhere.
+    /// In a file, or in no mapping at all.
     Elsewhere,
 }
 
-/// The last answers.
+/// A hash table with one entry per slot, without probing.
 #[derive(Debug)]
 pub(super) struct Memo {
-    /// A power of two.
+    /// The length is a power of two.
     slots: Vec<MemoSlot>,
-    /// The number of answers since there are this many slots.
+    /// Answers stored since the table last grew.
     came: usize,
 }
 
@@ -60,7 +62,7 @@ pub(super) struct Memo {
 struct MemoSlot {
     pid: Pid,
     asked: Asked,
-    /// Holds never at first.
+    /// The answer, and when it holds: never in an unused slot.
     found: Lasting<StackAnswer>,
 }
 
@@ -82,14 +84,15 @@ impl MemoSlot {
 }
 
 impl Memo {
-    /// The answer, if it is here and holds at this time.
+    /// Returns the cached answer if it is valid at `time`.
     #[inline]
     pub(super) fn get(&self, pid: Pid, asked: Asked, time: Nanos) -> Option<&Lasting<StackAnswer>> {
         let MemoSlot { pid: of, asked: there, found } = &self.slots[self.place(pid, asked)];
         (*there == asked && *of == pid && found.holds.contains(&time)).then_some(found)
     }
 
-    /// Keeps an answer.
+    /// Stores an answer. If there have been more answers than slots, first doubles the table (up to [`MOST`]) and drops
+    /// its content.
     pub(super) fn put(&mut self, pid: Pid, asked: Asked, found: Lasting<StackAnswer>) {
         self.came += 1;
         if self.came > self.slots.len() && self.slots.len() < MOST {
@@ -99,7 +102,7 @@ impl Memo {
         self.slots[place] = MemoSlot { pid, asked, found };
     }
 
-    /// Addresses of calls differ in all of their lower bits.
+    /// Call addresses vary in all of their low bits, so multiplicative hashing spreads them well.
     #[inline]
     fn place(&self, pid: Pid, asked: Asked) -> usize {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -109,7 +112,7 @@ impl Memo {
 }
 
 impl Asked {
-    /// A frame of a call chain.
+    /// The key of a call chain's frame.
     #[inline]
     pub(super) fn frame(frame: FrameAddr) -> Self {
         match frame {
@@ -118,7 +121,7 @@ impl Asked {
         }
     }
 
-    /// A word of a copied stack: any may be a return address.
+    /// The key of a word in a copied stack. Any such word may be a return address.
     #[inline]
     pub(super) const fn word(addr: Addr) -> Self {
         Self { addr, of: AddrKind::Word }

@@ -1,4 +1,4 @@
-//! The JIT code that the samples use, and the sample before which perf must have it.
+//! Finds the JIT code that samples use, and before which sample each piece of it must be mapped for perf.
 
 mod code_uses;
 mod insertions;
@@ -22,19 +22,21 @@ use jit_ranges::JitRanges;
 use shadowings::Shadowings;
 use use_finder::{UseContext, UseFinder};
 
-/// So often insertions may make other insertions necessary; beyond that some frames stay unnamed.
+/// An inserted mapping can hide other code and thereby require more insertions. After this many rounds we give up, and
+/// some frames stay unnamed.
 const MAX_ROUNDS: usize = 8;
 
-/// The uses of JIT code by the samples.
+/// The JIT code that the samples use.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct Coverage {
-    /// In the order of their first samples.
+    /// Ordered by first sample.
     pub(in crate::commands::inject) uses: Vec<(CodeEpoch, CodeUse)>,
     pub(in crate::commands::inject) counts: SampleCounts,
 }
 
 impl Coverage {
-    /// Looks for the code that samples use, until no record that will be inserted for it shadows any.
+    /// Finds the code that samples use. Repeats the search until none of the planned mapping records hides code that is
+    /// used later.
     pub(in crate::commands::inject) fn find(
         survey: &SurveyedRecording<'_>,
         code: &JitCode<'_>,
@@ -76,7 +78,8 @@ impl Coverage {
         }
     }
 
-    /// Looks at all samples, in parallel. Each worker adds up what it finds: not all of it is in memory at a time.
+    /// Reads all samples in parallel. Each worker keeps a running total, so that the results of single chunks don't
+    /// pile up in memory.
     fn read<'i>(survey: &SurveyedRecording<'i>, lookup: UseContext<'_, '_, 'i>, context: &InjectContext<'_>) -> Self {
         let stretches = survey.chunks.list().into_iter();
         let finders = context.job.pool.fold(

@@ -1,4 +1,4 @@
-//! The parts of the code map that go into the images.
+//! Selects the part of the code map that goes into the images.
 
 use super::code_uses::{CodeEpoch, CodeUse};
 use crate::commands::inject::options::InjectOptions;
@@ -8,17 +8,17 @@ use crate::error::{Error, Result};
 use crate::model::Pid;
 use crate::resolve::code_map::{CodeMap, SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
-/// The code that the images must have, and the samples before which perf must know it.
+/// The code for the images, and the samples before which it must be mapped.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct CodeSelection<'data> {
     pub(in crate::commands::inject) code: SelectedCode<'data>,
-    /// In the order of the samples.
+    /// Ordered by sample.
     pub(in crate::commands::inject) first_uses: Vec<FirstUse>,
-    /// The number of segments that the samples use; [`CodeSelection::code`] may have more.
+    /// How many segments samples use. [`CodeSelection::code`] has more of them if all functions were requested.
     pub(in crate::commands::inject) used_segments: usize,
 }
 
-/// The sample that is the first of its process to use a segment, or the first after something shadowed the segment.
+/// The first sample of a process that uses a segment, or the first one after something else was mapped over it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands::inject) struct FirstUse {
     pub(in crate::commands::inject) pid: Pid,
@@ -27,8 +27,8 @@ pub(in crate::commands::inject) struct FirstUse {
 }
 
 impl<'data> CodeSelection<'data> {
-    /// Selects what is used, or all code but that of processes that were injected before. Gives also the numbers that
-    /// the segments have from now on.
+    /// Selects the code that is used or, if the options ask for it, all code except that of processes injected earlier.
+    /// Also returns how the old segment IDs translate to the new ones.
     pub(in crate::commands::inject) fn new(
         codes: CodeMap<'data>,
         uses: Vec<(CodeEpoch, CodeUse)>,
@@ -38,7 +38,7 @@ impl<'data> CodeSelection<'data> {
         let mut set = SegmentSet::none_of(codes.segments());
         uses.iter().for_each(|(epoch, _)| set.insert(epoch.segment));
         let used_segments = set.count();
-        // The code that unwound stacks use is not known from their copies.
+        // If stacks are unwound, the code in their call chains isn't known yet, so all of it is taken.
         if options.all_functions || options.unwinds(&survey.input.recording) {
             set.insert_where(codes.segments(), |segment| !survey.injected.contains(&segment.pid));
         }

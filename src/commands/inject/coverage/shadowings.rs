@@ -1,5 +1,5 @@
-//! The events that shadow code, so that perf no longer sees it: records that map something over it, the recording's own
-//! and inserted ones.
+//! Mappings that shadow JIT code: after such a record, perf finds something else at the code's address. They come from
+//! the recording itself or from records that we insert.
 
 use super::jit_ranges::JitRanges;
 use crate::commands::inject::survey::RecordOrder;
@@ -10,23 +10,24 @@ use crate::resolve::code_map::{Segment, SegmentId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// A range of a process's addresses at which something else is mapped from a record on.
+/// A mapping over an address range of a process, which hides what was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands::inject) struct Shadowing {
     pub(super) from: RecordOrder,
     pub(super) start: Addr,
     pub(super) end: Addr,
-    /// The segment that is mapped there from then on, if it is one.
+    /// The segment that this mapping shows, if it is one that we insert; `None` for the recording's own mappings.
     pub(super) by: Option<SegmentId>,
 }
 
-/// All of them, by process.
+/// All shadowing mappings, by process.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct Shadowings {
     by_pid: FxHashMap<Pid, ProcessShadowings>,
 }
 
-/// Those of one process. Insertions may shadow each other by the hundred thousand.
+/// The shadowing mappings of one process. There can be hundreds of thousands, as inserted mappings shadow each other,
+/// so lookups must not be linear.
 #[derive(Debug, Default)]
 pub(super) struct ProcessShadowings(OrderedRanges<Shadowing>);
 
@@ -37,7 +38,7 @@ impl Span for Shadowing {
 }
 
 impl Shadowings {
-    /// The mappings of all processes, as far as JIT code can be there.
+    /// Collects the recording's own mappings that overlap JIT code.
     pub(in crate::commands::inject) fn new(processes: &Processes, jit_ranges: &JitRanges) -> Self {
         let mut own = Vec::new();
         for (&pid, process) in &processes.by_pid {
@@ -54,7 +55,7 @@ impl Shadowings {
         shadowings
     }
 
-    /// Adds further ones.
+    /// Adds mappings that will be inserted.
     pub(in crate::commands::inject) fn extend(&mut self, more: Vec<(Pid, Shadowing)>) {
         let mut by_pid: FxHashMap<Pid, Vec<Shadowing>> = FxHashMap::default();
         for (pid, shadowing) in more {
@@ -69,15 +70,16 @@ impl Shadowings {
         }
     }
 
-    /// Those of a process, if it has any.
     pub(super) fn of(&self, pid: Pid) -> Option<&ProcessShadowings> {
         self.by_pid.get(&pid)
     }
 }
 
 impl ProcessShadowings {
-    /// The last record before a moment that maps something else over any of a segment, the first one from then on, and a
-    /// number that no moment before the last one or from the first one on has.
+    /// Returns the last mapping before `now` that hides any part of the segment, the first such mapping from `now` on,
+    /// and the number of the epoch between the two. Mappings of the segment itself don't count.
+    ///
+    /// Two moments have the same epoch number exactly if no such mapping lies between them.
     pub(super) fn around(
         &self,
         id: SegmentId,

@@ -1,4 +1,4 @@
-//! Memory between samples changes no result.
+//! Caching between samples must not change the result.
 
 use super::code_uses::CodeUses;
 use super::jit_ranges::JitRanges;
@@ -20,22 +20,22 @@ use proptest::sample::select;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// The times of a recording.
+/// All times of the recording are below this.
 const END: u64 = 60;
 
-/// The places of code, in steps in which mappings and code start and end.
+/// Code and mappings start and end at `BASE` plus a multiple of `STEP`.
 const BASE: u64 = 0x7000_0000;
 const STEP: u64 = 0x1000;
 
-/// The way a sample's chain differs from the one before it.
+/// A sample whose call chain is given relative to the previous one of its thread.
 #[derive(Debug, Clone)]
 struct MadeSample {
     pid: i32,
     tid: i32,
     time: u64,
-    /// The number of innermost words that are removed.
+    /// How many of the innermost entries are removed.
     less: usize,
-    /// These come.
+    /// The entries that take their place.
     more: Vec<u64>,
     stack: Vec<u64>,
 }
@@ -84,7 +84,7 @@ fn load() -> impl Strategy<Value = CodeEvent<'static>> {
     })
 }
 
-/// The events of a recording in pipe form: its magic, and an attr.
+/// A recording in pipe form: its magic and one attr.
 fn recording(has_times: bool) -> Recording {
     let time = if has_times { abi::PERF_SAMPLE_TIME } else { 0 };
     let fields = abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_TID | abi::PERF_SAMPLE_CALLCHAIN | abi::PERF_SAMPLE_STACK_USER;

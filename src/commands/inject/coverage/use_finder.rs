@@ -1,4 +1,5 @@
-//! Finds the JIT code that samples use: what was at each address of their stacks, and which mapping records cover it.
+//! Finds the JIT code that each sample uses: looks up every address of its stack, and in which epoch of the segment it
+//! was used.
 
 use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
@@ -19,24 +20,26 @@ use crate::resolve::precedence::is_told_of;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The facts by which the code at an address is found, and what may have shadowed it.
+/// Everything needed to tell which code was at an address and which mappings may have hidden it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UseContext<'a, 'data, 'r> {
     pub(super) recording: &'a Recording,
-    /// The user's part of call chains that samples lack.
+    /// Deferred user call chains, which come in records of their own (PERF_RECORD_CALLCHAIN_DEFERRED).
     pub(super) deferred: &'a DeferredChains<'r>,
     pub(super) codes: &'a CodeMap<'data>,
     pub(super) jit_ranges: &'a JitRanges,
     pub(super) shadowings: &'a Shadowings,
     pub(super) spaces: &'a AddressSpaces,
-    /// When the dumps of processes have their last records.
+    /// When each process's jitdump has its last record.
     pub(super) dump_ends: &'a BTreeMap<Pid, Nanos>,
-    /// The mappings of files that JIT code may be claimed to be in.
+    /// File mappings that overlap JIT code.
     pub(super) files: &'a JitRanges,
 }
 
 impl UseContext<'_, '_, '_> {
-    /// True if code of another time is what was there, and how long that stays so. Mostly no file is near it.
+    /// Whether a hit in the code map is what perf must find at the address, rather than a file mapped there. Only
+    /// called for hits that aren't live code of that time. Usually no file is near, so this is answered without a
+    /// lookup.
     fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
         if !self.files.of(pid).contains(addr) {
             return Lasting { answer: true, holds: ALWAYS };
@@ -46,7 +49,6 @@ impl UseContext<'_, '_, '_> {
         Lasting { answer, holds }
     }
 
-    /// The code at an address.
     fn code(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Lasting<Option<Hit>> {
         match time {
             Some(time) => self.codes.lookup_lasting(pid, addr, time),
@@ -54,7 +56,7 @@ impl UseContext<'_, '_, '_> {
         }
     }
 
-    /// True if an address is in memory of a process that no file backs, such as JIT code is in.
+    /// Whether the address is in memory that is not backed by a file, where JIT code usually is.
     fn is_anonymous(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Lasting<bool> {
         let is_anonymous = |place: Place| self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
         let Some(time) = time else {
@@ -66,37 +68,37 @@ impl UseContext<'_, '_, '_> {
     }
 }
 
-/// Finds what the samples among some records use.
+/// Collects the JIT code that samples use, for one worker.
 #[derive(Debug)]
 pub(super) struct UseFinder<'a, 'data, 'r> {
     context: UseContext<'a, 'data, 'r>,
     found: CodeUses,
     memo: Memo,
     chains: ChainMemo<'r, ChainUses>,
-    /// The code that the frames of the current chain use.
+    /// The code used by the call chain that is being looked up. A buffer that is reused.
     chain_uses: Vec<UseId>,
 }
 
-/// The uses of a call chain, wherever it occurs.
+/// What a call chain contributes to the counts each time it occurs.
 #[derive(Debug, Clone, Copy, Default)]
 struct ChainCounts {
     frames: FramesInMemory,
-    /// The entries that make perf drop the chain.
+    /// Entries that make perf drop the whole chain.
     bad: u64,
     has_frames: bool,
 }
 
-/// A call chain that was looked up.
+/// The cached result for a call chain.
 #[derive(Debug)]
 struct ChainUses {
     uses: Box<[UseId]>,
     counts: ChainCounts,
-    /// The first and the last sample that had the chain again.
+    /// The first and last sample that repeated the chain, not yet added to its uses.
     again: Option<CodeUse>,
 }
 
 impl ChainUses {
-    /// Notes what the samples used that had the chain again.
+    /// Adds the samples that repeated the chain to the uses of its code.
     fn note(self, found: &mut CodeUses) {
         if let Some(again) = self.again {
             self.uses.iter().for_each(|id| found.note_again(*id, again));
@@ -104,12 +106,12 @@ impl ChainUses {
     }
 }
 
-/// The number of frames that are in memory where JIT code may be.
+/// The number of frames in code or in memory that may hold JIT code.
 #[derive(Debug, Clone, Copy, Default)]
 struct FramesInMemory {
     known: u64,
     unknown: u64,
-    /// In unknown code, where code is known of other times.
+    /// The sources have code at the address, but only for other times.
     other_time: u64,
 }
 
@@ -129,48 +131,46 @@ impl FramesInMemory {
         }
     }
 
-    /// Those in JIT code, with a name or without.
+    /// Frames in JIT code, named or not.
     fn in_jit_code(self) -> u64 {
         self.known + self.unknown + self.other_time
     }
 }
 
-/// The code at an address that perf must know.
+/// The use of the code that was found at an address.
 #[derive(Debug, Clone, Copy)]
 struct UsedCode {
     id: UseId,
-    /// The first address behind the one looked up that may have another answer.
+    /// From this address on, the code may be different.
     end: Addr,
 }
 
-/// The sample whose addresses are looked up.
+/// The record whose addresses are being looked up, either a sample or a deferred call chain.
 #[derive(Debug, Clone, Copy)]
 struct UsingSample<'a> {
     pid: Pid,
-    /// As the sample states it.
+    /// `None` if the sample doesn't state its time.
     time: Option<Nanos>,
     order: RecordOrder,
-    /// The ranges where the process may have JIT code.
+    /// The ranges in which its process has JIT code.
     ranges: &'a AddrRanges,
-    /// The mappings that may shadow it.
+    /// The mappings that may hide that code.
     shadowings: Option<&'a ProcessShadowings>,
 }
 
 impl UsingSample<'_> {
-    /// The use of code by this sample alone.
     fn as_use(self) -> CodeUse {
         CodeUse { first: self.order, last: self.order }
     }
 }
 
 impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
-    /// Nothing is found yet.
     pub(super) fn new(context: UseContext<'a, 'data, 'r>) -> Self {
         let (found, memo, chain_uses) = Default::default();
         Self { context, found, memo, chains: ChainMemo::of_repeated(), chain_uses }
     }
 
-    /// Looks at the samples among some records.
+    /// Looks at all samples among `records` and ignores other records.
     pub(super) fn read(&mut self, records: impl Iterator<Item = RawRecord<'r>>) {
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             match self.context.recording.sample(&raw) {
@@ -180,12 +180,13 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         }
     }
 
-    /// The code that the samples read so far have used.
+    /// Finishes and returns everything the samples have used.
     pub(super) fn found(mut self) -> CodeUses {
         self.chains.into_values().for_each(|chain| chain.note(&mut self.found));
         self.found
     }
 
+    /// Looks up all addresses of a sample: its call chain, branches, registers and copied stack.
     fn sample(&mut self, sample: &Sample<'r>, offset: u64) {
         self.found.counts.samples += 1;
         let is_other = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
@@ -195,7 +196,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         let user = self.using(pid, sample.time, offset);
         let is_jit = match self.context.deferred.find(sample, offset) {
             Some(DeferredChain { sample: later, offset }) => {
-                // The part that was deferred uses what is there when its own record is written.
+                // The deferred part is resolved as of the time of its own record, as perf does it.
                 let own = sample.chain_frames().next().is_some() && self.chain(user, sample);
                 let (pid, _) = later.pid_tid.unwrap_or_default();
                 self.chain(self.using(pid, later.time, *offset), later) || own
@@ -209,7 +210,6 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         }
     }
 
-    /// A record that uses what is at its addresses.
     fn using(&self, pid: Pid, time: Option<Nanos>, offset: u64) -> UsingSample<'a> {
         let order = RecordOrder { time: time.unwrap_or_default(), offset };
         let (ranges, shadowings) = (self.context.jit_ranges.of(pid), self.context.shadowings.of(pid));
@@ -221,7 +221,8 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         self.found.counts.bad_entries += bad_entries;
     }
 
-    /// True if any frame is in JIT code.
+    /// Looks up a call chain, or the sample's own address if the chain is empty. Returns whether any frame is in JIT
+    /// code.
     fn chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> bool {
         let key = ChainKey::of(sample, user.pid, None).zip(user.time);
         let ChainCounts { frames, bad, has_frames } = match key.and_then(|(key, time)| self.chains.get(&key, time)) {
@@ -240,12 +241,12 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         };
         self.bad_entries(bad);
         self.resolved(user, frames);
-        // A chain without frames leaves the sample's own address.
+        // A chain without frames leaves only the sample's own address.
         let alone = sample.ip.filter(|_| !has_frames && sample.cpumode == CpuMode::User);
         frames.in_jit_code() > 0 || alone.is_some_and(|ip| self.ip(user, ip))
     }
 
-    /// Looks at each word of a chain. What its frames use is in `self.chain_uses` then.
+    /// Looks up every entry of a call chain that isn't cached. Leaves the used code in `self.chain_uses`.
     fn find_chain(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) -> Lasting<ChainCounts> {
         let (mut context, mut counts, mut holds) = (sample.context(), ChainCounts::default(), ALWAYS);
         self.chain_uses.clear();
@@ -267,7 +268,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         Lasting { answer: counts, holds }
     }
 
-    /// True if the address of a sample without a chain is in JIT code.
+    /// Looks up the address of a sample without call chain. Returns whether it may be JIT code.
     fn ip(&mut self, user: UsingSample<'_>, ip: Addr) -> bool {
         let StackAnswer { uses, kind } = self.frame(user, FrameAddr::Ip(ip)).answer;
         self.note(user, uses);
@@ -280,7 +281,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         self.answer(user, Asked::frame(frame), |finder| finder.find_frame(user, frame))
     }
 
-    /// The stored answer for an address of a stack, or else the one that `find` finds.
+    /// Returns the cached answer for an address of a stack, or calls `find` and caches its result.
     #[inline]
     fn answer(
         &mut self,
@@ -296,17 +297,18 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         found
     }
 
-    /// Notes what the sample uses.
     #[inline]
     fn note(&mut self, user: UsingSample<'_>, uses: [Option<UseId>; 2]) {
         uses.into_iter().flatten().for_each(|id| self.found.note_again(id, user.as_use()));
     }
 
+    /// Looks up one frame, without the cache.
     fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
         let code = self.address(user, frame.for_lookup());
         let mut holds = code.holds;
         let mut uses = [code.answer.map(|code| code.id), None];
-        // perf looks a return address up as it is: it may be the first of other code, or the only one with a name.
+        // perf looks up the return address itself. That may be the first byte of other code, or the only one of the two
+        // that has a name.
         if let FrameAddr::Return(addr) = frame
             && code.answer.is_none_or(|code| addr >= code.end)
         {
@@ -329,7 +331,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         Lasting { answer: StackAnswer { uses, kind }, holds }
     }
 
-    /// Counts frames in code that is known, and those in none that is, in memory that no file backs.
+    /// Counts frames in known code, and frames without known code in memory that is not backed by a file.
     fn resolved(&mut self, UsingSample { pid, time, .. }: UsingSample<'_>, frames: FramesInMemory) {
         let FramesInMemory { known, unknown, other_time } = frames;
         self.found.counts.resolved += known;
@@ -354,9 +356,9 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         }
     }
 
-    /// Notes what perf may find when it unwinds the copy of a stack: any word may be a return address.
+    /// Notes all code that perf may come across when it unwinds a copied stack. Any word may be a return address.
     fn stack_copy(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
-        /// The number of words that are looked at together first: most point to somewhere else.
+        /// How many words are tested at once. Most of them point elsewhere.
         const BLOCK: usize = 8;
         let endian = self.context.recording.header.endian;
         let registers = sample.user_regs.map(|registers| registers.values);
@@ -383,7 +385,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         Lasting { answer, holds: both(own.holds, before.holds) }
     }
 
-    /// Notes the code at an address, if it is JIT code.
+    /// Notes a use of the JIT code at an address. Returns `None` if there is none.
     #[inline]
     fn address(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
         match user.ranges.contains(addr) {
@@ -392,6 +394,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         }
     }
 
+    /// Looks up an address that may be in JIT code, and notes the use of the code found there.
     fn address_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
         let UsingSample { pid, time, order, shadowings, .. } = user;
         let Lasting { answer: hit, mut holds } = self.context.code(pid, addr, time);
@@ -407,21 +410,22 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         let epoch = CodeEpoch { pid, segment: hit.segment, number: number.answer };
         let id = self.found.note(epoch, CodeUse { first: order, last: order });
         let segment = self.context.codes.segment(hit.segment);
-        // Nothing has precedence over a process's own live code.
+        // Live code of the process itself has precedence, so the answer holds to the end of the segment.
         let sure = hit.how == How::Live && segment.pid == pid;
         let end = if sure { segment.end } else { Addr(addr.0.saturating_add(1)) };
         Lasting { answer: Some(UsedCode { id, end }), holds: both(holds, number.holds) }
     }
 
-    /// The number of a stretch of time in which nothing else is mapped over a segment.
+    /// The epoch of a segment: the time between two mappings that hide it. See [`CodeEpoch`].
     fn epoch(&self, shadowings: Option<&ProcessShadowings>, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
         let segment = self.context.codes.segment(id);
         let (last, next, number) = shadowings.map_or((None, None, 0), |all| all.around(id, segment, now));
-        // Records of equal time come in the order of the stream: such a moment is looked up again.
+        // Records of the same time apply in stream order, so an answer isn't reused at the very time of the last
+        // mapping.
         let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
         Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }
     }
 }
 
-/// The mark of a use without a time.
+/// For answers that must not be reused because their sample has no time.
 const NEVER: Range<Nanos> = Nanos(0)..Nanos(0);

@@ -1,9 +1,9 @@
-//! The mapping records that are inserted: one directly before each sample that is the first to use code which perf
-//! does not see there yet, with that sample's time, so that readers sort it to that place.
+//! Plans the mapping records to insert. Each one goes directly before the first sample that uses code which perf
+//! doesn't see yet, and has that sample's time, so that readers sort it to this place.
 //!
-//! Images whose code got addresses of its own (`samples::relocations`) are mapped once, as a whole. Other parts of an
-//! image that must be mapped ([`AuxMapping`]) are mapped before its first code, and once more behind every other
-//! record that maps something over it.
+//! If an image's code has moved to addresses of its own (`samples::relocations`), the image is mapped once, as a whole.
+//! Other parts that an image needs ([`AuxMapping`]) are mapped before its first code, and again after each record that
+//! maps something over them.
 
 use crate::commands::inject::coverage::FirstUse;
 use crate::commands::inject::images::{ImageFile, JitImages};
@@ -20,10 +20,10 @@ use rustc_hash::FxHashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The number of first uses that are handled at a time.
+/// How many first uses one parallel task handles.
 const PART: usize = 1 << 12;
 
-/// The edits that insert the mapping records: in the order of the stream, but for those of [`AuxMapping`]s.
+/// Plans all insertions. They are in stream order, except those for [`AuxMapping`]s.
 pub(super) fn insertions(
     survey: &SurveyedRecording<'_>,
     images: &JitImages<'_, '_>,
@@ -31,7 +31,8 @@ pub(super) fn insertions(
     warnings: &mut Warnings,
 ) -> Vec<Edit> {
     let uses = &images.selection.first_uses;
-    // True if something is to be mapped that is mapped once hangs on all uses before.
+    // If any image has a part that is mapped only once, whether it still must be mapped depends on all earlier uses:
+    // then one task handles them all.
     let is_apart = images.iter().all(|(_, image)| !is_mapped_once(image));
     let parts = uses.chunks(if is_apart { PART } else { uses.len().max(1) });
     let parts = pool.map(parts.collect(), |uses: &[FirstUse]| {
@@ -47,38 +48,38 @@ pub(super) fn insertions(
     parts.into_iter().flat_map(|(edits, _)| edits).collect()
 }
 
-/// True if something of an image is mapped before its first code, and not for each piece.
+/// True if the image, or an additional part of it, is mapped once before its first code.
 fn is_mapped_once(image: &ImageFile) -> bool {
     image.base.is_some() || !image.aux_mappings.is_empty()
 }
 
-/// The insertions under way.
+/// Collects the insertions of one task.
 struct MappingInserter<'a> {
     survey: &'a SurveyedRecording<'a>,
     images: &'a JitImages<'a, 'a>,
-    /// Processes and the images (by path) of which they have something mapped.
+    /// The images, with their process, that already have something mapped.
     begun: FxHashSet<(Pid, &'a Path)>,
     edits: Vec<Edit>,
-    /// The number of code ranges got no place in an image, or no record.
+    /// Code ranges without a place in an image, or whose mapping doesn't fit into a record.
     unplaced: u64,
-    /// The sample of the last insertion: several code ranges may be used by one sample first.
+    /// The sample of the previous insertion. Several code ranges may be first used by the same sample.
     last_sample: Option<AnchorSample>,
 }
 
-/// The sample before which a record is inserted: the record takes over what it states about itself.
+/// The sample before which a record is inserted. The record copies its time, thread and other ID fields.
 #[derive(Clone, Copy)]
 struct AnchorSample {
     id: SampleId,
     event: usize,
-    /// Its offset in the stream.
+    /// The sample's offset in the stream of records.
     offset: u64,
 }
 
-/// The mapped part of an image.
+/// The part of an image to map.
 struct MappedPart {
     addr: Addr,
     len: u64,
-    /// Its offset in the image.
+    /// The part's offset in the image file.
     pgoff: u64,
 }
 
@@ -94,6 +95,7 @@ impl<'a> MappingInserter<'a> {
         Self { survey, images, begun, edits: Vec::new(), unplaced: 0, last_sample: None }
     }
 
+    /// Inserts everything that must be mapped before the first use of a segment.
     fn before_sample(&mut self, first_use: &FirstUse) {
         let FirstUse { pid, segment, sample } = *first_use;
         let Some((image, pgoff)) = self.images.place(segment) else {
@@ -106,7 +108,7 @@ impl<'a> MappingInserter<'a> {
         let Some(anchor) = self.last_sample else { return };
         let is_first = is_mapped_once(image) && self.begun.insert((pid, &image.path));
         if let Some(base) = image.base {
-            // Nothing else is ever mapped there: once is enough.
+            // No other mapping ever uses this address, so mapping it once is enough.
             if is_first {
                 self.map(image, MappedPart { addr: base, len: image.code_end, pgoff: 0 }, anchor);
             }
@@ -119,7 +121,8 @@ impl<'a> MappingInserter<'a> {
         self.map(image, MappedPart { addr: segment.start, len: segment.end.0 - segment.start.0, pgoff }, anchor);
     }
 
-    /// The anchor that the sample, or the deferred call chain, at an offset states about itself; `None` for none, which no use comes from.
+    /// Reads the ID fields of the sample or deferred call chain at an offset. `None` if there is neither; no first use
+    /// has such an offset.
     fn anchor(&self, offset: u64) -> Option<AnchorSample> {
         let input = self.survey.input;
         let bytes = input.records().get(usize::try_from(offset.checked_sub(input.base())?).ok()?..)?;
@@ -129,7 +132,7 @@ impl<'a> MappingInserter<'a> {
         Some(AnchorSample { id: SampleId { pid_tid, time, id, stream_id, cpu }, event, offset })
     }
 
-    /// Maps what else of an image must be mapped, now and after each record that shadows it.
+    /// Maps the additional parts of an image, now and after each record that shadows them.
     fn map_aux(&mut self, pid: Pid, image: &'a ImageFile, anchor: AnchorSample) {
         let since = RecordOrder { time: anchor.id.time.unwrap_or_default(), offset: anchor.offset };
         let mappings = self.survey.processes.by_pid.get(&pid).map_or(&[][..], |process| &process.mappings);
@@ -139,13 +142,14 @@ impl<'a> MappingInserter<'a> {
                 map.addr.0 < aux.addr.saturating_add(aux.len) && aux.addr < map.addr.0.saturating_add(map.len)
             };
             for shadowing in mappings.iter().filter(|map| RecordOrder::of(map) > since).filter(over) {
-                // Readers sort by time: a nanosecond later it is behind the other record, wherever it stands.
+                // Readers sort by time. One nanosecond later is after the shadowing record, wherever we write it.
                 let id = SampleId { time: Some(Nanos(shadowing.time.0.saturating_add(1))), ..anchor.id };
                 self.map(image, aux.into(), AnchorSample { id, offset: shadowing.offset, ..anchor });
             }
         }
     }
 
+    /// Inserts the mapping record for a part of an image.
     fn map(&mut self, image: &ImageFile, part: MappedPart, anchor: AnchorSample) {
         let (pid, tid) = anchor.id.pid_tid.unwrap_or_default();
         let mmap = Mmap {

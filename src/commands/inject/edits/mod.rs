@@ -1,4 +1,4 @@
-//! The edits in the stream of records, and around it.
+//! Plans all edits to the records, the feature sections and the events.
 
 mod build_ids;
 mod mapping_records;
@@ -17,21 +17,20 @@ use samples::SampleChanges;
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 
-/// All changes.
+/// Everything that the output changes.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct PlannedEdits<'a> {
-    /// Those of the stream of records.
+    /// Edits to the stream of records.
     pub(in crate::commands::inject) edits: Edits,
-    /// The feature sections as they will be, but for the offsets of AUXTRACE records.
+    /// The output's feature sections. Only the offsets of AUXTRACE records still have to be adjusted.
     pub(in crate::commands::inject) features: Features,
-    /// The recording's events as they will be.
+    /// The output's events.
     pub(in crate::commands::inject) recording: Cow<'a, Recording>,
-    /// The number of mapping records that are inserted.
+    /// The number of inserted mapping records.
     pub(in crate::commands::inject) inserted: usize,
 }
 
 impl<'a> PlannedEdits<'a> {
-    /// Plans them all.
     pub(in crate::commands::inject) fn new(
         survey: &SurveyedRecording<'a>,
         images: &JitImages<'_, '_>,
@@ -55,19 +54,19 @@ impl<'a> PlannedEdits<'a> {
         Ok(Self { edits: Edits::new(edits), features, recording, inserted })
     }
 
-    /// True if the events are others than those of the input.
+    /// True if the events differ from the input's.
     pub(in crate::commands::inject) fn has_new_events(&self) -> bool {
         matches!(self.recording, Cow::Owned(_))
     }
 }
 
-/// The edits that remove the mappings of memory to which a program has moved its own text: perf names that by the file's
-/// mapping, which goes on.
+/// Removes the mappings of anonymous memory to which a program moved its own code (as with huge pages for text). perf
+/// then names that code by the file's mapping, which it still sees.
 fn own_text_removals(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let (input, endian) = (survey.input, survey.input.recording.header.endian);
     let len_at = |offset: u64| {
         let at = usize::try_from(offset.checked_sub(input.base())?).ok()?;
-        // `struct perf_event_header`: the size is its last field.
+        // `struct perf_event_header`: the last of its 8 bytes are the size.
         let size = *input.records().get(at..)?.get(6..)?.first_chunk()?;
         Some(u64::from(match endian {
             Endian::Little => u16::from_le_bytes(size),
@@ -78,8 +77,8 @@ fn own_text_removals(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     survey.spaces.own_text().iter().filter_map(removal).collect()
 }
 
-/// The BUILD_ID section reports to perf archive which files to pack: the images belong there, where there is one. It is
-/// made for build IDs that were requested.
+/// Adds build IDs to the BUILD_ID section, which tells perf archive which files to pack. The images are listed only if
+/// the input has that section or the user requested build IDs.
 fn add_build_ids(
     features: &mut Features,
     asked_for: &[u8],

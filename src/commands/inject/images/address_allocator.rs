@@ -1,4 +1,4 @@
-//! Addresses for images whose code gets some of its own (`--relocate`).
+//! Allocates address ranges for images with `--relocate`.
 
 use crate::error::{Error, Result};
 use crate::model::Addr;
@@ -6,31 +6,31 @@ use crate::model::process::Processes;
 use crate::resolve::code_map::SelectedCode;
 use std::ops::Range;
 
-/// Addresses where no process of the recording ever had anything.
+/// Hands out address ranges that no process of the recording ever used.
 #[derive(Debug)]
 pub(super) struct AddressAllocator {
-    /// The address ranges that processes had mapped and those where their code was, by address.
+    /// Ranges with mappings or code of any process at any time, sorted by start.
     taken: Vec<Range<u64>>,
     at: u64,
     end: u64,
 }
 
 impl AddressAllocator {
-    /// Everything is free that no mapping and no code ever was at.
     pub(super) fn new(processes: &Processes, code: &SelectedCode<'_>, is_64: bool) -> Self {
         let mappings = processes.by_pid.values().flat_map(|process| &process.mappings);
         let mappings = mappings.map(|map| map.addr.0..map.addr.0.saturating_add(map.len));
         let code = code.segments().map(|(_, segment)| segment.start.0..segment.end.0);
         let mut taken: Vec<Range<u64>> = mappings.chain(code).collect();
         taken.sort_unstable_by_key(|range| (range.start, range.end));
-        // Above programs at fixed addresses and their heaps, and within what any 64-bit machine has for programs.
+        // Above programs with fixed addresses and their heaps, and within the user address space of every 64-bit
+        // machine.
         let usable = if is_64 { 1 << 36..1 << 38 } else { 1 << 28..3 << 30 };
         Self { taken, at: usable.start, end: usable.end }
     }
 
-    /// Takes this many bytes, in whole pages.
+    /// Allocates at least `len` bytes, rounded up to pages. Fails if no gap is large enough.
     pub(super) fn take(&mut self, len: u64) -> Result<Addr> {
-        /// The largest page of any machine.
+        /// The largest page size of all machines.
         const PAGE: u64 = 1 << 16;
         let mut start = self.at;
         for taken in &self.taken {

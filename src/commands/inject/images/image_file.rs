@@ -1,8 +1,9 @@
-//! Image files: how they are called and written.
+//! Names and writes image files.
 //!
-//! An image has the name `jitted-PID.so`. If a file of that name is there already and is another one, the new one is
-//! called `jitted-PID.2.so`, and so on: an older output may still refer to the first. A new image gets its name just
-//! before the output does that refers to it: a run that is killed meanwhile leaves nothing.
+//! An image is called `jitted-PID.so`. If a different file has that name already, the new one is called
+//! `jitted-PID.2.so` and so on, because an older output may still refer to the first. A new image is an unnamed file
+//! until just before the output that refers to it is put in place, so a run that is killed earlier leaves nothing
+//! behind.
 
 use crate::error::{Error, Result};
 use crate::io::door::Named;
@@ -18,37 +19,37 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The directory for images.
+/// Where images are written, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageDirectory<'a> {
     pub(super) place: &'a Arc<OutDirectory>,
-    /// The root of the recorded machine, if perf will be given one.
+    /// The root of the recorded machine, if perf will be called with `--symfs`.
     pub(super) root: Option<&'a Path>,
-    /// Has the outputs, whose names no image may get.
+    /// Knows the outputs of this run. Images must not overwrite them.
     pub(super) run: &'a Run,
-    /// The permissions (less the umask): nobody who may not read the source of the code.
+    /// File permissions, before the umask. Nobody who can't read the source of the code may read the image.
     pub(super) mode: u32,
-    /// The number of those that wait for their names.
+    /// The number of images that have no name yet.
     pub(super) waiting: &'a AtomicUsize,
 }
 
-/// The largest number of images that wait for their names, each an open file; further ones get theirs at once.
+/// Maximum number of images that wait for their names, since each is an open file. Further ones are named at once.
 const MOST_WAITING: usize = 100;
 
-/// An image of JIT code of one process.
+/// An image file with JIT code of one process.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct ImageFile {
-    /// Absolute path.
+    /// The file's absolute path.
     pub(in crate::commands::inject) path: PathBuf,
-    /// The path that perf will open, below its `--symfs` if it has one.
+    /// The path for the mapping records, relative to perf's `--symfs` root if there is one.
     pub(in crate::commands::inject) recorded: PathBuf,
-    /// Made from its content.
+    /// The build ID, a hash of the image's content.
     pub(in crate::commands::inject) build_id: BuildId,
-    /// Its parts that must be mapped beside the code.
+    /// The parts that must be mapped in addition to the code.
     pub(in crate::commands::inject) aux_mappings: Vec<AuxMapping>,
-    /// The end of its code in the file.
+    /// The file offset of the end of the code.
     pub(in crate::commands::inject) code_end: u64,
-    /// The address where all of it is mapped, if its code got addresses of its own.
+    /// Where the whole image is mapped if its code was moved (`--relocate`).
     pub(in crate::commands::inject) base: Option<Addr>,
     directory: Arc<OutDirectory>,
     state: Mutex<ImageState>,
@@ -56,17 +57,17 @@ pub(in crate::commands::inject) struct ImageFile {
 
 #[derive(Debug)]
 enum ImageState {
-    /// It has no name yet.
+    /// Written, but without a name yet.
     Waiting(NewFile),
-    /// This run made the file.
+    /// Created by this run.
     Made,
-    /// The very same was there.
+    /// An identical file was already there.
     WasThere,
 }
 
 impl ImageFile {
-    /// Writes an image for the first name that is free, or taken by the very same image; `before` are those of the same
-    /// process, which have none yet, either.
+    /// Writes an image under the first name that is free or that an identical image has. `before` are the images of the
+    /// same process, which may have no name yet.
     pub(super) fn write(
         image: &Image<'_, '_>,
         aux_mappings: &[AuxMapping],
@@ -105,7 +106,7 @@ impl ImageFile {
         Err(in_directory(Error::new(format!("all names for the image of process {pid} are taken"))))
     }
 
-    /// Gives it its name, if it has none yet.
+    /// Gives the image its name if it has none yet. Fails if somebody else created a different file there meanwhile.
     pub(super) fn put_in_place(&self) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let new = match std::mem::replace(&mut *state, ImageState::WasThere) {
@@ -125,11 +126,11 @@ impl ImageFile {
         Ok(())
     }
 
-    /// Takes the file away again, if this run made it: no output came about that refers to it.
+    /// Deletes the image if this run created it. Called if the output that refers to it wasn't written.
     pub(super) fn take_away(&self) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*state, ImageState::Made) {
-            // The run has failed already, for a better reason than this one could be.
+            // Ignore errors: the run has already failed for a more important reason.
             let _ = self.directory.remove(self.path.file_name().unwrap_or_default());
         }
     }
@@ -139,7 +140,7 @@ fn name(pid: Pid, number: u32) -> String {
     if number == 1 { format!("jitted-{pid}.so") } else { format!("jitted-{pid}.{number}.so") }
 }
 
-/// Writes an image; its build ID, which takes about as long, is made beside that.
+/// Writes the image and computes its build ID in parallel, as both take about the same time.
 fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
     let out = &mut BufWriter::with_capacity(1 << 18, new.writer());
     let content = || {
@@ -151,7 +152,7 @@ fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
     Ok(build_id)
 }
 
-/// True if a file is the very same, and nobody else may make another of it.
+/// True if the existing file has the same content and nobody else can change it.
 fn is_same(new: &File, path: &Path) -> bool {
     let old = Named::Recording.door(false).open(path, ELF);
     matches!((io::map_own(new), old), (Ok(new), Some(Ok(old))) if new[..] == old.bytes[..])

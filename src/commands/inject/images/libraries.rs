@@ -1,4 +1,4 @@
-//! The mappings of programs and libraries: images of JIT code keep away from there.
+//! Finds the mappings of programs and libraries, which images of JIT code must not overlap.
 
 use crate::model::Pid;
 use crate::model::ancestry::Ancestry;
@@ -14,12 +14,11 @@ pub(super) struct Libraries<'a> {
 }
 
 impl<'a> Libraries<'a> {
-    /// Those that the recording reports.
     pub(super) fn new(processes: &'a Processes) -> Self {
         Self { processes, ancestry: Ancestry::new(processes) }
     }
 
-    /// Their mappings in a process and in those that it forked, which share its code.
+    /// Returns their address ranges in a process and in all its descendants, which share its code.
     pub(super) fn ranges(&self, pid: Pid) -> Vec<Range<u64>> {
         let shares = |of: &Pid| self.ancestry.ancestors(*of).any(|of| of == pid);
         let mut ranges = Vec::new();

@@ -1,6 +1,6 @@
-//! The ELF images that perf reads in place of the JIT code, and where in them each segment is.
+//! Writes the ELF images that perf reads in place of JIT code, and knows where each segment is in them.
 //!
-//! Images that this run made are taken away again if the output does not come about.
+//! If the output isn't written, the images that this run created are deleted.
 
 mod address_allocator;
 mod image_file;
@@ -28,18 +28,18 @@ use std::sync::atomic::AtomicUsize;
 /// All images of a run.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct JitImages<'s, 'data> {
-    /// The code in them.
+    /// The code in the images.
     pub(in crate::commands::inject) selection: &'s CodeSelection<'data>,
     by_pid: BTreeMap<Pid, Vec<ImageFile>>,
-    /// By [`SelectedId::index`].
+    /// Indexed by [`SelectedId::index`].
     places: Vec<Option<SegmentPlace>>,
-    /// The number of functions that are in them.
+    /// The number of functions in the images.
     pub(in crate::commands::inject) functions: usize,
     kept: bool,
 }
 
 impl<'s, 'data> JitImages<'s, 'data> {
-    /// Writes the images of the code that was selected.
+    /// Writes images of the selected code. `machine` is ELF's `e_machine`, and `mode` the permissions of the files.
     pub(in crate::commands::inject) fn write(
         selection: &'s CodeSelection<'data>,
         (machine, mode): (u16, u32),
@@ -80,7 +80,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
         Ok(images)
     }
 
-    /// Writes those of all processes, in parallel.
+    /// Writes the images of all processes in parallel. If some fail, returns the first error after all have finished.
     fn write_all(&mut self, request: ImageRequest<'_, '_>, context: &InjectContext<'_>) -> Result<()> {
         let mut segments: BTreeMap<Pid, Vec<SelectedId>> = BTreeMap::new();
         for (id, segment) in request.code.segments() {
@@ -106,24 +106,24 @@ impl<'s, 'data> JitImages<'s, 'data> {
         self.functions += made.functions;
     }
 
-    /// The place of a segment's first byte: the image, and the offset in it. `None` if it could not get a place.
+    /// The image that has a segment's first byte, and its offset there. `None` if the segment has no place in an image.
     pub(in crate::commands::inject) fn place(&self, segment: SelectedId) -> Option<(&ImageFile, u64)> {
         let place = self.places.get(segment.index()).copied().flatten()?;
         let files = self.by_pid.get(&self.selection.code.segment(segment).pid)?;
         Some((files.get(place.image as usize)?, place.offset))
     }
 
-    /// All of them, each with its process.
+    /// All images with their process.
     pub(in crate::commands::inject) fn iter(&self) -> impl Iterator<Item = (Pid, &ImageFile)> {
         self.by_pid.iter().flat_map(|(pid, images)| images.iter().map(|image| (*pid, image)))
     }
 
-    /// Gives them their names: the output that refers to them is about to be there.
+    /// Gives the images their names. Called just before the output is put in place.
     pub(in crate::commands::inject) fn put_in_place(&self) -> Result<()> {
         self.iter().try_for_each(|(_, image)| image.put_in_place())
     }
 
-    /// The output that refers to them is there: they stay.
+    /// Keeps the images from being deleted. Called once the output is in place.
     pub(in crate::commands::inject) fn keep(mut self) {
         self.kept = true;
     }

@@ -1,5 +1,5 @@
-//! The images of one process's code: one; where user stacks are unwound through it, one for each stretch of its code
-//! ([`ImageBuilder::build_set`]).
+//! Builds the images of one process. Usually this is a single one. If stacks are unwound through the code, there is one
+//! for each stretch of it ([`ImageBuilder::build_set`]).
 
 use super::image_file::{ImageDirectory, ImageFile};
 use super::libraries::Libraries;
@@ -11,43 +11,41 @@ use crate::records::elf_image::{Addressing, ImageBuilder, Place, SlotId, Target}
 use crate::resolve::code_map::{CodeId, SelectedCode, SelectedId};
 use rustc_hash::FxHashMap;
 
-/// The sources and the readers of images.
+/// What the images of a process are made from, and for whom.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageRequest<'a, 'data> {
     pub(super) code: &'a SelectedCode<'data>,
     pub(super) target: Target,
-    /// True if the images are for readers that are not perf.
+    /// True if the images are for tools other than perf (`--relocate`).
     pub(super) for_viewers: bool,
-    /// The libraries that images keep away from, if the recording has copies of user stacks, which are unwound through
-    /// them.
+    /// The libraries that images must not overlap. `None` unless the recording has stack copies for perf to unwind.
     pub(super) libraries: Option<&'a Libraries<'a>>,
-    /// The directory of the images.
     pub(super) directory: ImageDirectory<'a>,
 }
 
-/// The images of a process and what is in them.
+/// The images of a process, and where its segments are in them.
 #[derive(Debug)]
 pub(super) struct ProcessImages {
     pub(super) files: Vec<ImageFile>,
     pub(super) places: Vec<(SelectedId, SegmentPlace)>,
-    /// The number of functions that the images have.
+    /// The number of functions in the images.
     pub(super) functions: usize,
 }
 
-/// The place of a segment's first byte.
+/// Where a segment's first byte is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentPlace {
-    /// The image, as one of its process's.
+    /// The index of the image among those of its process.
     pub(super) image: u32,
-    /// The offset in the image.
+    /// The offset in that image.
     pub(super) offset: u64,
 }
 
 impl ProcessImages {
-    /// Writes the images of a process that has these segments.
+    /// Writes the images for the given segments of a process.
     pub(super) fn write(request: ImageRequest<'_, '_>, pid: Pid, segments: Vec<SelectedId>) -> Result<Self> {
         let ImageRequest { code, target, directory, .. } = request;
-        // In the order of time, as the builder wants it.
+        // The builder needs the segments ordered by time.
         let mut by_time: Vec<(Nanos, SelectedId)> = segments.iter().map(|&id| (code.segment(id).from, id)).collect();
         parallel::sort_unstable_by_key(&mut by_time, |at| *at);
         let segments: Vec<SelectedId> = by_time.into_iter().map(|(_, id)| id).collect();
@@ -69,7 +67,7 @@ impl ProcessImages {
                 let mut files = Vec::new();
                 for (index, image) in set.images().enumerate() {
                     let written = ImageFile::write(image, set.aux_mappings(index), pid, directory, &files);
-                    // If one cannot be written, those before it go.
+                    // If one can't be written, delete those before it.
                     files.push(written.inspect_err(|_| files.iter().for_each(ImageFile::take_away))?);
                 }
                 (files, places(code, slot_of, |slot| set.place(slot)))
@@ -79,7 +77,7 @@ impl ProcessImages {
     }
 }
 
-/// The places of segments whose whole code is at `place`.
+/// Computes the place of each segment from the place of the function that it belongs to.
 fn places(
     code: &SelectedCode<'_>,
     slot_of: impl Iterator<Item = (SelectedId, SlotId)>,
@@ -92,26 +90,27 @@ fn places(
     slot_of.filter_map(place).collect()
 }
 
-/// A code range at one address.
+/// A function at one address.
 #[derive(Debug, Clone, Copy)]
 struct PlacedFunction {
     code: CodeId,
-    /// The address of its first byte.
+    /// The address of the function's first byte.
     base: Addr,
 }
 
-/// The different code ranges that segments are of. The parts of an overwritten range are several segments of one.
+/// The distinct functions that the segments belong to. If a function was partly overwritten, its remaining parts are
+/// several segments.
 #[derive(Debug)]
 struct PlacedFunctions {
-    /// The list entry of each segment.
+    /// For each segment, an index into `list`.
     of_segments: Vec<u32>,
     list: Vec<PlacedFunction>,
 }
 
 impl PlacedFunctions {
     fn of(code: &SelectedCode<'_>, segments: &[SelectedId]) -> Self {
-        // Most code is at one address only: the map is for the others. A process's code has numbers that follow each
-        // other.
+        // Most functions have only one address; the hash map is for the others. The code IDs of a process are
+        // consecutive, so `first` is a plain array.
         let codes = || segments.iter().map(|id| code.segment(*id).code.0 as usize);
         let (lowest, highest) = (codes().min().unwrap_or(0), codes().max().unwrap_or(0));
         let mut first: Vec<Option<(Addr, u32)>> = vec![None; highest - lowest + 1];

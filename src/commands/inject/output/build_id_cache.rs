@@ -1,5 +1,5 @@
-//! perf's build-ID cache (`$HOME/.debug`, or what `buildid.dir` of perfconfig states is not asked): copies of files
-//! under their build ID, from where perf report reads and perf archive packs them.
+//! Copies images into perf's build ID cache, from where perf report reads files and perf archive packs them. The cache
+//! is always `$HOME/.debug`; the setting `buildid.dir` of perfconfig is ignored.
 //!
 //! ```text
 //! ~/.debug/.build-id/12/3456… → ../../PATH/123456…
@@ -14,7 +14,7 @@ use crate::resolve::symbols::files::{ELF, hex};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Puts an image there, and shows whether it is there; a failure is reported and nothing else.
+/// Copies an image into the cache. Returns whether it is there now; a failure is only a warning.
 pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) -> bool {
     let Some(home) = std::env::var_os("HOME") else {
         warnings.push(Warning::new("HOME is not set, so there is no build-ID cache"));
@@ -24,13 +24,14 @@ pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) -> bool {
     copied.map_err(|error| warnings.push(error.in_file(&image.path).into_warning())).is_ok()
 }
 
+/// Copies the image to its place in the cache, and links to it by its build ID.
 fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let id = hex(image.build_id);
     let relative = image.recorded.strip_prefix("/").unwrap_or(&image.recorded);
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
     let made = |directory: PathBuf| OutDirectory::make(&directory).map_err(|error| fail("make a directory in", error));
     let directory = made(cache.join(relative).join(&id))?;
-    // A file that has this path there is the same image: its build ID is made from all of it.
+    // A file that already has this path is the same image, because the build ID is a hash of its whole content.
     let gone = || Error::new("is gone").in_file(&image.path);
     let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;
     let new = directory.create(io::mode_within([from.mode]));

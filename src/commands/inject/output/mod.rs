@@ -1,5 +1,4 @@
-//! Writes the recording with its edits, in the form that the output wants: a file's to a file, a pipe's to standard
-//! output.
+//! Writes the edited recording, in file form to a file and in pipe form to standard output.
 
 mod build_id_cache;
 pub(in crate::commands::inject) mod summary;
@@ -16,7 +15,7 @@ use crate::sources::Found;
 use std::io::Write;
 use std::ops::Range;
 
-/// Writes it all, and puts the images and the output into their places.
+/// Writes the output, then puts the images and the output in place.
 pub(in crate::commands::inject) fn write(
     survey: &SurveyedRecording<'_>,
     planned: PlannedEdits<'_>,
@@ -25,7 +24,7 @@ pub(in crate::commands::inject) fn write(
     context: &mut InjectContext<'_>,
 ) -> Result<()> {
     context.progress.phase("writing records");
-    // A reader of a stream looks for them as soon as the stream reports them.
+    // The reader of a stream opens images as soon as it reads their mapping records.
     if context.options.output.is_stream() {
         images.put_in_place()?;
     }
@@ -34,6 +33,7 @@ pub(in crate::commands::inject) fn write(
     placed.map_err(|error| error.in_file(&context.options.output.shown()))
 }
 
+/// Writes the front, the edited records and, in file form, the features after them.
 fn write_records(
     survey: &SurveyedRecording<'_>,
     planned: PlannedEdits<'_>,
@@ -56,8 +56,9 @@ fn write_records(
     Ok(())
 }
 
-/// Puts the images into the build-ID cache: all, if that is wanted; else those of processes that do not see them where
-/// they are. perf looks for a process's files where it runs, as long as it runs, but for those in its cache.
+/// Copies images into perf's build ID cache: all of them on request, otherwise those of running processes that see
+/// other files than we do. perf looks up a running process's files in that process's own file system, but it checks its
+/// cache first.
 pub(in crate::commands::inject) fn fill_cache(
     images: &JitImages<'_, '_>,
     sources: &Found,
@@ -77,7 +78,7 @@ pub(in crate::commands::inject) fn fill_cache(
     }
 }
 
-/// All that precedes the records. `records` is their range in the stream.
+/// Everything before the records. `records` is their range in the stream.
 fn front(
     input: &PlainRecording,
     planned: &PlannedEdits<'_>,
@@ -96,8 +97,8 @@ fn front(
     }
 }
 
-/// Writes the stream as it is mapped: its pages were looked at just now, so that one copy of theirs is all that it takes.
-/// The kernel's own way from file to file, copy_file_range(2), goes through a pipe, sixteen pages at a time.
+/// Copies unchanged records from the memory map. The survey and coverage have just read these pages, so one copy is all
+/// it takes. `copy_file_range(2)` would be slower: it goes through a pipe, sixteen pages at a time.
 struct Copier<'a> {
     input: &'a PlainRecording,
     output: &'a mut Output,

@@ -1,4 +1,4 @@
-//! The figures of the summary.
+//! Reports what `inject` did.
 
 use crate::commands::inject::coverage::SampleCounts;
 use crate::commands::inject::images::JitImages;
@@ -10,19 +10,19 @@ use crate::model::programs::Programs;
 use crate::pipeline::Job;
 use crate::sources::{Account, SourceState};
 
-/// The lines of the summary.
+/// The data of the summary.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct Summary<'a> {
     pub(in crate::commands::inject) survey: &'a SurveyedRecording<'a>,
     pub(in crate::commands::inject) loaded: &'a LoadedSources,
     pub(in crate::commands::inject) samples: &'a SampleCounts,
     pub(in crate::commands::inject) images: &'a JitImages<'a, 'a>,
-    /// The number of mapping records that were inserted.
+    /// The number of inserted mapping records.
     pub(in crate::commands::inject) inserted: usize,
 }
 
 impl Summary<'_> {
-    /// Reports it.
+    /// Adds the summary, the warnings and the frame counts to the outcome.
     pub(in crate::commands::inject) fn tell(&self, context: &mut InjectContext<'_>) {
         self.warn(&mut context.outcome.warnings);
         let SampleCounts { resolved, unresolved, .. } = self.samples;
@@ -84,6 +84,7 @@ impl Summary<'_> {
         )
     }
 
+    /// A line about call chains that perf drops. `None` if there are none.
     fn bad_chains(&self, options: &InjectOptions) -> Option<String> {
         let SampleCounts { samples, bad_chains, bad_entries, .. } = self.samples;
         let line = if options.drop_bad_chain_entries {
@@ -97,6 +98,7 @@ impl Summary<'_> {
         (*bad_chains > 0).then_some(line)
     }
 
+    /// One line for each process with unnamed JIT frames, with hints about the reason.
     fn unresolved(&self) -> impl Iterator<Item = String> {
         let programs = Programs::new(&self.survey.processes);
         self.samples.unresolved.iter().map(move |(pid, count)| {
@@ -123,7 +125,7 @@ impl Summary<'_> {
         })
     }
 
-    /// For `-v`: every image, and what became of every source.
+    /// For `-v`: every image, and what happened to every source.
     fn details(&self, job: &Job) -> Vec<String> {
         if !job.verbose {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! The functions at the addresses of a profile.
+//! Looks up the functions at a profile's addresses.
 
 use super::files::{Files, dso};
 use crate::contract::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
@@ -16,38 +16,39 @@ use crate::resolve::{Location, Resolver};
 use crate::sources::SourceOptions;
 use std::borrow::Cow;
 
-/// The number of addresses.
+/// Counts of the profile's addresses, by what was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct AddressCounts {
-    /// Without a name.
+    /// Addresses that had no name.
     pub(super) asked: u64,
-    /// That have one now.
+    /// Addresses outside files that have a name now.
     pub(super) named: u64,
-    /// Addresses among those where several functions were one after the other.
+    /// The subset of `named` where several functions followed one another, so that the name may be wrong.
     pub(super) several: u64,
-    /// Addresses of unknown processes.
+    /// Addresses whose process is unknown.
     pub(super) nobodys: u64,
-    /// Addresses in files among those that are queried.
+    /// Addresses in files; a subset of `asked`.
     pub(super) in_files: u64,
-    /// Those in files that have a name now; `named` counts the others.
+    /// Addresses in files that have a name now. Not included in `named`.
     pub(super) named_in_files: u64,
-    /// Those in files that are not here.
+    /// Addresses in files that are not on this machine.
     pub(super) in_missing: u64,
 }
 
-/// The answers for all addresses of a profile.
+/// The functions at all addresses of a profile.
 #[derive(Debug)]
 pub(super) struct Answers<'m> {
-    /// For each address its place in `frames`.
+    /// For each address, an index into `frames`; `None` if nothing was found.
     places: Vec<Option<usize>>,
     frames: Frames,
-    /// The names of the code, by place, where calls that were expanded in it are not reported.
+    /// Names of the code by index into `frames`, for formats that can't express inlined calls. `None` for other
+    /// formats.
     codes: Option<Vec<Cow<'m, [u8]>>>,
     pub(super) counts: AddressCounts,
 }
 
 impl<'m> Answers<'m> {
-    /// Looks them up.
+    /// Looks up all addresses of the profile.
     pub(super) fn find(
         profile: &dyn Unsymbolized,
         map: &CodeMap<'m>,
@@ -97,7 +98,7 @@ impl<'m> Answers<'m> {
         Self { places, frames, codes, counts }
     }
 
-    /// The functions at one address.
+    /// The functions at the address with this index, including inlined ones if the format can express them.
     pub(super) fn calls(&self, at: usize) -> Vec<NamedCall<'_>> {
         let Some(place) = self.places.get(at).copied().flatten() else { return Vec::new() };
         let frames = self.frames.of(place);
@@ -120,8 +121,8 @@ fn lookup(map: &CodeMap<'_>, pid: Pid, address: &BareAddress, counts: &mut Addre
     Some(hit)
 }
 
-/// The process of addresses that the profile assigns to nobody: the only process that has code, if the user named a
-/// file and the profile reports no other.
+/// The process to assume for addresses without one: the only process that has code, provided that the user named a
+/// source file and no address belongs to another process.
 fn process_meant(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
     let mut with_code = map.pids();
     let only = with_code.next().filter(|_| sources.names_files() && with_code.next().is_none())?;
@@ -129,7 +130,6 @@ fn process_meant(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceO
 }
 
 impl AddressCounts {
-    /// The warnings for users.
     pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
         let Self { named, several, nobodys, .. } = *self;
         let several = (several > 0).then(|| {

@@ -1,4 +1,4 @@
-//! The files that addresses of a profile are in, as they are here.
+//! Finds the files that a profile's addresses are in on this machine.
 
 use crate::contract::unsymbolized::{CodeFile, FileBase};
 use crate::error::{Warning, Warnings};
@@ -9,21 +9,20 @@ use crate::resolve::symbols::files::hex;
 use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::images::Images;
 
-/// A file of a profile, as a file to look for.
 pub(super) fn dso(file: &CodeFile) -> Dso {
     Dso { path: file.path.clone(), build_id: file.build_id, file: None, kind: DsoKind::File }
 }
 
-/// Files in the version that the profile is of.
+/// The files of a profile, as far as the same version is on this machine.
 #[derive(Debug)]
 pub(super) struct Files<'a> {
     files: &'a [CodeFile],
-    /// By the number of the file.
+    /// Indexed by file number.
     found: Vec<Option<(DsoId, &'a Image)>>,
 }
 
 impl<'a> Files<'a> {
-    /// Opens them.
+    /// Opens the files. A file of another version (by build ID or htlhash) is not used.
     pub(super) fn new(files: &'a [CodeFile], images: &'a Images<'_>, warnings: &mut Warnings) -> Self {
         let find = |file: &CodeFile| {
             let id = images.id_of(&dso(file))?;
@@ -38,7 +37,7 @@ impl<'a> Files<'a> {
         Self { files, found: files.iter().map(find).collect() }
     }
 
-    /// The warning about those that are not here, and about this many addresses in them.
+    /// Warns about missing files and the number of addresses in them. `None` if nothing is missing.
     pub(super) fn missing(&self, addresses: u64) -> Option<Warning> {
         let mut missing = self.files.iter().zip(&self.found).filter(|(_, found)| found.is_none());
         let count = missing.clone().count();
@@ -51,7 +50,7 @@ impl<'a> Files<'a> {
         )))
     }
 
-    /// The location of an address in a file.
+    /// The location of an address in a file. `None` if the file is missing.
     pub(super) fn location(&self, file: u32, addr: Addr) -> Option<Location> {
         let at = usize::try_from(file).ok()?;
         let (id, image) = self.found.get(at).copied().flatten()?;

@@ -1,13 +1,14 @@
-//! A profile of another format than perf's that holds addresses without names: the same file, with names for them.
+//! Adds names to a profile of a format other than perf.data that has addresses without names.
 //!
 //! ```text
-//! open       which addresses have no name, and of which process they are
-//! sources    the dumps and maps of these processes, and the JIT code that they tell of
+//! open       which addresses have no name, and to which processes they belong
+//! sources    the jitdumps and perf maps of these processes, and the JIT code in them
 //! answers    what is at each address
-//! output     the profile with these names; all else byte for byte, packed as it was
+//! output     the profile with these names; the rest byte for byte, compressed as the input was
 //! ```
 //!
-//! Such profiles give no times, or on clocks of their own: an address has the code that was there last.
+//! Such profiles have no times, or times on a clock of their own. So each address gets the name of the last code that
+//! was there.
 
 mod answers;
 mod files;
@@ -29,7 +30,7 @@ use std::io::Write;
 /// `CLOCK_MONOTONIC` of time.h.
 const CLOCK_MONOTONIC: i32 = 1;
 
-/// Names what can be named.
+/// Names all addresses that can be resolved and writes the profile.
 pub(super) fn run(
     input: &Input,
     open: OpenUnsymbolized,
@@ -54,7 +55,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Refuses options that are for recordings only.
+/// Rejects options that only work for perf.data.
 fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
     let given = [
         ("--relocate", options.relocate),
@@ -71,10 +72,10 @@ fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
     }
 }
 
-/// The processes that lack names.
+/// The processes with unnamed addresses.
 fn processes_of(addresses: &[BareAddress]) -> Processes {
     let mut processes = Processes::default();
-    // Dumps are timed by the monotonic clock: which code was at an address last is recognized by it.
+    // jitdumps use the monotonic clock. With it, they can be ordered in time, and the last code at an address is known.
     processes.clock.clockid = Some(CLOCK_MONOTONIC);
     for pid in addresses.iter().filter_map(|address| address.pid) {
         processes.by_pid.entry(pid).or_insert_with(|| Process { has_jit_memory: true, ..Process::default() });
@@ -82,7 +83,7 @@ fn processes_of(addresses: &[BareAddress]) -> Processes {
     processes
 }
 
-/// Reports the figures of the summary.
+/// Adds the summary and the frame counts to the outcome.
 fn tell(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
     outcome.warnings.extend(counts.warnings());
     let AddressCounts { asked, named, in_files, named_in_files, .. } = *counts;

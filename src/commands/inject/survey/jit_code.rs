@@ -1,4 +1,4 @@
-//! The JIT code that dumps and maps report.
+//! Loads the JIT code that jitdumps, perf maps and logs describe.
 
 use super::SurveyedRecording;
 use crate::analysis::quantity::counted;
@@ -9,35 +9,34 @@ use crate::resolve::code_map::CodeMap;
 use crate::sources::{self, Account, Found, Kind, SourceState};
 use std::collections::BTreeMap;
 
-/// The JIT code that the sources of a recording contain.
+/// The JIT code of a recording's processes.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct JitCode<'data> {
-    /// The code by place and time.
+    /// The code by address and time.
     pub(in crate::commands::inject) map: CodeMap<'data>,
-    /// The recorded processor, as ELF's `e_machine`.
+    /// The recorded machine, as ELF's `e_machine`.
     pub(in crate::commands::inject) machine: u16,
-    /// The permissions of the sources.
+    /// The file permissions that images get, taken from the sources.
     pub(in crate::commands::inject) mode: u32,
     pub(in crate::commands::inject) loaded: LoadedSources,
 }
 
-/// The loaded sources, for the summary.
+/// What was loaded, for the summary.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct LoadedSources {
     pub(in crate::commands::inject) functions: usize,
-    /// The number of processes that have functions of their own.
+    /// The number of processes that have code of their own.
     pub(in crate::commands::inject) processes: usize,
-    /// The outcome for every dump and map.
+    /// What happened to each source.
     pub(in crate::commands::inject) accounts: Vec<Account>,
 }
 
 impl LoadedSources {
-    /// The contents of the code map.
     pub(in crate::commands::inject) fn of(map: &CodeMap<'_>, accounts: Vec<Account>) -> Self {
         Self { functions: map.code_count(), processes: map.pids().count(), accounts }
     }
 
-    /// The amount that was loaded, and the number of files.
+    /// A line for the summary: the number of functions, and of files by kind.
     pub(in crate::commands::inject) fn remark(&self) -> String {
         let Self { functions, processes, .. } = self;
         let count = |is_meant: fn(Kind) -> bool| {
@@ -54,7 +53,7 @@ impl LoadedSources {
         )
     }
 
-    /// When the dumps of each process have their last record, by the recording's clock.
+    /// When each process's jitdumps have their last record, on the recording's clock.
     pub(in crate::commands::inject) fn dump_ends(&self) -> BTreeMap<Pid, Nanos> {
         let mut ends = BTreeMap::new();
         for account in self.accounts.iter().filter(|account| account.kind == Kind::JitDump) {

@@ -1,4 +1,4 @@
-//! The recording before anything is changed: its processes, what they mapped, and where its records can be cut.
+//! The first pass over a recording: its processes, their mappings, and where the records can be split into chunks.
 
 mod jit_code;
 mod plain_recording;
@@ -16,22 +16,22 @@ use crate::records::perf_data::DeferredChains;
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found};
 
-/// The data that the records beside the samples contain.
+/// Everything learned from the records other than samples.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct SurveyedRecording<'i> {
     pub(in crate::commands::inject) input: &'i PlainRecording,
-    /// All whole records, for the threads.
+    /// All complete records, in chunks for parallel work.
     pub(in crate::commands::inject) chunks: RecordChunks<'i>,
-    /// The user's part of call chains that samples lack.
+    /// Deferred user call chains, which come in records of their own.
     pub(in crate::commands::inject) deferred: DeferredChains<'i>,
     pub(in crate::commands::inject) processes: Processes,
     pub(in crate::commands::inject) spaces: AddressSpaces,
-    /// The processes whose code perf or jitgraft has injected before: it stays as it is.
+    /// Processes whose code was already injected by perf or jitgraft. Their code is left alone.
     pub(in crate::commands::inject) injected: Vec<Pid>,
 }
 
 impl<'i> SurveyedRecording<'i> {
-    /// Walks all records once.
+    /// Reads all records once. Warns if the last one is incomplete.
     pub(in crate::commands::inject) fn read(input: &'i PlainRecording, context: &mut InjectContext<'_>) -> Self {
         context.progress.phase("reading records");
         let records = RecordBytes { bytes: input.records(), base: input.base() };
@@ -50,7 +50,7 @@ impl<'i> SurveyedRecording<'i> {
         Self { input, chunks, deferred, spaces: AddressSpaces::new(&processes), processes, injected }
     }
 
-    /// Finds the dumps and maps of the processes, if JIT code is wanted.
+    /// Finds the jitdumps, perf maps and logs of the processes. Finds nothing unless JIT code was requested.
     pub(in crate::commands::inject) fn find_sources(&self, context: &mut InjectContext<'_>) -> Found {
         let InjectContext { options, progress, outcome, .. } = context;
         progress.phase("looking for JIT code");
@@ -66,18 +66,17 @@ impl<'i> SurveyedRecording<'i> {
     }
 }
 
-/// The place of a record in the order in which perf applies records: by time; those of equal time (or none) as they are
-/// in the file.
+/// The position of a record in the order in which perf applies them: by time, then by position in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(in crate::commands::inject) struct RecordOrder {
-    /// The record's time; 0 if it has none.
+    /// 0 if the record has no time.
     pub(in crate::commands::inject) time: Nanos,
-    /// Its offset in the stream.
+    /// The record's offset in the stream.
     pub(in crate::commands::inject) offset: u64,
 }
 
 impl RecordOrder {
-    /// The place of the record that a mapping is from.
+    /// The position of the record that a mapping is from.
     pub(in crate::commands::inject) fn of(mapping: &Mapping) -> Self {
         Self { time: mapping.time, offset: mapping.offset }
     }

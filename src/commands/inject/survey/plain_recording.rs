@@ -1,8 +1,8 @@
-//! The recording to be rewritten, as one stream of plain records.
+//! The input recording as a single stream of uncompressed records.
 //!
-//! A file's records are used where they are. Compressed records, pipes and directories are written out plainly to an
-//! unlinked temporary file first, in the order in which they stand (a directory's streams one after the other: it
-//! has no rounds, readers sort them).
+//! The records of an uncompressed file are used in place. Those of compressed recordings and directories are first
+//! written to an unlinked temporary file, in their original order. The streams of a directory are concatenated: it has
+//! no rounds, so readers sort the records anyway.
 
 use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result, Warnings};
@@ -15,28 +15,28 @@ use crate::pipeline::recording::walk::Walk;
 use crate::records::perf_data::{Feature, Form, Recording};
 use std::path::{Path, PathBuf};
 
-/// An opened recording.
+/// A recording that is open for rewriting.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct PlainRecording {
-    /// The data around the records.
+    /// The header, events and features.
     pub(in crate::commands::inject) recording: Recording,
-    /// The file's bytes.
+    /// The content of the input file.
     bytes: Bytes,
-    /// The plain records, where they are not the file's own.
+    /// The uncompressed records, if they had to be written to a temporary file.
     plain: Option<Bytes>,
-    /// AUXTRACE records in the input and in `plain`.
+    /// Where AUXTRACE records moved from the input to `plain`.
     auxtrace: Vec<MovedRecord>,
-    /// The place of the plain records.
+    /// What one walk over the plain records found.
     pub(in crate::commands::inject) walk: Walk,
-    /// The way it is called in messages.
+    /// The path for messages.
     pub(in crate::commands::inject) shown: PathBuf,
-    /// The way the records were kept, if that was not plainly.
+    /// How the records were stored, for the summary; `None` if they were plain.
     pub(in crate::commands::inject) was: Option<String>,
-    /// Keeps the archive open that it is from.
+    /// Keeps the archive open if the input is from one.
     _packed: Option<Packed>,
 }
 
-/// The error for an input whose addresses nobody has to look up.
+/// The error for an input in which no addresses have to be looked up.
 fn refused(format: &Format) -> Error {
     let instead = format.rewriter.map(|by| format!("`jitgraft {}` names the code in such a file", by.command));
     let what = format!("is {}, and no recording (perf.data), which inject rewrites", format.name);
@@ -44,7 +44,7 @@ fn refused(format: &Format) -> Error {
 }
 
 impl PlainRecording {
-    /// Reads what was opened.
+    /// Reads an opened input. Fails if it isn't a perf.data recording.
     pub(in crate::commands::inject) fn read(
         input: open::Input,
         shown: &Path,
@@ -77,6 +77,7 @@ impl PlainRecording {
         Ok(input)
     }
 
+    /// Writes the records uncompressed to a temporary file, and removes the features that no longer apply.
     fn write_plain(&mut self, streams: Option<&[open::StreamFile]>, warnings: &mut Warnings) -> Result<()> {
         let mut spool = io::temporary()?;
         let mut plain = PlainRecords::new(&mut spool, self.base());
@@ -102,7 +103,7 @@ impl PlainRecording {
         self.plain.as_deref().unwrap_or_else(|| own_records(&self.recording, &self.bytes))
     }
 
-    /// The offset that the first record is claimed to have.
+    /// The offset of the first record, as it is counted in the stream.
     pub(in crate::commands::inject) fn base(&self) -> u64 {
         self.recording.data.start
     }
@@ -113,12 +114,12 @@ impl PlainRecording {
         &self.bytes[..end]
     }
 
-    /// True if the input is a pipe's.
+    /// True if the input is in pipe form.
     pub(in crate::commands::inject) fn is_pipe(&self) -> bool {
         self.recording.header.form == Form::Pipe
     }
 
-    /// The place in the stream of the AUXTRACE record that was at `offset` of the input.
+    /// Translates the offset of an AUXTRACE record in the input to its offset in the plain stream.
     pub(in crate::commands::inject) fn auxtrace(&self, offset: u64) -> u64 {
         let found = self.auxtrace.binary_search_by_key(&offset, |moved| moved.from);
         found.map_or(offset, |at| self.auxtrace[at].to)

@@ -1,4 +1,4 @@
-//! Instructions, what they lead to and the source they are of, each text reported once.
+//! The columns for instructions, their targets and their source lines. Each text is stored once.
 
 use super::super::names::PageNames;
 use crate::annotation::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
@@ -9,13 +9,13 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A longer line of source is cut: programs that were made small for the network have all in one.
+/// Longer source lines are cut. Minified scripts have everything in one line.
 const LONGEST_LINE: usize = 240;
 
-/// The number of lines between two with instructions that are reported, too.
+/// Gaps of up to this many source lines without instructions are included.
 const BETWEEN: u32 = 6;
 
-/// The instructions of all listings, in their order.
+/// The instructions of all listings in order.
 #[derive(Debug, Default)]
 pub(super) struct Spelled {
     instructions: Vec<u32>,
@@ -27,14 +27,14 @@ pub(super) struct Spelled {
     lines: BTreeMap<LinePlace, String>,
 }
 
-/// The way an instruction is spelled, without the address that a branch leads to.
+/// The text of an instruction, without the address of a branch target, and its length in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct InstructionText {
     text: String,
     len: u64,
 }
 
-/// The target of an instruction.
+/// Where an instruction leads, or what it refers to.
 #[derive(Debug)]
 struct BranchTarget {
     at: u64,
@@ -44,12 +44,12 @@ struct BranchTarget {
 
 #[derive(Debug)]
 enum TargetTo {
-    /// This many instructions further.
+    /// A target in the same listing: its distance in instructions.
     Inside(i64),
     Out(u32),
 }
 
-/// A place out of a listing.
+/// A target outside the listing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Out {
     function: String,
@@ -57,7 +57,7 @@ struct Out {
     addr: u64,
 }
 
-/// From an instruction on: the source line; file 0: not known.
+/// The source line from an instruction on, until the next entry. File 0 means unknown.
 #[derive(Debug)]
 struct SourceStart {
     at: u64,
@@ -71,7 +71,7 @@ struct LinePlace {
     line: u32,
 }
 
-/// Values, each once, in the order in which they came.
+/// Distinct values, numbered in order of their first occurrence.
 #[derive(Debug)]
 struct NumberedValues<T> {
     list: Vec<T>,
@@ -96,11 +96,11 @@ impl<T: Clone + Eq + std::hash::Hash> NumberedValues<T> {
 }
 
 impl Spelled {
-    /// Adds the instructions of a listing behind all others.
+    /// Appends the instructions of a listing.
     pub(super) fn add(&mut self, listing: &Listing, names: &PageNames) {
         let Code::Listed { lines, files, .. } = &listing.code else { return };
         let mut before = SourceStart { at: 0, file: 0, line: 0 };
-        // Each listing begins anew.
+        // Each listing starts with an entry of its own.
         let mut is_first = true;
         for (number, line) in lines.iter().enumerate() {
             let at = self.instructions.len() as u64;
@@ -119,16 +119,17 @@ impl Spelled {
         self.add_lines(lines, files);
     }
 
+    /// Adds the address to which an instruction refers, if there is one worth showing.
     fn add_target(&mut self, at: u64, number: usize, line: &Line, lines: &[Line], names: &PageNames) {
         let Some(LineTarget { addr, kind, place }) = &line.target else { return };
         let to = match place {
             TargetPlace::Inside(offset) => match lines.binary_search_by_key(offset, |line| line.offset) {
                 Ok(to) => TargetTo::Inside(to as i64 - number as i64),
-                // Into the middle of an instruction.
+                // A jump into the middle of an instruction.
                 Err(_) => self.out(String::new(), 0, *addr),
             },
             TargetPlace::Function(name, offset) => self.out(names.target(name), *offset, *addr),
-            // Its text has the number.
+            // The number is already in the instruction's text.
             TargetPlace::Unknown if *kind == TargetKind::Immediate => return,
             TargetPlace::Unknown => self.out(String::new(), 0, *addr),
         };
@@ -139,7 +140,7 @@ impl Spelled {
         TargetTo::Out(self.outs.number(Out { function, offset, addr }))
     }
 
-    /// Adds the texts of the source lines that instructions are of, and of the few between two of them.
+    /// Adds the source lines that have instructions, and short gaps between them.
     fn add_lines(&mut self, lines: &[Line], files: &[SourceFile]) {
         for (number, file) in files.iter().enumerate().filter(|(_, file)| file.text.is_some()) {
             let own = lines.iter().filter_map(|line| line.source).filter(|source| source.file == number);
@@ -157,9 +158,9 @@ impl Spelled {
         }
     }
 
-    /// Everything as columns.
+    /// Writes all columns.
     pub(super) fn columns(&self, section: Section) -> Section {
-        // Those that are used most have the smallest numbers.
+        // Renumber the texts by falling frequency, as small numbers take less space.
         let mut uses = vec![0u64; self.texts.list.len()];
         self.instructions.iter().for_each(|&text| uses[text as usize] += 1);
         let mut order: Vec<usize> = (0..uses.len()).collect();
@@ -198,7 +199,7 @@ impl Spelled {
 }
 
 impl TargetTo {
-    /// Odd: out of the listing; even: zigzag.
+    /// Odd for a target outside the listing; otherwise even, with the distance in zigzag encoding.
     fn number(&self) -> u64 {
         match *self {
             Self::Inside(difference) => (((difference << 1) ^ (difference >> 63)) as u64) << 1,
@@ -216,12 +217,12 @@ fn kind_number(kind: TargetKind) -> u64 {
     }
 }
 
-/// The distance of each number from the one before.
+/// The difference of each number from the previous one.
 fn gaps(numbers: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
     numbers.scan(0, |before, number| Some(number - std::mem::replace(before, number)))
 }
 
-/// An instruction's text; the page writes the address of a branch itself.
+/// An instruction's text without the address of a branch target, which the page adds itself.
 fn spelling(line: &Line) -> String {
     let branch = line.target.as_ref().filter(|target| matches!(target.kind, TargetKind::Jump | TargetKind::Call));
     let address = branch.map(|target| format!("{:x}", target.addr));
@@ -229,7 +230,7 @@ fn spelling(line: &Line) -> String {
     text.trim_end().trim_end_matches(" 0x").trim_end().to_owned()
 }
 
-/// A line of source that somebody wrote, as text that does nothing.
+/// A source line, cut if it is long, with control characters made visible.
 fn shortened(text: &str) -> String {
     let text = text.replace('\t', "    ");
     let cut: String = text.chars().take(LONGEST_LINE).collect();

@@ -1,4 +1,4 @@
-//! Functions that are called after their addresses.
+//! Finds the functions that are named after their addresses.
 
 use super::file::{RawFile, RawFuncs, RawStacks, Tables, number};
 use super::strings::Strings;
@@ -9,10 +9,10 @@ use crate::model::{Addr, FrameAddr, Pid};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// A function that is called after its address, as one process has it.
+/// A function that is named after its address, in one of the processes that use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BareFunction {
-    /// Its tables: their place in [`RawFile::tables`].
+    /// Index in [`RawFile::tables`].
     pub(super) tables: usize,
     pub(super) row: usize,
     pid: Option<Pid>,
@@ -25,7 +25,7 @@ impl BareFunction {
     }
 }
 
-/// All of a file, in ascending order.
+/// All such functions of a file, in ascending order.
 pub(super) fn functions(file: &RawFile<'_>) -> Result<Vec<BareFunction>> {
     let mut functions = Vec::new();
     for (at, tables) in file.tables().iter().enumerate() {
@@ -37,7 +37,7 @@ pub(super) fn functions(file: &RawFile<'_>) -> Result<Vec<BareFunction>> {
     Ok(functions)
 }
 
-/// The rows of functions that are in no library and called after an address.
+/// The functions that are in no library and named after an address: their rows and addresses.
 fn rows(tables: &Tables<'_, '_>) -> Result<Vec<(usize, Addr)>> {
     let Some(strings) = tables.strings.map(Strings::read).transpose()? else { return Ok(Vec::new()) };
     let funcs = tables.funcs;
@@ -46,14 +46,14 @@ fn rows(tables: &Tables<'_, '_>) -> Result<Vec<(usize, Addr)>> {
     Ok(in_memory.filter_map(|row| Some((row, addr(row)?))).collect())
 }
 
-/// An address as it is written in place of a name.
+/// Parses an address that stands in place of a name.
 pub(super) fn address(name: &str) -> Option<Addr> {
     let digits = name.strip_prefix("0x")?;
     let is_digits = !digits.starts_with('+') && digits.len() <= 16;
     u64::from_str_radix(digits, 16).ok().filter(|addr| is_digits && *addr > 0).map(Addr)
 }
 
-/// The flag a function that states that its `resource` is one.
+/// Flag of a function whose `resource` is valid.
 const HAS_RESOURCE: u64 = 4;
 
 impl RawFuncs<'_> {
@@ -68,8 +68,8 @@ impl RawFuncs<'_> {
     }
 }
 
-/// Each of these functions with each of its processes: those of a thread's tables are its process's, those of shared ones
-/// are of every process whose samples run through them.
+/// Combines each function with each process that uses it. Functions in a thread's own tables belong to its process;
+/// functions in shared tables belong to every process whose samples contain them.
 fn owned(
     tables: &Tables<'_, '_>,
     functions: Vec<(usize, Addr)>,
@@ -94,13 +94,13 @@ fn owned(
     found.into_iter().collect()
 }
 
-/// The rows of stacks that a process's samples run through.
+/// The rows of the stack table that occur in a process's samples.
 fn of_process(pid: Option<Pid>, stacks: &RawStacks, file: &RawFile<'_>) -> impl Iterator<Item = usize> {
     let mut seen = vec![false; stacks.frame.len()];
     for thread in file.threads.iter().filter(|thread| thread.pid() == pid) {
         for sample in 0..thread.samples.stack.len() {
             let mut at = row(&thread.samples.stack, sample);
-            // If the callers of a stack were seen, all of them were.
+            // If a stack was seen, so were all its callers.
             while let Some(stack) = at.filter(|stack| seen.get(*stack) == Some(&false)) {
                 seen[stack] = true;
                 at = caller(stacks, stack);

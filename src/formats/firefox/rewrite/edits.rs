@@ -1,4 +1,4 @@
-//! The edits in the text.
+//! Plans the changes to the text of the profile.
 
 use super::bare::BareFunction;
 use super::file::{RawFile, RawFuncs, Tables, number, range};
@@ -9,31 +9,31 @@ use crate::error::Result;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-/// The flag a function that states that its `source` is one.
+/// Flag of a function whose `source` is valid.
 const HAS_SOURCE: u64 = 8;
-/// The flag state: of a frame that states that its `line` is one.
+/// Flag of a frame whose `line` is valid.
 const HAS_LINE: u64 = 16;
 
-/// A row that gets a name.
+/// The new name of a row in the function table.
 #[derive(Debug, Clone, Copy)]
 struct NamedRow<'a> {
     call: NamedCall<'a>,
-    /// The row that its frames go to.
+    /// The function row that its frames are moved to: the first row with the same function.
     row: usize,
 }
 
-/// The edits, and their sources.
+/// Plans the changes to the profile's text.
 pub(super) struct Edits<'e, 'd> {
     pub(super) bytes: &'d [u8],
     pub(super) file: &'e RawFile<'d>,
-    /// In ascending order.
+    /// The unnamed functions, in ascending order.
     pub(super) functions: &'e [BareFunction],
-    /// The addresses that they request for, each once, in ascending order.
+    /// The addresses to look up, each once, in ascending order.
     pub(super) addresses: &'e [BareAddress],
 }
 
 impl<'d> Edits<'_, 'd> {
-    /// All changes.
+    /// Looks up the names and returns all changes.
     pub(super) fn splices(&self, ask: &Ask<'_>) -> Result<Splices> {
         let (shared, bytes) = (&self.file.shared, self.bytes);
         let mut splices = Splices::default();
@@ -49,7 +49,7 @@ impl<'d> Edits<'_, 'd> {
                 }
                 (_, Some(own)) => {
                     let strings = &mut Strings::read(own)?;
-                    // Source files are of the shared strings.
+                    // The table of sources uses the shared strings, so it can't be extended here.
                     TableEdits { bytes, tables, strings }.run(&named, None, &mut splices);
                     strings.splice(bytes, &mut splices);
                 }
@@ -65,7 +65,7 @@ impl<'d> Edits<'_, 'd> {
         self.file.shared.string_array.is_some_and(|shared| range(shared, self.bytes) == range(strings, self.bytes))
     }
 
-    /// The rows on whose name all processes agree that run through them.
+    /// The rows that get a name: those for which all processes that use them agree on the name.
     fn named_rows<'a>(&self, of_tables: &[BareFunction], ask: &Ask<'a>) -> Vec<(usize, NamedRow<'a>)> {
         let answer = |function: &BareFunction| {
             let asked = self.addresses.binary_search(&function.address()).ok()?;
@@ -86,7 +86,7 @@ impl<'d> Edits<'_, 'd> {
     }
 }
 
-/// The changes in some tables.
+/// Plans the changes to one set of tables.
 struct TableEdits<'e, 'f, 'd> {
     bytes: &'d [u8],
     tables: &'e Tables<'f, 'd>,

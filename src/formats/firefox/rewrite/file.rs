@@ -1,4 +1,4 @@
-//! The parts of a profile that matter for names, as they are written: values keep their place in the text.
+//! The parts of a profile that matter for names. Values are kept as raw text, so that their positions are known.
 
 use crate::formats::firefox::read::{Column, Number};
 use crate::model::Pid;
@@ -25,7 +25,7 @@ pub(super) struct RawShared<'d> {
     #[serde(borrow)]
     pub(super) frame_table: Option<RawFrames<'d>>,
     pub(super) stack_table: Option<RawStacks>,
-    /// By the names of its columns.
+    /// By column name.
     #[serde(borrow)]
     pub(super) sources: BTreeMap<String, &'d RawValue>,
 }
@@ -81,22 +81,22 @@ pub(super) struct RawFrames<'d> {
 pub(super) struct RawStacks {
     pub(super) frame: Column,
     pub(super) prefix: Option<Column>,
-    /// The distance of the caller before it; 0 for none.
+    /// How many rows before this one the caller is; 0 for none.
     pub(super) prefix_offset: Option<Column>,
 }
 
-/// Functions and frames that refer to each other.
+/// Function and frame tables that belong together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tables<'f, 'd> {
     pub(super) funcs: &'f RawFuncs<'d>,
     pub(super) frames: &'f RawFrames<'d>,
     pub(super) strings: Option<&'d RawValue>,
-    /// The thread that has them; `None` if all share them.
+    /// The thread that owns them; `None` for shared tables.
     pub(super) thread: Option<&'f RawThread<'d>>,
 }
 
 impl<'d> RawFile<'d> {
-    /// Those that all share, and those of each thread.
+    /// All sets of tables: the shared ones first, then those of each thread.
     pub(super) fn tables(&self) -> Vec<Tables<'_, 'd>> {
         let of_thread = |thread: &'_ RawThread<'d>| thread.string_array.or(self.shared.string_array);
         let own = self.threads.iter().filter_map(|thread| {
@@ -115,13 +115,13 @@ impl RawThread<'_> {
     }
 }
 
-/// The number that is written there, if it can be one of a row.
+/// Parses a value as a row index; `None` if it isn't one.
 pub(super) fn number(raw: &RawValue) -> Option<usize> {
     let number: f64 = raw.get().parse().ok()?;
     (number >= 0.0 && number < f64::from(u32::MAX)).then_some(number as usize)
 }
 
-/// The place of a value in the text it was read from.
+/// Where a value is in the text that it was parsed from.
 pub(super) fn range(raw: &RawValue, text: &[u8]) -> Range<usize> {
     let start = (raw.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     start..start.saturating_add(raw.get().len())

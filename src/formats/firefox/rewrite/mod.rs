@@ -1,31 +1,33 @@
-//! Names for functions that are called after their addresses, as samply calls what it has no symbol of.
+//! Adds names to functions that are named after their addresses, as samply does for code without symbols.
 //!
-//! One address on its way:
+//! An example:
 //!
 //! ```text
 //! thread.pid "77", samples.stack → stackTable.frame → frameTable.func 3
 //! funcTable.resource[3] = -1      in no library: it may be JIT code
 //! funcTable.name[3] = 12          stringArray[12] = "0x7f0000001010"
-//!   asked: process 77, 0x7f0000001010
-//!   told:  f at a.js:3
-//! stringArray = […, "f", "a.js"]  behind the others
+//!   question: address 0x7f0000001010 in process 77
+//!   answer:   f at a.js:3
+//! stringArray = […, "f", "a.js"]  appended
 //! funcTable.name[3] = 40, fileName[3] = 41, frameTable.line of its frames = 3
 //! ```
 //!
-//! * samply takes one off return addresses, so an address is inside the code that ran.
-//! * Addresses of one function are functions of their own in the file, and would be so in the viewer: the frames of all
-//!   of them go to the first.
-//! * Tables are in each thread, or (version 60 and later) once in `shared`, where a function may be of several
-//!   processes: it gets a name if they agree on it. Source files are a column of functions, or (58 and later) a table.
-//! * Memory that samply takes for a file (`zero (deleted)`, where PHP's code is) is reported relative to where it was
-//!   mapped, which the file does not state: such code stays as it is.
-//! * A call that was expanded in another would need rows of its own among stacks, which refer to each other by number:
-//!   the function that has the code is named. A name in which an agent joined several (`f->g`) stays as it is.
+//! * samply subtracts one from return addresses, so every address is inside the code that ran.
+//! * In the file, each address is a function of its own. When several turn out to be the same function, all their
+//!   frames are moved to the first; the viewer would otherwise list them separately.
+//! * Tables belong to threads or (since version 60) are shared by all in `shared`. A shared function can be used by
+//!   several processes, and is named only if the name is the same in all of them. A function's source file is a column
+//!   or (since version 58) an index into a table of sources.
+//! * samply takes some memory for a file (such as `zero (deleted)`, which holds PHP's code). Addresses there are
+//!   relative to the start of a mapping, which the file doesn't state. Such code stays unnamed.
+//! * Inlined calls are not added, because they would need new rows in the stack table, whose rows refer to each other
+//!   by index. Only the function that contains the code is named. A name that an agent made of several functions
+//!   (`f->g`) is used as it is.
 //!
-//! Everything else, numbers, spaces and the order of keys with it, stays as it is written.
+//! Everything else stays as it is, including the spelling of numbers, white space and the order of keys.
 //!
-//! Memory: below twenty times the unpacked input, where that is nothing but functions without names
-//! (`tests/end_to_end/inject_profiles/memory.rs`).
+//! Memory: less than twenty times the size of the unpacked input, in the worst case of an input that consists only of
+//! unnamed functions (`tests/end_to_end/inject_profiles/memory.rs`).
 
 mod bare;
 mod edits;
@@ -39,7 +41,7 @@ use edits::Edits;
 use file::RawFile;
 use std::io::Write;
 
-/// A profile, some of whose functions are addresses.
+/// A parsed profile with functions that need names.
 #[derive(Debug)]
 struct UnsymbolizedFirefox<'d> {
     bytes: &'d [u8],
@@ -48,7 +50,7 @@ struct UnsymbolizedFirefox<'d> {
     addresses: Vec<BareAddress>,
 }
 
-/// Reads a profile.
+/// Parses a profile and collects the addresses to look up.
 pub fn open<'d>(bytes: &'d [u8], _: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
     let file: RawFile<'d> = serde_json::from_slice(bytes)
         .map_err(|error| Error::new("is not a complete Firefox profile").because(error))?;

@@ -1,4 +1,4 @@
-//! A list of strings, the table of source files, and those that come in behind.
+//! Appends strings and source files to the profile.
 
 use super::file::{number, range};
 use crate::bytes::splices::Splices;
@@ -7,7 +7,7 @@ use crate::model::interner::Interner;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// The strings of a file or a thread.
+/// The string table of a file or a thread.
 #[derive(Debug)]
 pub(super) struct Strings<'d> {
     raw: &'d RawValue,
@@ -22,17 +22,17 @@ impl<'d> Strings<'d> {
         Ok(Self { raw, list, new: Interner::default() })
     }
 
-    /// The string of that number.
+    /// The existing string at an index.
     pub(super) fn text(&self, number: usize) -> Option<String> {
         serde_json::from_str(self.list.get(number)?.get()).ok()
     }
 
-    /// The number of a string that comes in. The format has texts: what is none in a name becomes printable.
+    /// The index of a string, which is added if it is new. Invalid UTF-8 is replaced.
     pub(super) fn add(&mut self, text: &[u8]) -> usize {
         self.list.len() + self.new.number(&*String::from_utf8_lossy(text)) as usize
     }
 
-    /// Puts them in.
+    /// Inserts the new strings into the text.
     pub(super) fn splice(&self, file: &[u8], splices: &mut Splices) {
         let new = self.new.items().iter();
         let texts: Vec<String> = new.map(|text| serde_json::Value::from(text.as_str()).to_string()).collect();
@@ -40,7 +40,7 @@ impl<'d> Strings<'d> {
     }
 }
 
-/// Puts values behind those of a list.
+/// Appends values to a JSON list.
 fn append(list: &RawValue, is_empty: bool, values: &[String], file: &[u8], splices: &mut Splices) {
     if values.is_empty() {
         return;
@@ -50,7 +50,8 @@ fn append(list: &RawValue, is_empty: bool, values: &[String], file: &[u8], splic
     splices.replace(end..end, format!("{comma}{}", values.join(",")).into_bytes());
 }
 
-/// The values of a new row, by column. A table with others is left as it is: their content is unknown.
+/// Columns of the source table, and the value of each in a new row. A table with other columns is left unchanged,
+/// because we don't know what to put there.
 const COLUMNS: &[(&str, &str)] = &[
     ("id", "null"),
     ("uuid", "null"),
@@ -65,12 +66,12 @@ const COLUMNS: &[(&str, &str)] = &[
 pub(super) struct Sources<'f, 'd> {
     columns: &'f BTreeMap<String, &'d RawValue>,
     rows: usize,
-    /// Numbers of strings.
+    /// The new rows: indices of their file names in the string table.
     new: Interner<usize, u32>,
 }
 
 impl<'f, 'd> Sources<'f, 'd> {
-    /// `None` if the table has a column that is not understood.
+    /// `None` if the table has a column that we don't know, or columns of different lengths.
     pub(super) fn of(columns: &'f BTreeMap<String, &'d RawValue>) -> Option<Self> {
         let is_known = |name: &String| {
             matches!(&name[..], "length" | "filename") || COLUMNS.iter().any(|(known, _)| name == known)
@@ -84,12 +85,12 @@ impl<'f, 'd> Sources<'f, 'd> {
         Some(Self { columns, rows, new: Interner::default() })
     }
 
-    /// The row of a file that comes in.
+    /// The row of a source file, which is added if it is new.
     pub(super) fn add(&mut self, file: &[u8], strings: &mut Strings<'_>) -> usize {
         self.rows + self.new.intern(strings.add(file)) as usize
     }
 
-    /// Puts them in.
+    /// Inserts the new rows into the text.
     pub(super) fn splice(&self, file: &[u8], splices: &mut Splices) {
         let new = self.new.items();
         if new.is_empty() {

@@ -3,7 +3,7 @@ use super::*;
 use crate::contract::unsymbolized::NamedCall;
 use crate::model::{Addr, FrameAddr, Pid};
 
-/// Two threads with tables of their own, as samply writes them; spaces and numbers in ways of their own.
+/// Two threads with tables of their own, as samply writes them, with unusual spacing and spelling of numbers.
 const OWN: &str = r#"{"meta":{"preprocessedProfileVersion":55, "interval":1.000e0, "later":[1,2.50,{"a":null}]},"libs":[],
 "threads":[
  {"name":"a","pid":"77.1","tid":"77","samples":{"length":2,"stack":[1,null],"time":[0.10,1e3]},
@@ -20,7 +20,7 @@ const OWN: &str = r#"{"meta":{"preprocessedProfileVersion":55, "interval":1.000e
 ]}
 "#;
 
-/// The tables that all threads share, in the way of version 75.
+/// Tables shared by all threads, as in version 75.
 const SHARED: &str = r#"{"meta":{"preprocessedProfileVersion":75},
 "shared":{"stringArray":["0x1000","0x2000","main","0x3000"],
  "stackTable":{"length":3,"prefixOffset":[0,1,1],"frame":[0,1,2]},
@@ -50,7 +50,7 @@ fn bare(pid: i32, addr: u64) -> BareAddress {
     BareAddress { pid: Some(Pid(pid)), file: None, addr: FrameAddr::Ip(Addr(addr)) }
 }
 
-/// The text with other pieces in places that occur once.
+/// Replaces pieces of a text, each of which must occur exactly once.
 fn with(text: &str, changes: &[(&str, &str)]) -> String {
     changes.iter().fold(text.to_owned(), |text, (old, new)| {
         assert_eq!(text.matches(old).count(), 1, "{old}");
@@ -143,7 +143,7 @@ fn numbers_texts_and_spaces_stay_as_they_are_written() {
         (r#""func":[0,1,2]"#, r#""func":[ 0 ,1.0, 20e-1]"#),
         (r#""lib\u0041"]"#, r#""lib\u0041\ud800" ]"#),
     ];
-    // The later changes apply to the parts that the earlier ones left.
+    // Each change applies to the result of the previous ones.
     let text = spelled.iter().fold(OWN.to_owned(), |text, (old, new)| text.replacen(old, new, 1));
     assert!(spelled.iter().all(|(_, new)| text.contains(new)));
     assert_eq!(named(&text, &|_, _| Vec::new()), text);
@@ -156,7 +156,7 @@ fn a_name_that_holds_several_functions_is_reported_whole() {
     assert!(!open(OWN.as_bytes(), &mut Warnings::new()).unwrap().expands_calls());
 }
 
-/// A damaged profile is refused, or what comes of it can be read again.
+/// A damaged profile must be refused, or rewritten to something that can be read again.
 fn assert_harmless(bytes: &[u8]) {
     let Ok(profile) = open(bytes, &mut Warnings::new()) else { return };
     let mut out = Vec::new();

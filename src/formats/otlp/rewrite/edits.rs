@@ -1,4 +1,4 @@
-//! The changes of a message of protocol buffers.
+//! Applies the planned changes to an encoded message.
 
 use super::plan::{NewLine, Plan};
 use crate::bytes::protobuf::{Fields, put_field};
@@ -8,7 +8,7 @@ use crate::formats::otlp::messages::{FunctionMessage, LineMessage, StackMessage}
 use crate::model::Pid;
 use prost::encoding;
 
-/// The rewritten bytes of a message.
+/// The encoded message with all changes of the plan.
 pub(super) fn written(bytes: &[u8], message: &Message<'_>, plan: &Plan) -> Result<Vec<u8>> {
     let dictionaries = Fields::of(bytes).filter(|field| field.as_ref().is_ok_and(|(tag, _)| *tag == 2)).count();
     let (mut resource, mut dictionary, mut location) = (0, 0, 0);
@@ -39,7 +39,8 @@ pub(super) fn written(bytes: &[u8], message: &Message<'_>, plan: &Plan) -> Resul
     })
 }
 
-/// The fields of a message: `change` writes one, or leaves it as it is.
+/// Copies a message field by field. `change` either writes a replacement and returns true, or returns false to keep the
+/// field's bytes.
 fn changed(bytes: &[u8], mut change: impl FnMut(u32, &[u8], &mut Vec<u8>) -> Result<bool>) -> Result<Vec<u8>> {
     let (mut out, mut start, mut fields) = (Vec::with_capacity(bytes.len()), 0, Fields::of(bytes));
     while let Some(field) = fields.next() {
@@ -53,7 +54,7 @@ fn changed(bytes: &[u8], mut change: impl FnMut(u32, &[u8], &mut Vec<u8>) -> Res
     Ok(out)
 }
 
-/// A message in which the messages of one field are replaced.
+/// Replaces each submessage in the field `tag` by what `change` returns for it.
 fn inside(bytes: &[u8], tag: u32, change: &mut dyn FnMut(&[u8]) -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     changed(bytes, |of, value, out| {
         if of == tag {
@@ -63,7 +64,7 @@ fn inside(bytes: &[u8], tag: u32, change: &mut dyn FnMut(&[u8]) -> Result<Vec<u8
     })
 }
 
-/// The processes and stacks of the samples of a resource, in order.
+/// The stack and process of each sample of a resource, in order.
 fn stacks_of(message: &Message<'_>, resource: usize) -> Vec<(u64, Option<Pid>)> {
     let mut stacks = Vec::new();
     if let Some(resource) = message.resources.get(resource) {
@@ -72,7 +73,7 @@ fn stacks_of(message: &Message<'_>, resource: usize) -> Vec<(u64, Option<Pid>)> 
     stacks
 }
 
-/// A sample with its new stack, if it has one.
+/// A sample with its new stack index, if the plan has one for it.
 fn moved(sample: &[u8], samples: &mut dyn Iterator<Item = (u64, Option<Pid>)>, plan: &Plan) -> Result<Vec<u8>> {
     let Some(&new) = samples.next().and_then(|sample| plan.moved.get(&sample)) else { return Ok(sample.to_vec()) };
     changed(sample, |tag, _, out| {
@@ -83,7 +84,8 @@ fn moved(sample: &[u8], samples: &mut dyn Iterator<Item = (u64, Option<Pid>)>, p
     })
 }
 
-/// The dictionary with the lines of its locations; `location` counts those of all that it is in.
+/// Adds the planned lines to the locations of a dictionary. `location` counts locations across all dictionaries of the
+/// message.
 fn with_lines(dictionary: &[u8], location: &mut u64, plan: &Plan) -> Result<Vec<u8>> {
     changed(dictionary, |tag, value, out| {
         let at = *location;
@@ -103,14 +105,14 @@ fn encoded(lines: &[NewLine]) -> Vec<u8> {
     out
 }
 
-/// The entries that are added behind all else of the dictionary.
+/// Appends the new entries to the last dictionary.
 fn behind(message: &Message<'_>, plan: &Plan, out: &mut Vec<u8>) {
     for (location, lines) in &plan.copies {
         let of = usize::try_from(*location).ok().and_then(|at| message.dictionary.locations.get(at));
         put_field(2, &[of.map_or(&[][..], |of| of.message), &encoded(lines)], out);
     }
     if message.dictionary.functions.is_empty() && !plan.functions.items().is_empty() {
-        // The first of a table stands for none.
+        // The first element of a table means "none".
         put_field(3, &[], out);
     }
     for function in plan.functions.items() {

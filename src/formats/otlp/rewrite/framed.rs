@@ -1,4 +1,4 @@
-//! Messages with what stands around them: an input in pieces, each of them passed on as it is, or with another message.
+//! Splits an input into messages with their framing, so that each can be passed through as it is or replaced.
 
 use crate::error::{Error, Result};
 use crate::formats::otlp::framing::{ZSTD, behind_length, has_lengths, is_json, is_message, unpack};
@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::ops::Range;
 
-/// A message of an input, with what stands around it.
+/// A message of the input with its framing.
 #[derive(Debug)]
 pub(super) struct Framed<'d> {
-    /// All of it: its length, the message, blanks behind it. Those of all messages, one behind the other, are the input.
+    /// The message with everything around it, such as its length. Concatenated, these slices are the whole input.
     pub(super) whole: &'d [u8],
-    /// The message in it.
+    /// Where the message is in `whole`.
     message: Range<usize>,
     form: Form,
 }
@@ -20,13 +20,13 @@ pub(super) struct Framed<'d> {
 enum Form {
     Plain,
     BehindLength,
-    /// Names are not put into JSON.
+    /// JSON, to which names can't be added.
     Json,
-    /// It is not a message, or not all of one.
+    /// Not a complete message.
     Damaged,
 }
 
-/// A message without what it is packed in.
+/// A decompressed message.
 #[derive(Debug)]
 pub(super) struct Opened<'d> {
     pub(super) message: Cow<'d, [u8]>,
@@ -54,7 +54,7 @@ impl<'d> Framed<'d> {
         Ok(Opened { message: bytes, is_packed })
     }
 
-    /// Writes it with another message in its place.
+    /// Writes `message` in place of the original, with the same framing and compression.
     pub(super) fn write(&self, message: &[u8], opened: &Opened<'_>, out: &mut dyn Write) -> Result<()> {
         if self.form == Form::BehindLength {
             let packed =
@@ -67,7 +67,7 @@ impl<'d> Framed<'d> {
     }
 }
 
-/// The messages of an input that is all there.
+/// Splits a complete input into messages.
 pub(super) fn frames(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
     let (json, lengths) = (is_json(bytes), !is_message(bytes) && has_lengths(bytes));
     let mut rest = bytes;

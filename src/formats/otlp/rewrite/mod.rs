@@ -1,21 +1,22 @@
-//! Names for locations that have none, as the eBPF profiler and others leave them: native code by file and address, JIT
-//! code by address alone.
+//! Adds names to locations that have none. The eBPF profiler and others leave them unsymbolized: native code is given
+//! by file and address, JIT code by address alone.
 //!
 //! ```text
-//! Location { address: 0x1139, mapping_index: 3 }                       no line: the backend shall find it
+//! Location { address: 0x1139, mapping_index: 3 }                       no line: symbolization is left to the backend
 //! Mapping  { file_offset: …, filename: "work", attribute: build_id.gnu = 93b9… }
-//!   asked: the file of this build ID, 0x1139                           or a process and an address in its memory
-//!   told:  inlined in f, f at a.c:3
+//!   question: address 0x1139 in the file with this build ID            (for JIT code: a process and a memory address)
+//!   answer:   f at a.c:3, and a call inlined in it
 //! Location { …, lines: [{ function_index: 9, line: 1 }, { function_index: 8, line: 3 }] }
 //! ```
 //!
-//! * Functions and strings come in behind those of the dictionary; nothing gets another number.
-//! * The entry for a return address in a location that is not the leaf's, or an address inside the call before it, is
-//!   one: a byte before either of them is inside the call.
-//! * The dictionary is of all processes. If those of several, or calls and leaves, share a location that means
-//!   different functions, each but the first gets a location of its own, behind the others, and its samples stacks with
-//!   it.
-//! * All else passes byte for byte: messages one by one, so that memory grows with the largest, and with the addresses.
+//! * New functions and strings are appended to the dictionary, so existing indices stay valid.
+//! * A location that is not the innermost frame holds either a return address or an address inside the call
+//!   instruction. Both are looked up the same way, since the byte before either address is still part of the call.
+//! * All processes share the dictionary. The same location can mean different functions in different processes, or as a
+//!   caller and as the innermost frame. The first meaning keeps the location; each other one gets a copy at the end of
+//!   the table, and its samples get copies of their stacks.
+//! * Everything else passes through byte for byte. Messages are handled one at a time, so memory depends on the largest
+//!   message and the number of distinct addresses.
 
 mod edits;
 mod framed;
@@ -33,18 +34,18 @@ use plan::Asked;
 use std::io::Write;
 use uses::LocationUses;
 
-/// Messages, some of whose locations have no name.
+/// An input with locations that need names.
 #[derive(Debug)]
 struct UnsymbolizedOtlp<'d> {
     bytes: &'d [u8],
     files: Interner<CodeFile, u32>,
-    /// In ascending order.
+    /// Each address once, in ascending order.
     addresses: Vec<BareAddress>,
-    /// The locations in files whose version is not known, in all messages.
+    /// Number of locations, in all messages, that lie in files whose version is unknown.
     unversioned: u64,
 }
 
-/// Reads messages. Those that are damaged are passed on as they are.
+/// Opens an input and collects the addresses to look up. Damaged messages will be passed through unchanged.
 pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
     let mut profile = UnsymbolizedOtlp { bytes, files: Interner::default(), addresses: Vec::new(), unversioned: 0 };
     let (mut read, mut first, mut skipped) = (0, None, Skipped::new("message"));
@@ -68,7 +69,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
 }
 
 impl UnsymbolizedOtlp<'_> {
-    /// Takes up what a message requests.
+    /// Collects the addresses to look up for one message.
     fn ask_for(&mut self, framed: &Framed<'_>) -> Result<()> {
         let opened = framed.open()?;
         let message = Message::read(&opened.message, Notation::Protobuf)?;
@@ -91,11 +92,11 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     }
 
     fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
-        // Each file is known by now.
+        // `open` has already interned every file.
         let mut files = self.files.clone();
         let asked = |address: &BareAddress| self.addresses.binary_search(address).map_or_else(|_| Vec::new(), ask);
         for framed in frames(self.bytes) {
-            // Damaged messages stay as they are, and were reported.
+            // Damaged messages pass through unchanged; `open` has warned about them.
             let opened = framed.open();
             let is_read = |opened: &Opened<'_>| Message::read(&opened.message, Notation::Protobuf).is_ok();
             let Some(opened) = opened.ok().filter(is_read) else {
@@ -111,7 +112,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     }
 }
 
-/// The rewritten message; `None` if it stays.
+/// The message with names added; `None` if it doesn't change.
 fn named(opened: &Opened<'_>, files: &mut Interner<CodeFile, u32>, asked: &Asked<'_>) -> Result<Option<Vec<u8>>> {
     let message = Message::read(&opened.message, Notation::Protobuf)?;
     let uses = LocationUses::find(&message, files);

@@ -1,5 +1,5 @@
-//! The edits: locations get lines, or copies with lines where they mean several functions. Nothing of it depends on how
-//! the message is written.
+//! Plans the changes to a message: which locations get lines, and which get copies because they mean several functions.
+//! Independent of how the message is encoded.
 
 use super::uses::{LocationUse, LocationUses};
 use crate::contract::unsymbolized::{BareAddress, NamedCall, meanings};
@@ -10,47 +10,48 @@ use crate::model::interner::Interner;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The functions at an address.
+/// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
 pub(super) type Asked<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
-/// A line of a location.
+/// A line to add to a location.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NewLine {
+    /// Index in the function table.
     pub(super) function: u64,
-    /// Counted from 1; 0 if it is not known.
+    /// Starts at 1; 0 if unknown.
     pub(super) line: u32,
 }
 
-/// A function, by the places of its strings.
+/// A function to add, with indices of its strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct NewFunction {
     pub(super) name: u64,
     pub(super) file: u64,
 }
 
-/// The changes of a message.
+/// All changes to a message.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// By location, the innermost call first.
+    /// Lines to add, by location, the innermost call first.
     pub(super) lines: BTreeMap<u64, Vec<NewLine>>,
-    /// Locations like others, with lines of their own, which come in behind all.
+    /// Locations to append: a copy of the location with this index, plus these lines.
     pub(super) copies: Vec<(u64, Vec<NewLine>)>,
-    /// Stacks that come in behind all.
+    /// Stacks to append.
     pub(super) stacks: Interner<Vec<u64>, u32>,
-    /// The stacks that samples of a process have in place of others.
+    /// The new stack index for samples of a process, by the old stack index and the process.
     pub(super) moved: FxHashMap<(u64, Option<Pid>), u64>,
     pub(super) functions: Interner<NewFunction, u32>,
     pub(super) strings: Interner<String, u32>,
 }
 
-/// The places of the strings that the message has, once one is requested.
+/// The indices of the message's existing strings; `None` until they are needed.
 type OldStrings<'d> = Option<FxHashMap<&'d [u8], u64>>;
 
 impl Plan {
-    /// Looks up the names.
+    /// Looks up the names and plans the changes.
     pub(super) fn of(message: &Message<'_>, uses: &LocationUses, asked: &Asked<'_>) -> Result<Self> {
         let (mut plan, mut old) = (Self::default(), None);
-        // The locations that are in place of others.
+        // The copies that replace locations, by use.
         let mut moved: FxHashMap<LocationUse, u64> = FxHashMap::default();
         let calls = |one: &LocationUse| uses.address(one).map(|address| asked(&address)).unwrap_or_default();
         for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
@@ -73,7 +74,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// True if all stays.
+    /// Whether the message stays as it is.
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.copies.is_empty()
     }
@@ -114,7 +115,7 @@ impl Plan {
         calls.iter().map(line).collect()
     }
 
-    /// The place of a string. A value that is not text becomes text.
+    /// The index of a string, which is added if it is new. Invalid UTF-8 is replaced.
     fn string<'d>(&mut self, text: &[u8], old: &mut OldStrings<'d>, message: &Message<'d>) -> Result<u64> {
         if text.is_empty() {
             return Ok(0);
@@ -130,7 +131,8 @@ impl Plan {
     }
 }
 
-/// The number behind the last one.
+/// The index of an appended element: `count` elements exist, and `more` were appended before. An error if it exceeds
+/// the range of `int32`.
 fn behind(count: usize, more: usize) -> Result<u64> {
     let at = count.checked_add(more).filter(|at| i32::try_from(*at).is_ok());
     at.map(|at| at as u64)

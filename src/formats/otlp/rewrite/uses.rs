@@ -1,4 +1,4 @@
-//! The locations that have no function, and the processes whose samples run through them.
+//! Finds the locations without a function, and the processes whose samples contain them.
 
 use crate::bytes::protobuf::Fields;
 use crate::contract::unsymbolized::{BareAddress, CodeFile, FileBase, may_hold_jit_code};
@@ -14,7 +14,7 @@ use crate::model::{Addr, FrameAddr, Pid};
 use rustc_hash::FxHashSet;
 
 impl<'d> Message<'d> {
-    /// Calls `each` with the samples of a resource, in order, and the process and the stack of each.
+    /// Calls `each` with every sample of a resource, in order. A damaged sample counts as one without a stack.
     pub(super) fn samples_of(&self, resource: &'d [u8], each: &mut dyn FnMut(SampleStack)) {
         let (mut owner, mut about) = (Owner::default(), About::default());
         for attribute in messages(resource, 1).flat_map(|resource| messages(resource, 1)) {
@@ -31,51 +31,52 @@ impl<'d> Message<'d> {
         }
     }
 
-    /// The locations of a stack of the dictionary, the leaf first.
+    /// The locations of a stack in the dictionary, innermost frame first.
     pub(super) fn stack(&self, at: u64) -> Vec<u64> {
         at_place(&self.dictionary.stacks, at).map_or_else(Vec::new, |stack| numbers_of(stack, 1).collect())
     }
 }
 
-/// The stack of a sample.
+/// A sample's process and stack.
 #[derive(Debug)]
 pub(super) struct SampleStack {
     pub(super) pid: Option<Pid>,
-    /// Its number in the dictionary; 0 if it has none.
+    /// Index in the dictionary; 0 for none.
     pub(super) stack: u64,
 }
 
-/// A location without a function, as samples of one process run through it.
+/// A location without a function, together with how one process's samples use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LocationUse {
     pub(super) location: u64,
-    /// The process of the samples, if they state it, and if that makes a difference.
+    /// The process, if the samples state it. Always `None` for addresses in a file, which mean the same in every
+    /// process.
     pub(super) pid: Option<Pid>,
-    /// True if it called what the sample was in.
+    /// Whether the location is a caller, so that its address is a return address.
     pub(super) is_caller: bool,
 }
 
-/// The kind of a location without a function.
+/// What the address of a location without a function refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bare {
-    /// An address in a process.
+    /// An address in the memory of a process.
     Memory(u64),
-    /// An address in the file of that number.
+    /// The index of a file in the interner, and an address in that file.
     File(u32, u64),
 }
 
-/// All of them.
+/// All locations without a function that the samples of a message contain.
 #[derive(Debug)]
 pub(super) struct LocationUses {
-    /// The kind of each location.
+    /// By location; `None` for locations that need no name or can't get one.
     bare: Vec<Option<Bare>>,
-    /// For each location, true if it is in the kernel.
+    /// By location, whether it is in the kernel.
     in_kernel: Vec<bool>,
-    /// The locations without a function in files whose version the message does not contain.
+    /// Number of locations that have no function and lie in files whose version the message doesn't state.
     pub(super) unversioned: u64,
-    /// In ascending order.
+    /// Each use once, in ascending order.
     pub(super) list: Vec<LocationUse>,
-    /// The processes of each stack, in ascending order.
+    /// Each stack with each process that has it, in ascending order.
     pub(super) stacks: Vec<(u64, Option<Pid>)>,
 }
 
@@ -104,12 +105,12 @@ impl LocationUses {
         uses
     }
 
-    /// The locations of a stack that have no function.
+    /// The uses in a stack, given by its locations.
     fn of(&self, locations: &[u64], pid: Option<Pid>) -> impl Iterator<Item = LocationUse> {
         (0..locations.len()).filter_map(move |depth| self.at(locations, depth, pid))
     }
 
-    /// That at one depth of a stack.
+    /// The use at one depth of a stack, 0 being the innermost; `None` if the location there needs no name.
     pub(super) fn at(&self, locations: &[u64], depth: usize, pid: Option<Pid>) -> Option<LocationUse> {
         let location = *locations.get(depth)?;
         let pid = match self.bare_at(location)? {
@@ -119,7 +120,8 @@ impl LocationUses {
         Some(LocationUse { location, pid, is_caller: self.is_caller(locations, depth) })
     }
 
-    /// True if the code at that depth of a stack called the code below it. The kernel was entered at any instruction.
+    /// Whether the code at this depth called the code one level further in. Code interrupted by the kernel did not: it
+    /// can have been at any instruction.
     fn is_caller(&self, locations: &[u64], depth: usize) -> bool {
         let inner = depth.checked_sub(1).and_then(|inner| usize::try_from(*locations.get(inner)?).ok());
         inner.is_some_and(|inner| !self.in_kernel.get(inner).is_some_and(|in_kernel| *in_kernel))
@@ -129,7 +131,7 @@ impl LocationUses {
         self.bare.get(usize::try_from(location).ok()?).copied().flatten()
     }
 
-    /// The address that one requests.
+    /// The address to look up for a use.
     pub(super) fn address(&self, one: &LocationUse) -> Option<BareAddress> {
         let (file, addr) = match self.bare_at(one.location)? {
             Bare::Memory(addr) => (None, addr),
@@ -139,14 +141,14 @@ impl LocationUses {
         Some(BareAddress { pid: one.pid, file, addr })
     }
 
-    /// The addresses that all of them request.
+    /// The addresses to look up for all uses.
     pub(super) fn addresses(&self) -> impl Iterator<Item = BareAddress> {
         self.list.iter().filter_map(|one| self.address(one))
     }
 }
 
-/// The address that a location requests: nothing, if it has a function or no address, if it is the kernel's, or of a
-/// file of which nothing gives the version.
+/// What a location's address refers to. `None` if it has a function, has no address, is in the kernel, or is in a file
+/// whose version is unknown.
 fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Interner<CodeFile, u32>) -> Option<Bare> {
     let dictionary = &message.dictionary;
     if !is_asked(location, message) {
@@ -161,12 +163,12 @@ fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Interner<Cod
         };
         return Some(Bare::File(files.intern(file), addr));
     }
-    // Code that runtime runs and no file backs may have anything for an address.
+    // For interpreted code without a mapping, profilers may store anything in the address field.
     let is_address = mapping.is_some() || matches!(kind, b"" | b"native" | b"unknown");
     (is_address && may_hold_jit_code(name)).then_some(Bare::Memory(location.address))
 }
 
-/// The mapping of a location, and its file.
+/// The mapping of a location, and the mapping's file name (empty if there is none).
 fn mapped<'m, 'd>(location: &Location<'_>, message: &'m Message<'d>) -> (Option<&'m Mapping<'d>>, &'d [u8]) {
     let mapping = at_place(&message.dictionary.mappings, location.mapping);
     (mapping, mapping.map_or(&b""[..], |mapping| message.dictionary.string(mapping.file)))
@@ -178,13 +180,13 @@ fn is_in_kernel(location: &Location<'_>, Message { dictionary, .. }: &Message<'_
         || mapping.is_some_and(|mapping| Backing::of(dictionary.string(mapping.file)).is_kernel_object())
 }
 
-/// True if a location has an address of a process, and no function.
+/// Whether a location needs a name: it has an address outside the kernel, and no function.
 fn is_asked(location: &Location<'_>, message: &Message<'_>) -> bool {
     let is_whole = Fields::of(location.message).all(|field| field.is_ok());
     is_whole && location.address != 0 && location.lines().next().is_none() && !is_in_kernel(location, message)
 }
 
-/// True if a location without a function is in a file whose version the message does not contain.
+/// Whether a location needs a name but is in a file whose version the message doesn't state.
 fn is_unversioned(location: &Location<'_>, message: &Message<'_>) -> bool {
     let (mapping, name) = mapped(location, message);
     let text = |mapping: &Mapping<'_>, key| message.dictionary.text_of(mapping.attributes(), key).is_some();
@@ -195,7 +197,7 @@ fn is_unversioned(location: &Location<'_>, message: &Message<'_>) -> bool {
         && !may_hold_jit_code(name)
 }
 
-/// The file that an address is in, if its version is known.
+/// The file that contains an address, if its version is known.
 fn code_file(mapping: &Mapping<'_>, name: &[u8], address: u64, dictionary: &Dictionary<'_>) -> Option<CodeFile> {
     let text = |key| dictionary.text_of(mapping.attributes(), key);
     let build_id = text(GNU_BUILD_ID).and_then(BuildId::from_digits);
@@ -204,7 +206,7 @@ fn code_file(mapping: &Mapping<'_>, name: &[u8], address: u64, dictionary: &Dict
         return None;
     }
     let base = match (mapping.limit, (mapping.start..mapping.limit).contains(&address)) {
-        // Without a range, addresses are those that the file was linked for.
+        // A mapping without a memory range has addresses as the file's own symbol table has them.
         (0, _) => FileBase::Linked,
         (_, true) => FileBase::Start,
         (_, false) => return None,

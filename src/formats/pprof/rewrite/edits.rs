@@ -1,4 +1,4 @@
-//! The edits: locations get lines, or copies with lines where they mean several functions.
+//! The changes to a profile: locations get lines, and those with several meanings get copies.
 
 use super::uses::{SampleCalls, Use, Uses};
 use crate::bytes::protobuf::{FieldValue, Fields, put_field};
@@ -11,27 +11,27 @@ use prost::encoding;
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
-/// The changes of a profile.
+/// All changes to a profile.
 #[derive(Debug)]
 pub(super) struct Edits {
     names: NewNames,
     lines: NewLines,
     copies: Vec<LocationCopy>,
-    /// The numbers of the copies that these have in place of the location.
+    /// The IDs of the copies, by the uses that they are for.
     moved: FxHashMap<Use, u64>,
-    /// By place, which locations have copies; empty if none has.
+    /// By index, whether a location has copies. May be shorter than the table.
     has_copies: Vec<bool>,
 }
 
-/// Encoded lines of locations.
+/// The encoded lines to add to locations.
 #[derive(Debug, Default)]
 struct NewLines {
     bytes: Vec<u8>,
-    /// The places of locations that get some, in ascending order, and where each one's end.
+    /// The index of each location that gets lines, in ascending order, and where its lines end in `bytes`.
     ends: Vec<(u32, usize)>,
 }
 
-/// A location of its own for some of those that share one.
+/// A copy of a location, for uses that mean another function than the original.
 #[derive(Debug)]
 struct LocationCopy {
     location: u32,
@@ -40,7 +40,7 @@ struct LocationCopy {
 }
 
 impl Edits {
-    /// Looks up the names.
+    /// Looks up the names and plans the changes.
     pub(super) fn plan(tables: &Tables<'_>, uses: &Uses, ask: &Ask<'_>) -> Result<Self> {
         let (names, lines, copies) = (NewNames::behind(tables), NewLines::default(), Vec::new());
         let mut edits = Self { names, lines, copies, moved: FxHashMap::default(), has_copies: Vec::new() };
@@ -82,7 +82,7 @@ impl Edits {
         Ok(())
     }
 
-    /// Writes what becomes of the bytes.
+    /// Writes the profile with all changes; `bytes` is the original.
     pub(super) fn write(&self, bytes: &[u8], tables: &Tables<'_>, uses: &Uses, out: &mut dyn Write) -> Result<()> {
         let (mut lines, mut place, mut fields) = (self.lines.iter().peekable(), 0, Fields::of(bytes));
         let (mut start, mut done, mut calls) = (0, 0, SampleCalls::default());
@@ -112,7 +112,7 @@ impl Edits {
         Ok(out.write_all(&self.behind(tables))?)
     }
 
-    /// A sample that has copies of locations; `None` if it stays.
+    /// The sample with the IDs of copies in place of the originals; `None` if it doesn't change.
     fn sample(&self, message: &[u8], calls: &mut SampleCalls, tables: &Tables<'_>, uses: &Uses) -> Option<Vec<u8>> {
         calls.read(message, tables).ok()?;
         let new = |depth: usize| {
@@ -138,7 +138,7 @@ impl Edits {
         Some(out)
     }
 
-    /// The parts that are added behind all else.
+    /// The entries that are appended to the profile.
     fn behind(&self, tables: &Tables<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         for copy in &self.copies {
@@ -151,7 +151,7 @@ impl Edits {
 }
 
 impl NewLines {
-    /// The places of locations with their lines.
+    /// Each location's index with its encoded lines.
     fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end));
         let ranges = self.ends.iter().zip(starts);
@@ -159,7 +159,7 @@ impl NewLines {
     }
 }
 
-/// The same location under another number.
+/// A location with its ID replaced.
 fn with_id(message: &[u8], id: u64) -> Vec<u8> {
     let (mut out, mut start, mut fields) = (Vec::new(), 0, Fields::of(message));
     encoding::uint64::encode(1, &id, &mut out);
@@ -173,15 +173,15 @@ fn with_id(message: &[u8], id: u64) -> Vec<u8> {
     out
 }
 
-/// Functions and strings that come in behind those of the file, each once.
+/// New functions and strings, which are appended to the file.
 #[derive(Debug)]
 struct NewNames {
-    /// The number of strings of the file.
+    /// The number of strings in the file.
     old_strings: usize,
     strings: Interner<String, u32>,
-    /// The highest number of a function of the file.
+    /// The highest function ID in the file.
     last_function: u64,
-    /// By name and file.
+    /// By the string indices of name and file.
     functions: Interner<(i64, i64), u32>,
 }
 
@@ -192,7 +192,7 @@ impl NewNames {
         Self { old_strings: tables.strings.len(), strings, last_function, functions }
     }
 
-    /// The lines of a location, the innermost call first, as they are added to its message.
+    /// Encodes the lines for a location, the innermost call first.
     fn lines(&mut self, calls: &[NamedCall<'_>], out: &mut Vec<u8>) -> Result<()> {
         for call in calls {
             let line = PprofLine { function_id: self.function(call)?, line: call.line.into() };
@@ -206,7 +206,7 @@ impl NewNames {
         next_id(self.last_function, self.functions.intern(names), "function")
     }
 
-    /// The format has texts; what is none in a name becomes printable. The first string is empty.
+    /// The index of a string, which is added if it is new. Invalid UTF-8 is replaced. Index 0 is the empty string.
     fn string(&mut self, text: &[u8]) -> i64 {
         if text.is_empty() {
             return 0;
@@ -214,7 +214,7 @@ impl NewNames {
         self.old_strings as i64 + i64::from(self.strings.number(&*String::from_utf8_lossy(text)))
     }
 
-    /// All of them, as fields of the profile.
+    /// Encodes the new functions and strings as fields of the profile.
     fn fields(&self, out: &mut Vec<u8>) {
         for (place, &(name, filename)) in (1..).zip(self.functions.items()) {
             let function =
@@ -225,7 +225,7 @@ impl NewNames {
     }
 }
 
-/// A number behind the highest one, the first at place 0.
+/// The ID after `last`, `place` further on. An error if there is none.
 fn next_id(last: u64, place: u32, what: &str) -> Result<u64> {
     last.checked_add(u64::from(place) + 1)
         .ok_or_else(|| Error::new(format!("has a {what} of the highest number: no further one can be added")))

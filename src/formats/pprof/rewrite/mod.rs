@@ -1,26 +1,27 @@
-//! Names for locations that have an address and no function, as eBPF agents, gperftools and others leave them for JIT
-//! code.
+//! Adds names to locations that have an address but no function. eBPF agents, gperftools and others leave JIT code this
+//! way.
 //!
-//! One address on its way:
+//! An example:
 //!
 //! ```text
 //! Sample   { location_id: [5, …], label: pid = 77 }
-//! Location { id: 5, mapping_id: 2, address: 0x7f00…1010 }          no line: nobody knew
-//! Mapping  { id: 2, filename: "//anon" }                           no file: it may be JIT code
-//!   asked: process 77, 0x7f00…1010
-//!   told:  inlined in f, f at a.js:3
+//! Location { id: 5, mapping_id: 2, address: 0x7f00…1010 }          no line: the profiler knew no name
+//! Mapping  { id: 2, filename: "//anon" }                           not a file: it may be JIT code
+//!   question: address 0x7f00…1010 in process 77
+//!   answer:   f at a.js:3, and a call inlined in it
 //! Location { …, line: { function_id: 9, line: 1 }, line: { function_id: 8, line: 3 } }
-//! Function { id: 8, name: "f", … }  Function { id: 9, … }          behind the others, as are their strings
+//! Function { id: 8, name: "f", … }  Function { id: 9, … }          appended, like their strings
 //! ```
 //!
-//! * A location that is not the first of a sample holds a return address, or, as the format requests, an address inside
-//!   the call before it. One byte before either of them is inside the call.
-//! * A location has no process; samples do, by their labels. If those of several processes, or calls and leaves, share
-//!   one that means different functions, each but the first gets a location of its own.
-//! * Fields that are not known pass as they are, and so do the flags of mappings; other locations may still lack names.
+//! * A location that is not the innermost frame holds a return address or, as the format demands, an address inside the
+//!   call instruction. Both are looked up the same way, since the byte before either address is still part of the call.
+//! * Locations don't belong to processes; samples do, through their labels. The same location can mean different
+//!   functions in different processes, or as a caller and as the innermost frame. The first meaning keeps the location;
+//!   each other one gets a copy of it.
+//! * Unknown fields pass through unchanged. So do the flags of mappings, since other locations may still lack names.
 //!
-//! Memory: below twenty times the unpacked input, where that is nothing but locations without names, each with a sample
-//! of its own (`tests/end_to_end/inject_profiles/memory.rs`).
+//! Memory: less than twenty times the size of the unpacked input, in the worst case of an input that consists only of
+//! unnamed locations with one sample each (`tests/end_to_end/inject_profiles/memory.rs`).
 
 mod edits;
 mod uses;
@@ -32,7 +33,7 @@ use edits::Edits;
 use std::io::Write;
 use uses::Uses;
 
-/// A profile, some of whose locations have no function.
+/// A parsed profile with locations that need names.
 #[derive(Debug)]
 struct UnsymbolizedPprof<'d> {
     bytes: &'d [u8],
@@ -40,7 +41,7 @@ struct UnsymbolizedPprof<'d> {
     uses: Uses,
 }
 
-/// Reads a profile.
+/// Parses a profile and collects the addresses to look up.
 pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
     let tables = Tables::read_whole(bytes)?;
     if tables.strings.is_empty() {

@@ -30,12 +30,12 @@ fn sample(locations: &[Vec<u8>], pid: Option<u64>) -> Vec<u8> {
     message(2, &[locations.concat(), message(2, &[1]), label, number(UNKNOWN, 7)].concat())
 }
 
-/// Packed, as most writers have them.
+/// Encodes location IDs in packed form, as most writers do.
 fn ids(ids: &[u8]) -> Vec<u8> {
     message(1, ids)
 }
 
-/// Locations 1 (memory), 2 (a file), 3 (memory, named), 4 (no mapping), and these samples.
+/// A profile with locations 1 (in memory), 2 (in a file), 3 (in memory, named) and 4 (without a mapping).
 fn profile(samples: &[Vec<u8>]) -> Vec<u8> {
     let types = message(1, &[number(1, 1), number(2, 2)].concat());
     let mapping = |id: u64, file: u64| message(3, &[number(1, id), number(5, file)].concat());
@@ -70,7 +70,7 @@ fn opened(bytes: &[u8]) -> Box<dyn Unsymbolized + '_> {
     profile
 }
 
-/// The profile with these names for its addresses.
+/// Rewrites a profile with the names that `names` returns.
 fn named(bytes: &[u8], names: &dyn Fn(BareAddress) -> Vec<NamedCall<'static>>) -> Vec<u8> {
     let (profile, mut out) = (opened(bytes), Vec::new());
     let asked: Vec<BareAddress> = profile.addresses().to_vec();
@@ -90,7 +90,7 @@ fn caller(pid: Option<i32>, addr: u64) -> BareAddress {
     BareAddress { pid: pid.map(Pid), file: None, addr: FrameAddr::Return(Addr(addr)) }
 }
 
-/// The functions of each sample, as the reader of stacks has them: `name:line`, the leaf first.
+/// The functions of each sample as our reader sees them: `name:line`, innermost frame first.
 fn stacks(bytes: &[u8]) -> Vec<String> {
     let profile =
         crate::formats::pprof::read(bytes, &crate::contract::format::ReadOptions::default(), &mut Warnings::new());
@@ -116,7 +116,7 @@ fn a_location_gets_lines_and_all_else_stays() {
     let bytes = profile(&[sample(&[ids(&[1, 2, 3])], Some(77))]);
     let out = named(&bytes, &|_| vec![call("inner", "", 0), call("outer", "a.js", 3)]);
     assert!(stacks(&out)[0].starts_with("inner:0 outer:3 "), "{:?}", stacks(&out));
-    // Byte for byte: the location before its lines, what comes before it, and what comes behind it.
+    // Exactly as before: the start of the location, and everything before and after it.
     let old = location(1, 1, 0x1000, &[]);
     let at = bytes.windows(old.len()).position(|window| window == old).unwrap();
     let lines = [message(4, &number(1, 10)), message(4, &[number(1, 11), number(2, 3)].concat())].concat();
@@ -146,7 +146,7 @@ fn named_twice_is_named_once() {
 
 #[test]
 fn processes_that_share_a_location_do_not_share_its_name() {
-    // One by one, as old writers have the numbers, and packed.
+    // Location IDs one by one, as old writers write them, and packed.
     let single = [number(1, 2), number(1, 1)];
     let samples = [
         sample(&[ids(&[1])], Some(77)),
@@ -182,7 +182,7 @@ fn names_that_are_not_text_become_text() {
     assert!(out.ends_with(&message(6, "f\u{fffd}".as_bytes())));
 }
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -213,7 +213,7 @@ impl Random {
     }
 }
 
-/// The fields of a message with the bytes that each takes.
+/// The fields of a message, each with its bytes.
 fn fields_of(bytes: &[u8]) -> Vec<(u32, &[u8])> {
     let (mut fields, mut start, mut all) = (Fields::of(bytes), 0, Vec::new());
     while let Some(Ok((tag, _))) = fields.next() {
@@ -243,7 +243,7 @@ fn whatever_is_in_a_profile_only_what_is_named_changes() {
         let (kept, new) = after.split_at(before.len());
         for ((tag, old), (also, new)) in before.iter().zip(kept) {
             assert_eq!(tag, also, "round {round}");
-            // Samples have other locations, locations have lines; nothing else differs in any byte.
+            // Samples may have other location IDs, and locations more lines. All other bytes must be the same.
             let inner = |field: &'_ [u8]| -> Vec<u8> { Fields::of(field).next().unwrap().unwrap().1.bytes().to_vec() };
             match tag {
                 2 => {
@@ -262,7 +262,7 @@ fn whatever_is_in_a_profile_only_what_is_named_changes() {
     }
 }
 
-/// A damaged profile is refused, or what comes of it can be read again.
+/// A damaged profile must be refused, or rewritten to something that can be read again.
 fn assert_harmless(bytes: &[u8]) {
     let mut warnings = Warnings::new();
     let Ok(profile) = open(bytes, &mut warnings) else { return };

@@ -1,4 +1,4 @@
-//! The locations that have no function, and the processes whose samples run through them.
+//! Finds the locations without a function, and the processes whose samples contain them.
 
 use crate::bytes::protobuf::{FieldValue, Fields};
 use crate::contract::unsymbolized::{BareAddress, may_hold_jit_code};
@@ -9,50 +9,51 @@ use crate::model::{Addr, FrameAddr, Pid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::num::NonZero;
 
-/// A location without a function, as samples of one process run through it.
+/// A location without a function, together with how one process's samples use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Use {
-    /// Its place in [`Tables::locations`].
+    /// Index in [`Tables::locations`].
     pub(super) location: u32,
-    /// The process of the samples, if they state it.
+    /// The process, if the samples state it.
     pub(super) pid: Option<Pid>,
-    /// True if it called what the sample was in.
+    /// Whether the location is a caller, so that its address is a return address.
     pub(super) is_caller: bool,
 }
 
-/// All of them.
+/// All locations without a function that samples contain.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
-    /// In ascending order.
+    /// Each use once, in ascending order.
     pub(super) list: Vec<Use>,
-    /// The addresses that they request, each once, in ascending order.
+    /// The addresses to look up, each once, in ascending order.
     pub(super) addresses: Vec<BareAddress>,
     places: LocationPlaces,
-    /// The numbers of locations in the kernel.
+    /// IDs of locations in the kernel.
     in_kernel: FxHashSet<u64>,
 }
 
-/// The places of locations without a function, by their numbers.
+/// Indices of the locations without a function, by ID.
 #[derive(Debug, Default)]
 struct LocationPlaces {
-    /// Of numbers that are hardly higher than there are locations, as most writers count them.
+    /// For IDs up to twice the number of locations. Most writers number locations from 1.
     dense: Vec<Option<NonZero<u32>>>,
-    /// Of others.
+    /// For IDs that `dense` doesn't cover.
     sparse: FxHashMap<u64, u32>,
 }
 
-/// Uses as they are found, each hardly more than once.
+/// Collects uses while samples are read. The list has few duplicates and is compacted from time to time.
 #[derive(Debug)]
 struct FoundUses {
     list: Vec<Use>,
-    /// The number at the time of the last sort.
+    /// The length of the list after it was last compacted.
     distinct: usize,
-    /// The process in which a location was last run through, as a leaf and as a caller: mostly it is the same again.
+    /// By location, the process of the last use as the innermost frame and as a caller. Usually the next use is the
+    /// same.
     last: Vec<[Option<Option<Pid>>; 2]>,
 }
 
 impl Uses {
-    /// Walks the samples. Those that cannot be read are passed on as they are.
+    /// Goes through all samples. Damaged ones are skipped here and will be copied unchanged.
     pub(super) fn find(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
         let mut uses = Self { places: places(tables, warnings), in_kernel: in_kernel(tables), ..Self::default() };
         let (mut found, mut skipped) = (FoundUses::among(tables.locations.len()), Skipped::new("sample"));
@@ -71,7 +72,7 @@ impl Uses {
         uses
     }
 
-    /// The locations of a sample that have no function.
+    /// The uses in a sample's stack.
     fn of(&self, calls: &SampleCalls) -> impl Iterator<Item = Use> {
         let pid = calls.pid;
         let places = calls.locations.iter().enumerate();
@@ -81,18 +82,19 @@ impl Uses {
         })
     }
 
-    /// The one that a sample of this process has at this depth.
+    /// The use at one depth of a sample's stack, 0 being the innermost; `None` if that location needs no name.
     pub(super) fn at(&self, calls: &SampleCalls, depth: usize) -> Option<Use> {
         let location = self.places.get(*calls.locations.get(depth)?)?;
         Some(Use { location, pid: calls.pid, is_caller: self.is_caller(&calls.locations, depth) })
     }
 
-    /// True if the code at that depth of a stack called the code below it. The kernel was entered at any instruction.
+    /// Whether the code at this depth called the code one level further in. Code interrupted by the kernel did not: it
+    /// can have been at any instruction.
     fn is_caller(&self, locations: &[u64], depth: usize) -> bool {
         depth.checked_sub(1).and_then(|inner| locations.get(inner)).is_some_and(|inner| !self.in_kernel.contains(inner))
     }
 
-    /// The place of its request in the list of all requests.
+    /// The index in `addresses` of the address of a use.
     pub(super) fn asked(&self, one: &Use, tables: &Tables<'_>) -> Option<usize> {
         self.addresses.binary_search(&one.address(tables)).ok()
     }
@@ -111,7 +113,7 @@ impl FoundUses {
         }
         *last = Some(one.pid);
         self.list.push(one);
-        // Samples of several processes may come in turn.
+        // Samples may alternate between processes, which adds duplicates.
         if self.list.len() > 2 * self.distinct + 1024 {
             self.sort();
         }
@@ -123,7 +125,7 @@ impl FoundUses {
         self.distinct = self.list.len();
     }
 
-    /// Each once, in ascending order.
+    /// Each use once, in ascending order.
     fn sorted(mut self) -> Vec<Use> {
         self.sort();
         self.list
@@ -131,7 +133,7 @@ impl FoundUses {
 }
 
 impl LocationPlaces {
-    /// For this many locations.
+    /// Makes room for this many locations.
     fn of(locations: usize) -> Self {
         Self { dense: vec![None; 2 * locations + 1], sparse: FxHashMap::default() }
     }
@@ -143,7 +145,7 @@ impl LocationPlaces {
         }
     }
 
-    /// The later one of two with one number is meant.
+    /// Sets or removes an entry. If an ID occurs twice, the later location wins.
     fn set(&mut self, id: u64, place: Option<u32>) {
         match (usize::try_from(id).ok().and_then(|id| self.dense.get_mut(id)), place) {
             (Some(slot), _) => *slot = place.and_then(|place| NonZero::new(place.wrapping_add(1))),
@@ -161,7 +163,7 @@ impl Use {
     }
 }
 
-/// The places of locations without a function, by their numbers. The later one of two with one number is meant.
+/// Finds the locations without a function. If an ID occurs twice, the later location wins.
 fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> LocationPlaces {
     let (mut places, mut skipped) = (LocationPlaces::of(tables.locations.len()), Skipped::new("location"));
     for (at, location) in (0..).zip(&tables.locations) {
@@ -174,7 +176,7 @@ fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> LocationPlaces {
     places
 }
 
-/// The numbers of locations in the kernel.
+/// The IDs of locations in the kernel.
 fn in_kernel(tables: &Tables<'_>) -> FxHashSet<u64> {
     let file =
         |location: &Location<'_>| tables.mappings.get(&location.mapping).map_or(&b""[..], |of| tables.string(of.file));
@@ -182,22 +184,22 @@ fn in_kernel(tables: &Tables<'_>) -> FxHashSet<u64> {
     inside.map(|location| location.id).collect()
 }
 
-/// True if it has an address where JIT code may be, and no function.
+/// Whether a location has no function but an address where JIT code may be.
 fn lacks_name(location: &Location<'_>, tables: &Tables<'_>) -> bool {
     let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
     location.address != 0 && location.lines().next().is_none() && may_hold_jit_code(tables.string(mapping.file))
 }
 
-/// A sample's locations.
+/// The stack and the process of a sample.
 #[derive(Debug, Default)]
 pub(super) struct SampleCalls {
-    /// Their numbers, the leaf's first.
+    /// Location IDs, innermost frame first.
     pub(super) locations: Vec<u64>,
     pub(super) pid: Option<Pid>,
 }
 
 impl SampleCalls {
-    /// Reads a sample in place of the one before.
+    /// Reads a sample, replacing the previous one.
     pub(super) fn read(&mut self, sample: &[u8], tables: &Tables<'_>) -> Result<()> {
         self.locations.clear();
         self.pid = None;
@@ -216,7 +218,8 @@ impl SampleCalls {
         self.locations.extend(value.numbers());
         let whole = match value {
             FieldValue::Number(_) => true,
-            // A value that not a number ends them: as many bytes as there are numbers end them.
+            // Decoding stops at an invalid varint. Every varint ends with one byte below 0x80, so the counts must
+            // agree.
             FieldValue::Bytes(bytes) => {
                 bytes.iter().filter(|byte| **byte < 0x80).count() == self.locations.len() - before
                     && bytes.last().is_none_or(|last| *last < 0x80)

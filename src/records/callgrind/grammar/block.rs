@@ -1,5 +1,5 @@
-//! The block of one function, decoded: positions absolute, every callee with its object and file; and what its lines inherit
-//! from those before it.
+//! Decodes the block of one function: positions become absolute, and every callee gets its object and file. Also tracks
+//! what lines inherit from earlier ones.
 
 use super::cost_lines::{CostLines, Stretch, StretchOf, are_short};
 use super::names::{IdSpace, NameField, NameRef, name_field};
@@ -8,21 +8,21 @@ use super::positions::{Columns, Position, PositionDecoder};
 use super::statements::{Keyword, Statement, lines};
 use rustc_hash::FxHashMap;
 
-/// The context that the following lines inherit.
+/// What a line inherits from earlier lines.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) struct BlockContext<'a> {
-    /// The last `ob=`.
+    /// The last `ob=` (object).
     pub(in super::super) ob: Option<NameRef<'a>>,
-    /// The last `fl=`.
+    /// The last `fl=` (file of the function).
     pub(in super::super) fl: Option<NameRef<'a>>,
-    /// An `fi=` or `fe=` after it: where some readers believe the next function to be.
+    /// An `fi=` or `fe=` since the last `fl=`. Some readers assume that the next function is in this file.
     pub(in super::super) open_file: Option<NameRef<'a>>,
-    /// The columns in front of the costs.
+    /// The columns before the costs.
     pub(in super::super) columns: Columns,
 }
 
 impl<'a> BlockContext<'a> {
-    /// Follows a statement.
+    /// Updates the context after a line.
     pub(in super::super) fn apply(&mut self, line: Statement<'a>) {
         match line {
             Statement::Spec(Keyword::Ob, value) => self.ob = Some(NameRef::of(name_field(value))),
@@ -37,46 +37,45 @@ impl<'a> BlockContext<'a> {
     }
 }
 
-/// A block from its `fn=` line to the next function's statements.
+/// A function's block: from its `fn=` line up to the statements of the next function.
 #[derive(Debug)]
 pub(in super::super) struct FunctionBlock<'a> {
-    /// The name behind `fn=`.
+    /// The function's name, after `fn=`.
     pub(in super::super) function: NameField<'a>,
-    /// Everything below, in order.
+    /// The rest of the block, in order.
     pub(in super::super) items: Vec<BlockItem<'a>>,
-    /// Names of objects and files that are defined in here, in order.
+    /// Objects and files that this block defines: (space, ID, name), in order.
     pub(in super::super) definitions: Vec<(IdSpace, u32, &'a [u8])>,
-    /// Names of functions that are defined in here.
+    /// Functions that this block defines: name by ID.
     pub(in super::super) functions: FxHashMap<u32, &'a [u8]>,
-    /// True if positions are compressed.
+    /// True if some positions are relative.
     pub(in super::super) compressed: bool,
-    /// The last `fi=` or `fe=` in here.
+    /// The last `fi=` or `fe=` in the block.
     pub(in super::super) open_file: Option<NameRef<'a>>,
-    /// The length of its text.
+    /// Length of the block's text in bytes.
     pub(in super::super) len: usize,
 }
 
-/// One or more cost lines, a call, a jump, or something unknown.
+/// An element of a block: a run of cost lines, a cost line, a call, a jump, or an unknown line.
 #[derive(Debug)]
 pub(in super::super) struct BlockItem<'a> {
-    /// Its position; for unknown lines, which belong to the function as a whole.
+    /// Position of the (first) line; `None` for unknown lines, which belong to the function as a whole.
     pub(in super::super) position: Option<Position>,
-    /// The source file there.
+    /// The source file in effect there.
     pub(in super::super) file: Option<NameRef<'a>>,
-    /// Its kind.
     pub(in super::super) kind: ItemKind<'a>,
 }
 
-/// The kind of a [`BlockItem`].
+/// The content of a [`BlockItem`].
 #[derive(Debug)]
 pub(in super::super) enum ItemKind<'a> {
-    /// Self cost, on plain lines.
+    /// A run of self costs whose lines can be copied.
     Lines(CostLines<'a>),
-    /// Self cost, on a line that must be written anew.
+    /// A self cost whose line must be written anew. Holds the costs.
     Cost(&'a [u8]),
     /// A call and its inclusive cost.
     Call { callee: Callee<'a>, count: &'a [u8], target: Position, costs: &'a [u8] },
-    /// `jump=` or `jcnd=`: the text in front of the target, and statements before it.
+    /// `jump=` or `jcnd=`. Holds the text before the target, and what the statements before it specify.
     Jump {
         conditional: bool,
         counts: &'a [u8],
@@ -84,22 +83,20 @@ pub(in super::super) enum ItemKind<'a> {
         file: Option<NameRef<'a>>,
         function: Option<NameField<'a>>,
     },
-    /// Passed on as it is.
+    /// A line that is not understood; it is copied unchanged.
     Unknown(&'a [u8]),
 }
 
-/// The function called, as KCachegrind understands it: what is not said is as in the caller.
+/// A called function, as KCachegrind understands it: what is not specified is the same as in the caller.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Callee<'a> {
-    /// Its object.
     pub(in super::super) ob: Option<NameRef<'a>>,
-    /// Its source file.
+    /// The source file of the callee.
     pub(in super::super) file: Option<NameRef<'a>>,
-    /// Its name.
     pub(in super::super) function: NameField<'a>,
 }
 
-/// The memory of a block, for the next: fresh memory for each would cost more than filling it.
+/// Allocations of a block, for reuse by the next. Allocating anew for each block would take longer than filling them.
 #[derive(Debug, Default)]
 pub(in super::super) struct BlockMemory<'a> {
     items: Vec<BlockItem<'a>>,
@@ -108,9 +105,9 @@ pub(in super::super) struct BlockMemory<'a> {
 }
 
 impl<'a> FunctionBlock<'a> {
-    /// Decodes the block at the beginning of a text. `context` is what it inherits. `None` if anything in it does not
-    /// add up: then it had better be left as it is. Cost lines are one item as long as the addresses stay in one of the
-    /// stretches that are reported.
+    /// Decodes the block at the beginning of `text`. `context` is what it inherits. `None` if something in it is
+    /// inconsistent; the block should then be left alone. Consecutive cost lines become one item if their addresses are
+    /// in the same range according to `stretch_of`.
     pub(in super::super) fn parse(
         text: &'a [u8],
         context: BlockContext<'a>,
@@ -154,7 +151,7 @@ impl<'a> FunctionBlock<'a> {
         Some(parser.block)
     }
 
-    /// Its memory.
+    /// Clears the block and returns its allocated vectors for reuse by the next one.
     pub(in super::super) fn into_memory(self) -> BlockMemory<'a> {
         let Self { mut items, mut definitions, mut functions, .. } = self;
         items.clear();
@@ -164,7 +161,7 @@ impl<'a> FunctionBlock<'a> {
     }
 }
 
-/// Takes a line off, without its line feed.
+/// Removes the first line, and returns it without its line feed.
 fn next_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (_, line) = lines(rest).next()?;
     *rest = rest.get(line.len() + 1..).unwrap_or_default();
@@ -235,18 +232,18 @@ impl<'a> BlockParser<'a> {
             Keyword::Cfn => self.cfn = Some(field),
             Keyword::Jfi => self.jfi = Some(NameRef::of(field)),
             Keyword::Jfn => self.jfn = Some(field),
-            // The next function's; the block would have ended before them.
+            // These begin the next function, so the block has already ended.
             _ => return None,
         }
         Some(())
     }
 
-    /// `calls=`, `jump=` or `jcnd=` and the line that must follow.
+    /// Parses `calls=`, `jump=` or `jcnd=`, and the cost line that must follow.
     fn site(&mut self, key: Keyword, value: &'a [u8], next: &'a [u8]) -> Option<()> {
         let value = value.trim_ascii();
         let len = value.iter().position(u8::is_ascii_whitespace)?;
         let (count, target) = value.split_at(len);
-        // The manual writes `jcnd=executed followed target`, valgrind `jcnd=followed/executed target`.
+        // The manual writes `jcnd=executed followed target`, valgrind writes `jcnd=followed/executed target`.
         let two_words = key == Keyword::Jcnd && !count.contains(&b'/');
         let (count, target) = if two_words {
             let from = len + target.iter().position(|byte| !byte.is_ascii_whitespace())?;
@@ -273,7 +270,8 @@ impl<'a> BlockParser<'a> {
 }
 
 impl BlockItem<'_> {
-    /// Adds its costs (self, or inclusive of a call) to a sum for each event. `None` if one is not a number.
+    /// Adds self cost or inclusive cost of a call to `sums`, one sum per event. `None` if a cost is not a number or a
+    /// sum overflows.
     pub(in super::super) fn add_costs(&self, sums: &mut Vec<u64>) -> Option<()> {
         match &self.kind {
             ItemKind::Lines(run) => run.each().try_for_each(|(_, costs)| add_costs(costs, sums)),
@@ -282,7 +280,7 @@ impl BlockItem<'_> {
         }
     }
 
-    /// The number of lines with costs; `None` if some of them may not be numbers, or large ones.
+    /// Number of lines with costs, all of which are short numbers. `None` if a cost may be large or not a number.
     pub(in super::super) fn short_costs(&self) -> Option<usize> {
         match &self.kind {
             ItemKind::Lines(run) => Some(run.count),
@@ -291,7 +289,7 @@ impl BlockItem<'_> {
         }
     }
 
-    /// Its self cost of the first event.
+    /// The self cost of the first event; `None` for items without self cost.
     pub(in super::super) fn self_cost(&self) -> Option<u64> {
         match &self.kind {
             ItemKind::Lines(run) => Some(run.cost),

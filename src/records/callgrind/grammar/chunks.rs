@@ -1,36 +1,36 @@
-//! Cuts a file where the block of one function ends and the next begins, so that chunks can be worked on separately.
+//! Cuts a file between the blocks of functions, so that the chunks can be processed in parallel.
 
 use crate::error::{Error, Result};
 use std::io::Read;
 
-/// The amount that is cut off at a time. The block of a function that is longer makes a longer chunk.
+/// Approximate length of a chunk in bytes. A chunk is longer if a function's block is.
 pub const CHUNK_SIZE: usize = 1 << 21;
 
-/// A run of whole blocks of a file.
+/// Consecutive whole blocks of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
-    /// Position in the order of the file, from 0.
+    /// Number of the chunk, from 0.
     pub index: usize,
-    /// Offset in the file of its first byte.
+    /// Offset of the chunk in the file.
     pub offset: u64,
-    /// Its bytes. All but the first begin with a `fn=` line.
+    /// All chunks but the first begin with an `fn=` line.
     pub bytes: &'a [u8],
-    /// True if nothing follows.
+    /// True for the last chunk of the file.
     pub last: bool,
 }
 
 const MARK: &[u8] = b"\nfn=";
 
-/// The chunks of a file in order, of about `size` bytes each.
+/// Cuts a file into chunks of about `size` bytes.
 pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
-    // So much has been looked at: behind a long block that is more than one size from where the next chunk starts.
+    // `seen` bytes were searched. After a long block this may be more than `size` beyond the start of the next chunk.
     let (mut index, mut offset, mut seen) = (0, 0, 0usize);
     std::iter::from_fn(move || {
         let rest = text.get(offset..).filter(|rest| !rest.is_empty())?;
         seen = seen.max(offset.saturating_add(size));
         let (mut from, mut cut) = (offset, None);
         while cut.is_none() && seen <= text.len() {
-            // The mark may straddle what was looked at before.
+            // The mark may straddle the end of what was searched before.
             cut = memchr::memmem::rfind(&text[from..seen], MARK).map(|at| from + at + 1 - offset);
             if cut.is_none() {
                 from = seen.saturating_sub(MARK.len()).max(offset);
@@ -45,7 +45,7 @@ pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
-/// The same of a stream; each with its offset.
+/// Cuts a stream into chunks. Yields each with its offset.
 #[derive(Debug)]
 pub(in super::super) struct ReadChunks<R> {
     input: R,
@@ -76,7 +76,7 @@ impl<R: Read> ReadChunks<R> {
         if bytes.is_empty() {
             return Ok(None);
         }
-        // Copied, not split off: the chunk that is handed out keeps its capacity.
+        // Copied instead of split off, so that the chunk keeps its allocation.
         self.rest = bytes[cut..].to_vec();
         bytes.truncate(cut);
         let offset = self.offset;
@@ -84,7 +84,7 @@ impl<R: Read> ReadChunks<R> {
         Ok(Some((offset, bytes)))
     }
 
-    /// Reads until there are `want` bytes; the place of the last cut in them.
+    /// Reads until there are `want` bytes. Returns the last position where they can be cut.
     fn fill(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<Option<usize>> {
         let before = bytes.len();
         bytes.reserve_exact(want.saturating_sub(before));
@@ -96,7 +96,7 @@ impl<R: Read> ReadChunks<R> {
                 .map_err(|error| Error::from(error).at(self.offset + bytes.len() as u64))?;
             self.ended = got == 0 || (got as u64) < missing;
         }
-        // The mark may straddle what was there before.
+        // The mark may straddle the end of the bytes that were there before.
         let from = before.saturating_sub(MARK.len());
         let found = memchr::memmem::rfind(&bytes[from..], MARK).map(|at| from + at + 1);
         Ok(if self.ended { Some(bytes.len()) } else { found })

@@ -1,45 +1,45 @@
-//! Cost lines one behind the other, to be copied as they stand.
+//! Reads runs of cost lines that can be copied unchanged.
 //!
-//! Nearly all of a file is cost lines, and nearly all of them would be written again byte for byte. So they are read
-//! once, only to see that this is so, and then handled as one. The short lines, with what else this format does for speed,
-//! are a quarter of the processor time of `callgrind` (130 MB, two threads, a dist build).
+//! Nearly all of a file is cost lines, and nearly all of them would be written again byte for byte. They are read once,
+//! only to make sure of this, and then handled as one item. The short lines and this format's other optimizations
+//! together account for a quarter of the CPU time of `jitgraft callgrind` (130 MB, two threads, dist build).
 
 use super::positions::{Columns, Position, PositionDecoder};
 use super::statements::lines;
 use std::ops::Range;
 
-/// A cost of more digits is left to the careful way: this many of these lines cannot add up to more than fits.
+/// A cost with more digits than this is not handled here. Thus the costs of a run can be added without overflow.
 const DIGITS: usize = 13;
 
-/// The largest number of lines: 2^16 of them, in 8 runs, are below 2^63.
+/// Limit of lines in a run: 2^16 costs, in 8 runs, sum up to less than 2^63.
 const LONGEST: usize = 1 << 16;
 
-/// Cost lines whose addresses lie in one stretch. All but the first are written as they would be written anew behind
-/// the line before them.
+/// A run of cost lines whose addresses are in one range. All lines but the first are exactly what the encoder would
+/// write after the line before.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct CostLines<'a> {
-    /// The place of the first line, and its costs.
+    /// Position of the first line; its costs are in `first_costs`.
     pub(in super::super) first: Position,
     pub(in super::super) first_costs: &'a [u8],
-    /// All lines behind the first, each with its line feed.
+    /// All lines after the first, each with its line feed.
     pub(in super::super) others: &'a [u8],
-    /// The place of the last line.
+    /// Position of the last line in the run.
     pub(in super::super) last: Position,
-    /// The first of those with the lowest address, and its cost of the first event.
+    /// The first of the lines with the lowest address: its position, and its cost of the first event.
     pub(in super::super) lowest: (Position, u64),
-    /// The sum of the costs of the first event.
+    /// Sum of the costs of the first event.
     pub(in super::super) cost: u64,
-    /// The number of lines.
+    /// Number of lines in the run.
     pub(in super::super) count: usize,
-    /// True if others than the first are in full though they could be relative.
+    /// True if some line other than the first has an absolute position that could be relative.
     pub(in super::super) in_full: bool,
     columns: Columns,
 }
 
-/// Reports how far the addresses around one mean the same.
+/// Returns the range around an address in which all addresses belong to the same code.
 pub(in super::super) type StretchOf<'f> = dyn FnMut(u64) -> Range<u64> + 'f;
 
-/// The last stretch that was requested.
+/// Caches the last range that [`StretchOf`] returned.
 pub(super) struct Stretch<'f, 'g> {
     of: &'f mut StretchOf<'g>,
     last: Range<u64>,
@@ -59,8 +59,8 @@ impl<'f, 'g> Stretch<'f, 'g> {
 }
 
 impl<'a> CostLines<'a> {
-    /// Reads as many lines as there are of the kind, and shows how many bytes they are. `None` if already the first is
-    /// not plain enough, or nonsense.
+    /// Reads as many suitable lines as possible, and returns the run and its length in bytes. `None` if the first line
+    /// is not suitable or invalid.
     pub(super) fn read(
         text: &'a [u8],
         decoder: &mut PositionDecoder,
@@ -109,12 +109,12 @@ impl<'a> CostLines<'a> {
         Some((run, end))
     }
 
-    /// Takes the most frequent lines over, where they come next: an address in full that is much like the one before, a
-    /// line number and the cost of one event. Reports how many bytes they are.
+    /// Fast path for the most frequent kind of line: an absolute address that differs little from the one before, a
+    /// line number, and the cost of one event. Returns the length in bytes of the lines taken.
     #[inline(always)]
     fn take_short(&mut self, text: &[u8], before: &AddressText, around: &Range<u64>) -> usize {
         let (mut end, mut last, mut count, mut cost) = (0, 0, self.count, self.cost);
-        // The careful way has to find room for one more.
+        // [`Self::read`] needs room for one more line.
         while count < LONGEST - 1 {
             let Some((line, len)) = ShortLine::read(&text[end..], before) else { break };
             if !around.contains(&line.addr) {
@@ -145,7 +145,7 @@ impl<'a> CostLines<'a> {
         end
     }
 
-    /// Each line: where it is, and its costs.
+    /// Iterates over all lines of the run: position and costs of each.
     pub(in super::super) fn each(&self) -> impl Iterator<Item = (Position, &'a [u8])> + use<'a> {
         let mut decoder = PositionDecoder::new(self.columns, false);
         decoder.move_to(self.first, false);
@@ -154,52 +154,52 @@ impl<'a> CostLines<'a> {
     }
 }
 
-/// True if this many lines of costs like these can be added up without a look at each sum.
+/// True if the costs of this many lines can be added up without checking for overflow.
 pub(in super::super) fn surely_fit(count: usize) -> bool {
     count <= 8 * LONGEST
 }
 
-/// True if all words are decimal and short.
+/// True if all costs are short decimal numbers.
 pub(in super::super) fn are_short(costs: &[u8]) -> bool {
     costs.split(|&byte| byte == b' ').all(|word| word.len() <= DIGITS && word.iter().all(u8::is_ascii_digit))
 }
 
-/// A line as valgrind writes it and the encoder would: its columns with one blank between them, numbers without zeros
-/// in front, relative ones below a distance of 100.
+/// A line exactly as valgrind and our encoder would write it: columns separated by one blank, numbers without leading
+/// zeros, relative positions for distances below 100.
 struct PlainLine {
     position: Position,
-    /// True if a column is relative.
+    /// True if a column is relative to an earlier line.
     relative: bool,
-    /// True if a column is in full that could be relative.
+    /// True if a column is absolute but could be relative.
     in_full: bool,
-    /// The start of the costs.
+    /// Offset of the costs in the line.
     costs: usize,
     /// The cost of the first event.
     cost: u64,
-    /// With the line feed.
+    /// Length of the line with its line feed.
     len: usize,
 }
 
-/// The text of an address in the first column. Most addresses differ from those before them in the last two digits only.
+/// The text of an address in the first column. Most addresses differ from the one before only in their last two digits.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct AddressText {
-    /// The first bytes of the line.
+    /// The first 16 bytes of the line, as a little-endian number.
     bytes: u128,
-    /// Those of the digits that are compared.
+    /// Bit mask that selects everything before the last two digits in `bytes`.
     mask: u128,
-    /// The length of the whole.
+    /// Length in bytes of the whole address, including `0x`.
     len: usize,
-    /// The value without the last two digits.
+    /// The address with its last two digits set to zero.
     value: u64,
 }
 
 impl AddressText {
-    /// That of an address in full.
+    /// Reads an absolute address.
     pub(in super::super) fn read(text: &[u8]) -> Option<Self> {
         Self::of(text, address(text)?.0)
     }
 
-    /// `None` if the plain text of a number is not an address in full, or too short to be compared.
+    /// `None` if the text is not an absolute address, or one too short to be compared.
     fn of(text: &[u8], value: u64) -> Option<Self> {
         let bytes = u128::from_le_bytes(*text.first_chunk()?);
         if bytes as u16 != u16::from_le_bytes(*b"0x") || value < 0x100 {
@@ -209,7 +209,8 @@ impl AddressText {
         Some(Self { bytes, mask: u128::MAX >> (128 - 8 * digits), len: 2 + digits, value: value & !0xff })
     }
 
-    /// The address at the beginning of a text (with a blank behind it) that differs in no more from this one.
+    /// Reads the address at the beginning of `text`, if it equals this one except for the last two digits and a blank
+    /// follows.
     #[inline(always)]
     pub(in super::super) fn same_but_two_digits(&self, text: &[u8]) -> Option<u64> {
         self.is_like(text.first_chunk()?).then_some(())?;
@@ -228,7 +229,7 @@ impl AddressText {
     }
 }
 
-/// A line that is like the one before, with one cost.
+/// A line whose address is like the one before, with the cost of one event.
 struct ShortLine {
     addr: u64,
     number: FewDigits,
@@ -236,11 +237,11 @@ struct ShortLine {
 }
 
 impl ShortLine {
-    /// Reads one; gives its length, too.
+    /// Reads a line, and returns its length as well.
     #[inline(always)]
     fn read(text: &[u8], before: &AddressText) -> Option<(Self, usize)> {
         let is_like = before.is_like(text.first_chunk()?);
-        // Two digits, two numbers with a blank in front of each, a line feed, and what is read with them.
+        // Two digits, two numbers each preceded by a blank, a line feed, and the bytes that are loaded along with them.
         let tail: &[u8; 24] = text.get(before.len - 2..)?.first_chunk()?;
         let [high, low, blank, ..] = *tail;
         let addr = before.with_two_digits(&[high, low, blank]).filter(|_| is_like)?;
@@ -267,7 +268,7 @@ impl PlainLine {
             let (value, len) = match *rest.first()? {
                 b'*' | b'+' | b'-' => {
                     relative = true;
-                    // Behind a 0 everything is in full.
+                    // After a 0, valgrind writes the position in full.
                     relative_to(base?, rest)?
                 }
                 _ => {
@@ -296,7 +297,7 @@ impl PlainLine {
     }
 }
 
-/// `*`, `+n` or `-n`
+/// Reads `*`, `+n` or `-n`.
 fn relative_to(base: u64, text: &[u8]) -> Option<(u64, usize)> {
     let sign = *text.first()?;
     if sign == b'*' {
@@ -310,7 +311,7 @@ fn relative_to(base: u64, text: &[u8]) -> Option<(u64, usize)> {
     Some((value?, 1 + len))
 }
 
-/// `0x…`, without zeros in front of it.
+/// Reads `0x…` without leading zeros.
 fn address(text: &[u8]) -> Option<(u64, usize)> {
     let digits = text.strip_prefix(b"0x")?;
     let (mut value, mut len) = (0, 0);
@@ -325,14 +326,14 @@ fn address(text: &[u8]) -> Option<(u64, usize)> {
     is_plain.then_some((value, 2 + len))
 }
 
-/// Digits as they are written.
+/// Value of a lower-case hexadecimal digit.
 #[inline]
 fn hex_digit(byte: u8) -> Option<u64> {
     let value = HEX_DIGITS[byte as usize];
     (value < 16).then_some(u64::from(value))
 }
 
-/// The value of each byte as a digit: which kind comes next cannot be foreseen.
+/// The value of each byte as a hexadecimal digit. A table avoids unpredictable branches.
 const HEX_DIGITS: [u8; 256] = {
     let mut values = [0xff; 256];
     let mut value = 0;
@@ -343,14 +344,14 @@ const HEX_DIGITS: [u8; 256] = {
     values
 };
 
-/// A number without zeros in front of it.
+/// Reads a number without leading zeros.
 #[inline]
 fn decimal(text: &[u8]) -> Option<(u64, usize)> {
     let (value, len) = cost(text)?;
     (len == 1 || text[0] != b'0').then_some((value, len))
 }
 
-/// A short number.
+/// Reads a number of at most [`DIGITS`] digits.
 #[inline]
 fn cost(text: &[u8]) -> Option<(u64, usize)> {
     if let Some(few) = FewDigits::read(text) {
@@ -367,10 +368,10 @@ fn cost(text: &[u8]) -> Option<(u64, usize)> {
     (len > 0).then_some((value, len))
 }
 
-/// A number of up to 7 digits, all of them at once: most numbers are short, and how short cannot be foreseen.
+/// A number of up to 7 digits, read at once without branching on its length, which is unpredictable.
 #[derive(Clone, Copy)]
 struct FewDigits {
-    /// The digits, the first in the lowest byte, and whatever is behind them.
+    /// The digits, the first one in the lowest byte, followed by arbitrary bytes.
     digits: u64,
     bits: u32,
 }
@@ -380,7 +381,7 @@ impl FewDigits {
     fn read(text: &[u8]) -> Option<Self> {
         const EACH: u64 = 0x0101_0101_0101_0101;
         let digits = u64::from_le_bytes(*text.first_chunk()?) ^ (0x30 * EACH);
-        // The highest bit of each byte that is above 9; what is carried over comes behind the first of them.
+        // Sets the high bit of each byte that is no digit. A carry only affects bytes after the first such byte.
         let others = (digits.wrapping_add(0x76 * EACH) | digits) & (0x80 * EACH);
         let bits = others.trailing_zeros() & !7;
         (bits > 0 && bits < 64).then_some(Self { digits, bits })
@@ -393,7 +394,8 @@ impl FewDigits {
 
     #[inline(always)]
     fn value(self) -> u64 {
-        // As 8 digits with zeros in front, the first in the lowest byte: pairs, then fours, then all of them.
+        // Pad to 8 digits with leading zeros, the first one in the lowest byte; then combine pairs, fours, and all
+        // eight.
         let padded = self.digits << (64 - self.bits);
         let pairs = (padded.wrapping_mul(10).wrapping_add(padded >> 8)) & 0x00ff_00ff_00ff_00ff;
         let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
@@ -405,7 +407,7 @@ impl FewDigits {
 mod tests {
     use super::*;
 
-    /// The parts of a text that are read, with pages of 0x100 bytes as stretches, and their size in bytes.
+    /// Reads `text` with ranges of 0x100 bytes. Returns the run and its length in bytes.
     fn read(text: &str, base: Option<Position>) -> Option<(CostLines<'_>, usize)> {
         let mut decoder = PositionDecoder::new(Columns::INSTR_LINE, false);
         if let Some(base) = base {

@@ -1,22 +1,22 @@
-//! Numbers by ids, possibly millions.
+//! A map from IDs to numbers, for millions of IDs.
 
 use rustc_hash::FxHashMap;
 use std::num::NonZeroU32;
 
-/// The names of ids. They count up from 1, if nobody made them up.
+/// Maps IDs to numbers. Optimized for IDs that count up from 1, as writers assign them.
 #[derive(Debug, Default)]
 pub(in super::super) struct IdTable {
     first: Vec<Option<NonZeroU32>>,
     others: FxHashMap<u32, u32>,
-    /// The number of insertions, repeated or not.
+    /// Number of insertions, including repeated ones.
     inserted: usize,
 }
 
 impl IdTable {
-    /// An id stands for a number from now on.
+    /// Sets the number of an ID.
     pub(in super::super) fn insert(&mut self, id: u32, number: u32) {
         let at = id as usize;
-        // No more room than twice what is needed, whatever the ids are.
+        // Limits the vector to twice the necessary size, whatever the IDs are.
         let is_near = at < self.first.len().max(2 * self.inserted + 64);
         self.inserted += 1;
         let Some(kept) = number.checked_add(1).and_then(NonZeroU32::new).filter(|_| is_near) else {
@@ -30,7 +30,7 @@ impl IdTable {
         self.others.remove(&id);
     }
 
-    /// The name that it stands for.
+    /// The number of an ID, if it was set.
     pub(in super::super) fn get(&self, id: u32) -> Option<u32> {
         let first = self.first.get(id as usize).copied().flatten().map(|kept| kept.get() - 1);
         first.or_else(|| self.others.get(&id).copied())
@@ -43,7 +43,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// As a table by hash, and never much larger than what is in it.
+        /// Compares the table with a hash map. It must never be much larger than its content.
         #[test]
         fn ids_stand_for_what_they_were_last_defined_as(
             defined in prop::collection::vec((prop_oneof![0u32..200, any::<u32>()], 0u32..1000), 0..300),

@@ -1,15 +1,15 @@
-//! The grammar of callgrind files: lines, names, positions and costs, and what a line inherits from those before it.
+//! The grammar of callgrind files: lines, names, positions and costs, and what a line inherits from earlier ones.
 //!
-//! | file | what it reads |
+//! | file | purpose |
 //! |---|---|
-//! | `chunks` | a stream, cut between the blocks of functions |
-//! | [`mod@statements`] | a line |
-//! | [`id_table`] | no text: finds what ids stand for |
-//! | [`names`] | the value of a line that names something |
-//! | [`positions`] | the columns in front of the costs; it writes them, too |
-//! | [`numbers`] | costs and other numbers |
-//! | [`cost_lines`] | cost lines that need not be written anew |
-//! | [`block`] | all lines of one function, and what holds until it is changed |
+//! | `chunks` | cuts a stream between the blocks of functions |
+//! | [`mod@statements`] | parses a line |
+//! | [`id_table`] | looks up what an ID stands for |
+//! | [`names`] | parses names and IDs |
+//! | [`positions`] | reads and writes the columns before the costs |
+//! | [`numbers`] | reads and writes costs and other numbers |
+//! | [`cost_lines`] | reads runs of cost lines that can be copied unchanged |
+//! | [`block`] | decodes all lines of a function, and what it inherits |
 
 mod block;
 mod chunks;

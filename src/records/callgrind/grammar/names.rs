@@ -1,13 +1,13 @@
-//! The names of functions, files and objects: compressed per id space, and made out of addresses.
+//! Names of functions, files and objects: compression by IDs, and names made of addresses.
 //!
-//! `(id) name` defines an id, `(id)` refers to it, anything else is the name itself. A plain name that begins with a
-//! parenthesis and a digit cannot be determined from an id, which is why writers put an id in front of every name.
+//! `(id) name` defines an ID, `(id)` refers to it, anything else is the name itself. A plain name that begins with
+//! parentheses around a number is indistinguishable from an ID, which is why writers put an ID before every name.
 
 use crate::bytes::decimal::push_decimal;
 use crate::bytes::digits::hex;
 use std::borrow::Cow;
 
-/// The three id spaces of compressed names.
+/// The three namespaces of IDs. The comments list the keywords that use each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum IdSpace {
     /// `ob`, `cob`
@@ -29,13 +29,13 @@ pub(in super::super) enum NameField<'a> {
     Plain(&'a [u8]),
 }
 
-/// Splits a name field.
+/// Parses the value of a naming statement.
 pub(in super::super) fn name_field(value: &[u8]) -> NameField<'_> {
     let Some((id, name)) = split_id(value) else { return NameField::Plain(value) };
     if name.is_empty() { NameField::Refer(id) } else { NameField::Define(id, name) }
 }
 
-/// Those of the largest id.
+/// Number of digits of the largest ID.
 const MOST_DIGITS: usize = 10;
 
 fn split_id(value: &[u8]) -> Option<(u32, &[u8])> {
@@ -54,18 +54,19 @@ fn split_id(value: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::try_from(id).ok()?, inner[len + 1..].trim_ascii_start()))
 }
 
-/// Appends an id as it stands for a name.
+/// Appends an ID in parentheses.
 pub(in super::super) fn push_id(id: u32, out: &mut Vec<u8>) {
     out.push(b'(');
     push_decimal(id.into(), out);
     out.push(b')');
 }
 
-/// The value of `ob=` where callgrind found no object: memory that no file backs.
+/// What callgrind writes for an unknown object: the memory has no file.
 pub(in super::super) const UNKNOWN: &[u8] = b"???";
 
-/// The address of a function that callgrind had no name for, and what follows it (` [PLT]`, `'2`, `'caller…`).
-/// callgrind writes `%#0*lx` of the first basic block that was entered by a call.
+/// Splits the name of a function that callgrind could only name by its address: the address, and a suffix such as `
+/// [PLT]`, `'2` or `'caller…`. callgrind prints the address of the first basic block that was entered by a call, with
+/// `%#0*lx`.
 pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     let digits = name.strip_prefix(b"0x")?;
     let of_len = |len| {
@@ -75,12 +76,12 @@ pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     of_len(16).or_else(|| of_len(8))
 }
 
-/// True if a raw address is among the callers that `--separate-callers` appends to a name.
+/// True if a name contains an address among the callers that `--separate-callers` appends.
 pub(in super::super) fn has_raw_caller(tail: &[u8]) -> bool {
     memchr::memchr_iter(b'\'', tail).any(|at| tail[at..].starts_with(b"'0x"))
 }
 
-/// Replaces raw addresses among the callers of a name (`callee'caller'caller`); the head is left alone.
+/// Replaces addresses among the callers in a name (`callee'caller'caller`), but not the callee itself.
 pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64) -> Option<Vec<u8>>) -> Cow<'a, [u8]> {
     if !has_raw_caller(tail) {
         return Cow::Borrowed(tail);
@@ -100,7 +101,7 @@ pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64
     Cow::Owned(out)
 }
 
-/// A function that calls itself is distinguished by how often: `fib`, `fib'2`.
+/// Removes the recursion level that callgrind appends to a recursive function: `fib'2` becomes `fib`.
 pub(in super::super) fn without_recursion(name: &[u8]) -> &[u8] {
     match memchr::memrchr(b'\'', name) {
         Some(at) if at > 0 && at + 1 < name.len() && name[at + 1..].iter().all(u8::is_ascii_digit) => &name[..at],
@@ -108,18 +109,18 @@ pub(in super::super) fn without_recursion(name: &[u8]) -> &[u8] {
     }
 }
 
-/// True if two names are the same. Mostly they are one, or empty: then they need not be looked at. (Some processors
-/// take very long to compare nothing at an address where nothing is.)
+/// True if two names are equal. Usually they are the same slice or empty, and are not compared then. (Some CPUs take
+/// very long to compare zero bytes at a dangling address.)
 pub(in super::super) fn same_name(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && (one.is_empty() || std::ptr::eq(one, other) || one == other)
 }
 
-/// A name as a file refers to it.
+/// How a file refers to a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum NameRef<'a> {
-    /// By id.
+    /// The name is referred to by its ID.
     Id(u32),
-    /// In full.
+    /// The name is written out.
     Name(&'a [u8]),
 }
 

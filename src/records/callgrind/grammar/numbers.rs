@@ -1,8 +1,8 @@
-//! Numbers and costs, read and written.
+//! Reads and writes numbers and costs.
 
 use crate::bytes::digits::{decimal, hex};
 
-/// A number as the format writes it: decimal, or hexadecimal behind `0x`.
+/// Parses a number: decimal, or hexadecimal after `0x`.
 pub(in super::super) fn number(word: &[u8]) -> Option<u64> {
     match word.strip_prefix(b"0x") {
         Some(digits) => hex(digits),
@@ -15,7 +15,7 @@ pub(in super::super) fn event_names(value: &[u8]) -> Vec<Vec<u8>> {
     value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
-/// Adds the numbers of a cost line to a sum for each event.
+/// Adds the costs of a line to `sums`, one sum per event. `None` if one is not a number or a sum overflows.
 pub(in super::super) fn add_costs(costs: &[u8], sums: &mut Vec<u64>) -> Option<()> {
     let words = costs.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     for (event, word) in words.enumerate() {
@@ -28,23 +28,23 @@ pub(in super::super) fn add_costs(costs: &[u8], sums: &mut Vec<u64>) -> Option<(
     Some(())
 }
 
-/// The first number of a cost line.
+/// The first cost of a line; 0 if it is not a number.
 pub(in super::super) fn first_cost(costs: &[u8]) -> u64 {
     let end = costs.iter().position(u8::is_ascii_whitespace).unwrap_or(costs.len());
     number(&costs[..end]).unwrap_or(0)
 }
 
-/// Appends a number in hexadecimal digits. Numbers are most of the output: `format!` would take an allocation each.
+/// Appends a number in hexadecimal. `format!` would allocate for each number, and numbers are most of the output.
 pub(in super::super) fn push_hex(value: u64, out: &mut Vec<u8>) {
     let digits = (67 - value.leading_zeros() as usize) / 4;
     let text = u128::from(hex_text((value >> 32) as u32)) | u128::from(hex_text(value as u32)) << 64;
     let end = out.len() + digits.max(1);
-    // At once: see `push_decimal`.
+    // Written in one step; see `push_decimal`.
     out.extend_from_slice(&(text >> (8 * (16 - digits.max(1)))).to_le_bytes());
     out.truncate(end);
 }
 
-/// Eight digits, the first in the lowest byte.
+/// Eight hexadecimal digits, the first one in the lowest byte.
 fn hex_text(value: u32) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let value = u64::from(value);

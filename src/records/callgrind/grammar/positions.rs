@@ -1,31 +1,31 @@
-//! Positions of cost lines: which columns there are, and their relative form.
+//! Reads and writes the positions of cost lines: their columns, and relative positions.
 //!
-//! Each column is absolute (`0x…` or decimal) or relative to the same column of an earlier line: `+n`, `-n`, `*`.
-//! valgrind measures from the last *cost* line of the block: neither the line behind `calls=` nor the one behind
-//! `jump=` moves its base. The manual's readers move it on every position line. Text that written here is the same for
-//! both: a position whose base they could disagree about is written in full.
+//! Each column is absolute (`0x…` or decimal) or relative to the same column of an earlier line: `+n`, `-n`, `*`. In
+//! valgrind's files this is the last *cost* line of the block; the lines after `calls=` and `jump=` don't count.
+//! Readers that follow the manual count every line with a position. What we write means the same to both: where the
+//! base is disputed, positions are absolute.
 
 use super::numbers::{number, push_hex};
 use crate::bytes::decimal::push_decimal;
 use crate::error::{Error, Result};
 
-/// The columns in front of the costs.
+/// The columns before the costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Columns {
-    /// Column of the instruction address (`--dump-instr=yes`).
+    /// Index of the instruction address (`--dump-instr=yes`).
     pub(in super::super) instr: Option<usize>,
-    /// Column of the source line.
+    /// Index of the source line.
     pub(in super::super) line: Option<usize>,
-    /// The number of them, at most [`MAX_COLUMNS`].
+    /// Number of columns, at most [`MAX_COLUMNS`].
     pub(in super::super) count: usize,
-    /// Bit set of columns that hold addresses.
+    /// Bit set of the columns that hold addresses.
     addresses: u8,
 }
 
-/// `instr bb line`
+/// `instr bb line`: no file has more columns.
 pub(in super::super) const MAX_COLUMNS: usize = 3;
 
-/// Without a `positions:` line there are source lines only.
+/// Without a `positions:` line, the only column is the source line.
 impl Default for Columns {
     fn default() -> Self {
         Self { instr: None, line: Some(0), count: 1, addresses: 0 }
@@ -33,10 +33,10 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// `positions: instr line`
+    /// The columns of `positions: instr line`.
     pub(in super::super) const INSTR_LINE: Self = Self { instr: Some(0), line: Some(1), count: 2, addresses: 1 };
 
-    /// From the value of a `positions:` line; `None` if it lists more than there can be.
+    /// Parses the value of a `positions:` line. `None` if it lists too many columns or none.
     pub(in super::super) fn parse(value: &[u8]) -> Option<Self> {
         let mut columns = Self { instr: None, line: None, count: 0, addresses: 0 };
         for word in value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
@@ -56,7 +56,7 @@ impl Columns {
         if columns.count == 0 { None } else { Some(columns) }
     }
 
-    /// The same of a line that must be right.
+    /// Like [`Self::parse`], with an error instead of `None`.
     pub(in super::super) fn required(value: &[u8]) -> Result<Self> {
         Self::parse(value).ok_or_else(|| Error::new("positions: lists more than instr, bb and line"))
     }
@@ -66,51 +66,50 @@ impl Columns {
     }
 }
 
-/// One position, absolute; columns that do not exist are 0.
+/// An absolute position. Columns that don't exist are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in super::super) struct Position(pub(in super::super) [u64; MAX_COLUMNS]);
 
-/// Reads positions of one block.
+/// Reads the positions in a block.
 #[derive(Debug, Default)]
 pub(in super::super) struct PositionDecoder {
     columns: Columns,
     base: Option<Position>,
-    /// True if lines behind `calls=` and `jump=` move the base.
+    /// True if the lines after `calls=` and `jump=` move the base as well, as the manual says.
     every_line_moves: bool,
-    /// True if any relative position was seen.
+    /// True if any position was relative.
     pub(in super::super) saw_relative: bool,
 }
 
 impl PositionDecoder {
-    /// At the start of a block.
+    /// Starts at the beginning of a function's block.
     pub(in super::super) fn new(columns: Columns, every_line_moves: bool) -> Self {
         Self { columns, base: None, every_line_moves, saw_relative: false }
     }
 
-    /// The columns that it reads.
     pub(super) fn columns(&self) -> Columns {
         self.columns
     }
 
-    /// The place of the last cost line.
+    /// Position of the last cost line.
     pub(super) fn base(&self) -> Option<Position> {
         self.base
     }
 
-    /// Passes over cost lines that were read elsewhere; the last one is there.
+    /// Skips cost lines that were read elsewhere. `position` is where the last one is.
     pub(super) fn move_to(&mut self, position: Position, saw_relative: bool) {
         self.base = Some(position);
         self.saw_relative |= saw_relative;
     }
 
-    /// The position of a cost line and the costs behind it.
+    /// Reads the position of a cost line, and returns the costs after it.
     pub(in super::super) fn cost<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
         let (position, rest) = self.peek(text)?;
         self.base = Some(position);
         Some((position, rest))
     }
 
-    /// The position of the line behind `calls=` or `jump=`, and the costs behind it.
+    /// Reads the position of the line after `calls=` or `jump=`, and returns the costs after it.
     pub(in super::super) fn site<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
         let (position, rest) = self.peek(text)?;
         if self.every_line_moves || self.base.is_none() {
@@ -119,7 +118,7 @@ impl PositionDecoder {
         Some((position, rest))
     }
 
-    /// A position that moves nothing: the target of `calls=`, `jump=` and `jcnd=`.
+    /// Reads a position that doesn't move the base: the target of `calls=`, `jump=` and `jcnd=`.
     pub(in super::super) fn peek<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
         let mut position = Position::default();
         let mut rest = text;
@@ -148,18 +147,18 @@ impl PositionDecoder {
     }
 }
 
-/// Writes positions of one block.
+/// Writes the positions in a block.
 #[derive(Debug)]
 pub(in super::super) struct PositionEncoder {
     columns: Columns,
     base: Option<Position>,
     compress: bool,
-    /// The base is one that readers and valgrind would disagree about.
+    /// True if valgrind and other readers would disagree about the base.
     disputed: bool,
 }
 
 impl PositionEncoder {
-    /// At the start of a block.
+    /// Starts at the beginning of a function's block.
     pub(in super::super) fn new(columns: Columns, compress: bool) -> Self {
         Self { columns, base: None, compress, disputed: false }
     }
@@ -172,24 +171,24 @@ impl PositionEncoder {
         self.disputed = false;
     }
 
-    /// True if it would write lines as they stand, some of which may be `in_full` though they could be relative.
+    /// True if lines can be copied unchanged. `in_full` tells that some are absolute although they could be relative.
     pub(in super::super) fn would_copy(&self, in_full: bool) -> bool {
         !(self.compress && in_full)
     }
 
-    /// Passes over cost lines that are copied; the last one is there.
+    /// Skips cost lines that were copied. `position` is where the last one is.
     pub(in super::super) fn move_to(&mut self, position: Position) {
         self.base = Some(position);
         self.disputed = false;
     }
 
-    /// Writes the position of a line behind `calls=` or `jump=`.
+    /// Writes the position of the line after `calls=` or `jump=`.
     pub(in super::super) fn site(&mut self, position: Position, out: &mut Vec<u8>) {
         self.target(position, out);
         self.disputed |= self.base != Some(position);
     }
 
-    /// Writes a position that moves nothing.
+    /// Writes a position that doesn't move the base.
     pub(in super::super) fn target(&self, position: Position, out: &mut Vec<u8>) {
         self.write(position, self.base.filter(|_| !self.disputed), out);
     }
@@ -206,7 +205,7 @@ impl PositionEncoder {
     }
 }
 
-/// valgrind's own rule (`fprint_apos` in callgrind/dump.c): relative below a distance of 100.
+/// Follows valgrind's rule (`fprint_apos` in callgrind/dump.c): relative for distances below 100.
 fn write_column(value: u64, base: Option<u64>, address: bool, out: &mut Vec<u8>) {
     let (sign, number) = match base {
         Some(base) if base == value => return out.push(b'*'),

@@ -1,9 +1,9 @@
-//! The lines of a callgrind file, and which statement each one is.
+//! Parses the lines of a callgrind file.
 
 use super::names::IdSpace;
 use memchr::memchr2;
 
-/// The words in front of `=` that a reader of functions and calls must know.
+/// The keywords before `=` that a reader of functions and calls must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Keyword {
     Fn,
@@ -24,7 +24,7 @@ pub(in super::super) enum Keyword {
 }
 
 impl Keyword {
-    /// The id space of the name behind it; `None` if there is no name.
+    /// The ID namespace of the keyword's value; `None` if its value isn't a name.
     pub(in super::super) fn space(self) -> Option<IdSpace> {
         match self {
             Self::Ob | Self::Cob => Some(IdSpace::Object),
@@ -35,21 +35,21 @@ impl Keyword {
     }
 }
 
-/// A line, as far as it must be understood. The cl-format manual calls most of them specifications.
+/// A parsed line. The cl-format manual calls most of them specifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Statement<'a> {
-    /// `key=value`
+    /// `keyword=value`
     Spec(Keyword, &'a [u8]),
-    /// Begins with a digit, `+`, `-` or `*`: positions and costs.
+    /// Positions and costs: begins with a digit, `+`, `-` or `*`.
     Cost(&'a [u8]),
-    /// `word: value` of a header or part.
+    /// `word: value` in the header of the file or a part.
     Header(&'a [u8], &'a [u8]),
-    /// Empty, a comment, or unknown.
+    /// An empty line, a comment, or something unknown.
     Other,
 }
 
 impl<'a> Statement<'a> {
-    /// The kind of a line (without its line feed).
+    /// Parses a line without its line feed.
     #[inline]
     pub(in super::super) fn parse(text: &'a [u8]) -> Self {
         let text = text.trim_ascii_end();
@@ -67,10 +67,10 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// The word in front of `=`, and what is behind it.
+/// Splits `keyword=value`.
 #[inline]
 fn keyword(text: &[u8]) -> Option<(Keyword, &[u8])> {
-    // Compared as numbers: which word comes next cannot be foreseen.
+    // Compared as integers, because the order of keywords is too irregular for branch prediction.
     const fn word(bytes: [u8; 4]) -> u32 {
         u32::from_le_bytes(bytes)
     }
@@ -118,23 +118,23 @@ fn keyword(text: &[u8]) -> Option<(Keyword, &[u8])> {
     Some((short, behind))
 }
 
-/// The statements and headers of a text, without its cost lines, at the speed of memory: a cost line holds neither `=`
-/// nor `:`. Yields the offset of each line, the line without its line feed, and what it is.
+/// Iterates over the statements and headers of a text, skipping cost lines at memory speed: a cost line contains
+/// neither `=` nor `:`. Yields the offset of each line, the line without its line feed, and its meaning.
 pub(in super::super) fn statements(text: &[u8]) -> Statements<'_> {
     Statements { text, at: 0, behind_site: false }
 }
 
-/// See [`statements`].
+/// The iterator returned by [`statements`].
 #[derive(Debug)]
 pub(in super::super) struct Statements<'a> {
     text: &'a [u8],
     at: usize,
-    /// True if the line before was one of those that a cost line follows.
+    /// True if the line before was `calls=`, `jump=` or `jcnd=`, which a cost line follows.
     behind_site: bool,
 }
 
 impl Statements<'_> {
-    /// Goes on at an offset, where a line begins.
+    /// Continues at an offset, which must be the start of a line.
     pub(in super::super) fn go_on_at(&mut self, at: usize) {
         (self.at, self.behind_site) = (at, false);
     }
@@ -143,8 +143,8 @@ impl Statements<'_> {
 impl<'a> Iterator for Statements<'a> {
     type Item = (usize, &'a [u8], Statement<'a>);
 
-    // The result stays in registers: out of line it would be written to memory and read back in other widths, which
-    // takes longer than finding it.
+    // Inlined to keep the result in registers. Otherwise it would be written to memory and read back in different
+    // widths, which takes longer than finding it.
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -163,13 +163,13 @@ impl<'a> Iterator for Statements<'a> {
                 }
                 continue;
             }
-            // One line with a cost, or an empty one: a statement comes next, most likely.
+            // After one cost line or an empty line, most likely a statement follows.
             if first == b'\n' || std::mem::take(&mut self.behind_site) {
                 self.at += line_len(rest) + 1;
                 continue;
             }
             let mark = memchr2(b'=', b':', rest)?;
-            // This line is none itself.
+            // The current line isn't a statement itself; go to the line with the mark.
             self.at += match rest[..mark].iter().rposition(|&byte| byte == b'\n') {
                 Some(end) => end + 1,
                 None => mark + line_len(&rest[mark..]) + 1,
@@ -178,7 +178,7 @@ impl<'a> Iterator for Statements<'a> {
     }
 }
 
-/// All lines of a text with their offsets, without their line feeds.
+/// All lines of a text with their offsets, without line feeds.
 pub(in super::super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -190,14 +190,14 @@ pub(in super::super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8]
     })
 }
 
-/// The length of the first line of a text, without its line feed. Most are so short that calling memchr takes longer.
+/// Length of the first line without its line feed. Most lines are so short that calling memchr would take longer.
 #[inline]
 pub(in super::super) fn line_len(text: &[u8]) -> usize {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let mut at = 0;
     while let Some(bytes) = text[at..].first_chunk().filter(|_| at < 32) {
         let others = u64::from_le_bytes(*bytes) ^ (u64::from(b'\n') * EACH);
-        // The highest bit of each byte that is 0; what is borrowed comes behind the first of them.
+        // Sets the high bit of each byte that is a line feed. A borrow only affects bytes after the first one.
         let found = others.wrapping_sub(EACH) & !others & (0x80 * EACH);
         if found != 0 {
             return at + found.trailing_zeros() as usize / 8;
@@ -216,7 +216,7 @@ mod tests {
         let text = b"events: Ir\nfn=(1) a=b::c\n0x10 1 2\n+3 * 4\ncfn=x\ncalls=1 2\n";
         let found: Vec<_> = statements(text).map(|(_, line, _)| line).collect();
         assert_eq!(found, [&b"events: Ir"[..], b"fn=(1) a=b::c", b"cfn=x", b"calls=1 2"]);
-        // Behind a call there is a line with its cost, or none.
+        // The line after a call has its cost, or is missing.
         let text = b"calls=1 2\n7=: 5\n\nob=y\ncalls=2\nfn=z\n1 2\n3=4\njump=1 0\n\n\njcnd=1/2 0\n1\nfi=(1)";
         let found: Vec<_> = statements(text).map(|(at, line, _)| (&text[at..][..line.len()], line)).collect();
         let expected = [&b"calls=1 2"[..], b"ob=y", b"calls=2", b"fn=z", b"jump=1 0", b"jcnd=1/2 0", b"fi=(1)"];

@@ -1,9 +1,8 @@
-//! Puts rewritten chunks together to one file.
+//! Joins rewritten chunks to a file.
 //!
-//! Chunks are rewritten independently, so none can know whether a new name was defined before it. A chunk therefore has
-//! placeholders where new names belong, and [`Assembler`] fills them in the order of the file: an id above all that are
-//! in use, with the name behind it where it comes up for the first time. KCachegrind drops all ids at the headers of a
-//! part of the dump, so there they are defined anew.
+//! Chunks are rewritten independently, so none knows whether a new name is already defined. They contain placeholders
+//! for new names, which [`Assembler`] fills in file order: an ID above all IDs of the input, followed by the name at
+//! its first use. KCachegrind forgets all IDs at the headers of a part of the dump, so names are defined again there.
 
 use super::draft::{Piece, RewrittenChunk};
 use super::index::FileIndex;
@@ -17,26 +16,26 @@ use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::io::{ErrorKind, IoSlice, Write};
 
-/// So much is written at once, of this many parts of the input.
+/// A buffer of this many bytes is written at once, made of at most [`MOST_PARTS`] parts of the input.
 const AT_ONCE: usize = 3 << 15;
 const MOST_PARTS: usize = 500;
 
-/// Writes the chunks of one file, which must come in order.
+/// Writes the chunks of a file. They must come in order.
 pub struct Assembler<'a> {
     jit: &'a dyn JitFunctions,
     last_ids: [u32; 3],
-    /// By id space.
+    /// New names by ID space; the index is an [`IdSpace`].
     names: [AddedNames<'a>; 3],
-    /// Places of the names of code in those of functions; [`NOT_YET`] where it has none.
+    /// For each JIT function, the index of its name in `names`; [`NOT_YET`] if it has none.
     entries: Vec<AddedName>,
     dropped: DroppedIds,
-    /// Counts the headers at which ids are dropped.
+    /// Number of headers so far at which readers forget all IDs.
     era: u32,
-    /// The text that is yet to be written and not in the input, and the parts of the input in between, each with its
-    /// place here.
+    /// Text that is not from the input and not yet written. `parts` are ranges of the input to insert into it, each
+    /// with its position in the buffer.
     buffer: Vec<u8>,
     parts: Vec<(usize, &'a [u8])>,
-    /// The length of the parts.
+    /// Total length of `parts` in bytes.
     in_parts: usize,
 }
 
@@ -46,24 +45,24 @@ impl std::fmt::Debug for Assembler<'_> {
     }
 }
 
-/// Names that were not in the input.
+/// Names that the input doesn't have.
 #[derive(Debug, Default)]
 struct AddedNames<'a> {
     names: Vec<NewName<'a>>,
-    /// Finds them.
+    /// Hash table for finding a name; holds indices into `names`.
     places: HashTable<AddedName>,
-    /// The one asked for last: mostly it is requested again.
+    /// The name used last, which is usually needed again.
     last: Option<AddedName>,
 }
 
-/// A place in [`AddedNames::names`].
+/// Index into [`AddedNames::names`].
 type AddedName = u32;
 
 #[derive(Debug)]
 struct NewName<'a> {
     name: Cow<'a, [u8]>,
     id: u32,
-    /// The era in which it was defined last.
+    /// The era in which it was last defined.
     era: u32,
 }
 
@@ -72,10 +71,10 @@ fn hash(name: &[u8]) -> u64 {
 }
 
 impl<'a> Assembler<'a> {
-    /// New ids start above those of the file.
+    /// Creates an assembler. New IDs start above those of the file.
     pub fn new(index: &FileIndex<'_>, jit: &'a dyn JitFunctions) -> Self {
         let mut names: [AddedNames<'a>; 3] = Default::default();
-        // Not many more functions than these will get names.
+        // Roughly this many functions will be named.
         let functions = &mut names[IdSpace::Function as usize];
         let expected = index.unknown_functions().len();
         functions.names.reserve(expected);
@@ -93,7 +92,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Writes a chunk.
+    /// Writes a chunk. Some of its names are defined in it for the first time.
     pub fn write(&mut self, chunk: &RewrittenChunk<'a>, out: &mut dyn Write) -> Result<()> {
         let mut written = 0;
         for piece in &chunk.pieces {
@@ -138,8 +137,8 @@ impl<'a> Assembler<'a> {
         self.flush(out)
     }
 
-    /// Writes what there is. The parts of the input are written from where they are: copying them first would take as
-    /// long again.
+    /// Writes everything collected so far. Parts of the input are written from where they are; copying them first would
+    /// double the time.
     fn flush(&mut self, out: &mut dyn Write) -> Result<()> {
         let mut slices = Vec::with_capacity(2 * self.parts.len() + 1);
         let mut done = 0;
@@ -149,7 +148,7 @@ impl<'a> Assembler<'a> {
         }
         slices.push(IoSlice::new(&self.buffer[done..]));
         let mut left = &mut slices[..];
-        // Those in front that are empty are gone, too.
+        // Removes empty slices at the front.
         IoSlice::advance_slices(&mut left, 0);
         while !left.is_empty() {
             match out.write_vectored(left) {
@@ -165,7 +164,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// The number of functions that were put in.
+    /// Number of distinct functions that were inserted.
     pub fn functions(&self) -> usize {
         self.names[IdSpace::Function as usize].names.len()
     }
@@ -201,7 +200,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// The place of a name, with an id if it had none.
+    /// Index of a name. A name that is new gets an ID.
     fn place(&mut self, space: IdSpace, name: &[u8], kept: impl FnOnce() -> Cow<'a, [u8]>) -> Result<AddedName> {
         let AddedNames { names, places, .. } = &mut self.names[space as usize];
         let hash = hash(name);
@@ -212,14 +211,14 @@ impl<'a> Assembler<'a> {
         let none_left = || Error::new(format!("no id is left for a new name: the largest in the file is {last}"));
         let id = last.checked_add(1).ok_or_else(none_left)?;
         *last = id;
-        // Fewer than 2^32: each has an id.
+        // There are fewer than 2^32 names, because each has an ID.
         let place = names.len() as AddedName;
         names.push(NewName { name: kept(), id, era: NOT_YET });
         places.insert_unique(hash, place, |place| self::hash(&names[*place as usize].name));
         Ok(place)
     }
 
-    /// Writes an id, and behind it the name where it is not known.
+    /// Writes an ID, followed by the name unless it is already defined.
     fn put_new(&mut self, space: IdSpace, place: AddedName) {
         let NewName { name, id, era } = &mut self.names[space as usize].names[place as usize];
         let is_known = std::mem::replace(era, self.era) == self.era;
@@ -230,10 +229,10 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// The placeholder for an era or a place that is still to come.
+/// Stands for an era or index that doesn't exist yet.
 const NOT_YET: u32 = u32::MAX;
 
-/// Appends a name behind its id. A line feed in it would end the statement.
+/// Appends a name after its ID. Line breaks become blanks because they would end the statement.
 fn push_name(name: &[u8], out: &mut Vec<u8>) {
     out.push(b' ');
     let start = out.len();
@@ -243,14 +242,14 @@ fn push_name(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Ids whose definitions are gone. They count up from 1, if nobody made them up.
+/// IDs whose definition was removed from the file. Optimized for IDs that count up from 1, as writers assign them.
 #[derive(Debug, Default)]
 struct DroppedIds {
     near: EntrySet,
     others: FxHashSet<u32>,
 }
 
-/// Ids below this have a bit each: 8 MiB for all of them.
+/// IDs below this take one bit each: at most 8 MiB.
 const NEAR: u32 = 1 << 26;
 
 impl DroppedIds {
@@ -262,7 +261,7 @@ impl DroppedIds {
         }
     }
 
-    /// True if it was one.
+    /// Removes an ID. True if it was in the set.
     fn remove(&mut self, id: u32) -> bool {
         if id < NEAR { self.near.remove(id as usize) } else { self.others.remove(&id) }
     }

@@ -1,8 +1,8 @@
-//! Second pass: names the code of unknown memory, chunk by chunk.
+//! Second pass: names the code in unknown objects, chunk by chunk.
 //!
-//! Blocks that neither hold nor call code with a name are copied byte for byte. A block of a known object that
-//! calls such code has the statements in front of its `calls=` lines replaced. A block of unknown memory is decoded
-//! and written anew, as [`LineGroups`].
+//! Blocks that neither contain nor call named code are copied byte for byte. If a block of a known object calls named
+//! code, the statements before its `calls=` lines are replaced. A block of an unknown object is decoded and written
+//! anew, as [`LineGroups`].
 
 use super::draft::{ChunkDraft, DraftMemory, OutputName, Piece, ReaderContext, RewrittenChunk};
 use super::group_writer::write_groups;
@@ -17,7 +17,7 @@ use crate::records::callgrind::grammar::{
 };
 use rustc_hash::FxHashSet;
 
-/// Rewrites one chunk, independently of all others.
+/// Rewrites a chunk, independently of all others.
 pub fn rewrite_chunk<'a>(
     chunk: &Chunk<'a>,
     index: &'a FileIndex<'a>,
@@ -49,28 +49,28 @@ struct ChunkRewriter<'a> {
     context: BlockContext<'a>,
     draft: ChunkDraft<'a>,
     stats: RewriteStats,
-    /// The part of the chunk before this has been dealt with.
+    /// The chunk has been processed up to this offset.
     copied: usize,
-    /// The stretch of addresses that was looked up last.
+    /// The result of the last address lookup.
     covered: Covered,
-    /// The position of readers of the output, if it differs from the input's.
+    /// What readers of the output inherit, if this differs from the input.
     reader: Option<ReaderContext<'a>>,
-    /// The statements of the open block, if it is of a known object, and where they are in the chunk.
+    /// The statements of the current block with their offsets, if it belongs to a known object.
     lines: Vec<(usize, &'a [u8], Statement<'a>)>,
-    /// The new names of the callees in them.
+    /// New names of the callees in `lines`.
     callees: Vec<ResolvedName<'a>>,
-    /// The memory of the blocks of unknown memory, and the functions that one has defined.
+    /// Allocations for decoding blocks of unknown objects; `defined` are the functions that such a block defined.
     memory: BlockMemory<'a>,
     defined: FxHashSet<u32>,
 }
 
-/// The block of a function while its end is looked for.
+/// A function's block whose end has not been found yet.
 #[derive(Clone, Copy)]
 struct OpenBlock<'a> {
     start: usize,
     context: BlockContext<'a>,
     in_unknown: bool,
-    /// True if it has names to be replaced.
+    /// True if the block contains names to replace.
     renames: bool,
 }
 
@@ -121,7 +121,7 @@ impl<'a> ChunkRewriter<'a> {
         self.draft.finish(self.stats)
     }
 
-    /// The block that begins here with `fn=`.
+    /// Begins the block whose `fn=` line is at `start`.
     fn open(&mut self, start: usize, function: &'a [u8], in_unknown: bool) -> OpenBlock<'a> {
         let offset = self.chunk.offset + start as u64;
         let resolved = || self.names.resolve(name_field(function), false, offset);
@@ -142,7 +142,7 @@ impl<'a> ChunkRewriter<'a> {
         renames
     }
 
-    /// Copies what precedes `end` as it is.
+    /// Copies everything up to `end` unchanged.
     fn copy_to(&mut self, end: usize) {
         let Some(bytes) = self.chunk.bytes.get(self.copied..end) else { return };
         if let Some(reader) = &mut self.reader {
@@ -152,7 +152,7 @@ impl<'a> ChunkRewriter<'a> {
         self.copied = end;
     }
 
-    /// Makes readers of the output inherit what the input states.
+    /// Writes statements so that readers of the output inherit the same as readers of the input.
     fn restore(&mut self, context: BlockContext<'a>) {
         let Some(reader) = self.reader.take() else { return };
         let inherited = ReaderContext::of(context);
@@ -170,7 +170,7 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// Deals with a block that ends at `end`.
+    /// Finishes a block that ends at `end`.
     fn close(&mut self, open: Option<OpenBlock<'a>>, end: usize) {
         let Some(open) = open else { return };
         if !open.in_unknown {
@@ -185,7 +185,7 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// A block stays as it is.
+    /// Leaves a block unchanged.
     fn leave(&mut self, start: usize, context: BlockContext<'a>) {
         if self.reader.is_some() {
             self.copy_to(start);
@@ -193,8 +193,8 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// Deals with a block of unknown memory: it is written anew if there is anything to name. Reports where it ends;
-    /// `None` if it cannot be decoded.
+    /// Processes a block of an unknown object; it is written anew if it contains anything to name. Returns its end, or
+    /// `None` if the block cannot be decoded.
     fn regroup(&mut self, start: usize) -> Option<usize> {
         let (offset, context) = (self.chunk.offset + start as u64, self.context);
         let (jit, covered) = (self.names.jit, &mut self.covered);
@@ -224,7 +224,7 @@ impl<'a> ChunkRewriter<'a> {
         Some(end)
     }
 
-    /// Replaces the callees of a block of a known object.
+    /// Replaces names in a block of a known object.
     fn edit(&mut self, open: OpenBlock<'a>, end: usize) {
         let base = self.chunk.offset + open.start as u64;
         let block = &self.chunk.bytes[open.start..end];
@@ -245,7 +245,7 @@ impl<'a> ChunkRewriter<'a> {
         drop(named);
         (self.lines, self.callees) = (lines, callees);
         self.draft.copy(&block[done..]);
-        // The last line of a file may lack its line feed: then so does the copy.
+        // If the last line of the file lacks its line feed, so must the copy.
         let is_torn = !block.ends_with(b"\n");
         if is_torn && done < block.len() {
             self.draft.put(b"\n");
@@ -256,7 +256,7 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// Writes a line that names a function or ends what precedes a call.
+    /// Writes a line that names a function, or that precedes a call.
     fn edit_line(
         &mut self,
         (key, text, value): (Keyword, &'a [u8], &'a [u8]),
@@ -329,7 +329,7 @@ impl<'a> ChunkRewriter<'a> {
     }
 }
 
-/// The statements in front of a `cfn=`, held back until it is known what they lead to.
+/// Statements before a `cfn=` line, held back until the callee is known.
 #[derive(Debug, Default)]
 struct PendingCallee<'a> {
     held: Vec<&'a [u8]>,
@@ -354,7 +354,8 @@ impl<'a> PendingCallee<'a> {
         }
     }
 
-    /// Writes only those that define an id: later blocks may refer to it. Of repeated statements readers take the last.
+    /// Writes only the statements that define an ID, because later blocks may refer to it. If more statements of the
+    /// same kind follow, readers use the last.
     fn release_definitions(&mut self, draft: &mut ChunkDraft<'_>) {
         self.held.retain(
             |text| matches!(Statement::parse(text), Statement::Spec(_, value) if matches!(name_field(value), NameField::Define(..))),
@@ -363,13 +364,13 @@ impl<'a> PendingCallee<'a> {
     }
 }
 
-/// True if a line with this keyword is written anew in a block that has names to be replaced.
+/// True if lines with this keyword are handled individually in a block with names to replace.
 fn is_edited(key: Keyword) -> bool {
     use Keyword::{Calls, Cfi, Cfn, Cob, Fn, Jfn};
     matches!(key, Cob | Cfi | Cfn | Fn | Jfn | Calls)
 }
 
-/// Follows what a reader of the output inherits from a line that is copied.
+/// Updates what readers of the output inherit after a copied line.
 fn follow<'a>(reader: &mut ReaderContext<'a>, line: Statement<'a>) {
     let Statement::Spec(key, value) = line else { return };
     let name = || Some(OutputName::Input(NameRef::of(name_field(value))));

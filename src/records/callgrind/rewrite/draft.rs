@@ -1,5 +1,5 @@
-//! The rewritten text of one chunk: pieces of the input as they stand, text of its own, and placeholders where names
-//! belong that other chunks may define.
+//! The rewritten text of a chunk: ranges of the input, new text, and placeholders for names that other chunks may
+//! define.
 
 use super::stats::RewriteStats;
 use crate::records::callgrind::grammar::{BlockContext, NameRef, push_id, same_name};
@@ -7,40 +7,40 @@ use crate::records::callgrind::grammar::{BlockContext, NameRef, push_id, same_na
 /// A rewritten chunk of a file.
 #[derive(Debug)]
 pub struct RewrittenChunk<'a> {
-    /// The text that is not in the input.
+    /// The text that replaces parts of the input.
     pub(super) own: Vec<u8>,
     pub(super) pieces: Vec<Piece<'a>>,
-    /// The statistics.
+    /// Statistics about what was rewritten.
     pub stats: RewriteStats,
 }
 
-/// The parts of the text.
+/// A piece of a rewritten chunk.
 #[derive(Debug)]
 pub(super) enum Piece<'a> {
-    /// Text of its own, up to there.
+    /// New text up to this offset in [`RewrittenChunk::own`].
     Own(usize),
-    /// A part of the input.
+    /// A range of the input, to be copied.
     Input(&'a [u8]),
-    /// The name of an object.
+    /// Placeholder for the ID of a new object, given by name.
     Object(&'a [u8]),
-    /// The name of a file.
+    /// Placeholder for the ID of a new source file, given by name.
     File(&'a [u8]),
-    /// The name of code ([`super::jit_functions::JitFunctions::name`]) and what follows it.
+    /// The name of a JIT function ([`super::jit_functions::JitFunctions::name`]) and its suffix.
     Jit(usize, Box<[u8]>),
-    /// The statements that state that such code is called.
+    /// The statements that specify a JIT function as the callee.
     Callee(usize, Box<[u8]>),
-    /// The name of another function.
+    /// The name of some other new function.
     Function(Box<[u8]>),
-    /// A function of the input whose definition may have gone with the block that held it.
+    /// The ID of a function in the input. Its definition may have been removed with a block.
     InputFunction(u32, &'a [u8]),
-    /// The definition of that function was in a statement that is gone.
+    /// The definition of this function ID was removed.
     Dropped(u32),
-    /// Ids mean nothing from here on.
+    /// From here on, readers forget all IDs.
     Forget,
 }
 
 impl<'a> RewrittenChunk<'a> {
-    /// Its memory, for another.
+    /// Clears the chunk and returns its allocated vectors for reuse.
     pub fn into_memory(self) -> DraftMemory<'a> {
         let Self { mut own, mut pieces, .. } = self;
         own.clear();
@@ -49,7 +49,7 @@ impl<'a> RewrittenChunk<'a> {
     }
 }
 
-/// Memory that a rewritten chunk is kept in. Fresh memory for each would cost more than filling it.
+/// Allocations of a rewritten chunk, for reuse. Allocating anew would take longer than filling them.
 #[derive(Debug, Default)]
 pub struct DraftMemory<'a> {
     own: Vec<u8>,
@@ -59,9 +59,9 @@ pub struct DraftMemory<'a> {
 /// The name of an object or file in the output.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OutputName<'a> {
-    /// One of the input.
+    /// A name that the input already has.
     Input(NameRef<'a>),
-    /// One that has no id yet.
+    /// A name that the input doesn't have.
     New(&'a [u8]),
 }
 
@@ -75,19 +75,19 @@ impl PartialEq for OutputName<'_> {
     }
 }
 
-/// The context of readers of the output where that differs from the input's.
+/// What readers of the output inherit, where this differs from the input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReaderContext<'a> {
-    /// The object.
+    /// The current object (`ob=`).
     pub(super) ob: Option<OutputName<'a>>,
     /// The last `fl=`, to which `fn=` returns.
     pub(super) fl: Option<OutputName<'a>>,
-    /// The current file, after `fi=` and `fe=` too.
+    /// The current file: the last `fl=`, `fi=` or `fe=`.
     pub(super) file: Option<OutputName<'a>>,
 }
 
 impl<'a> ReaderContext<'a> {
-    /// That of the input.
+    /// The context that readers of the input have.
     pub(super) fn of(context: BlockContext<'a>) -> Self {
         let names = [context.ob, context.fl, context.open_file.or(context.fl)];
         let [ob, fl, file] = names.map(|name| name.map(OutputName::Input));
@@ -95,20 +95,20 @@ impl<'a> ReaderContext<'a> {
     }
 }
 
-/// Less than this of the input is copied at once.
+/// Ranges of the input shorter than this are copied into the new text.
 const SHORT: usize = 64;
 
-/// The rewritten text of a chunk while it is being written.
+/// The text of a chunk while it is being rewritten.
 #[derive(Debug)]
 pub(super) struct ChunkDraft<'a> {
     pub(super) own: Vec<u8>,
-    /// So much of its own text is in the pieces.
+    /// The length of new text that is already in `pieces`.
     placed: usize,
     pieces: Vec<Piece<'a>>,
 }
 
 impl<'a> ChunkDraft<'a> {
-    /// For a chunk of this many bytes. Unused room costs nothing: growing would, again and again.
+    /// Creates a draft for a chunk of `len` bytes. Reserving too much costs nothing; repeated growing would.
     pub(super) fn with_room_for(len: usize, memory: DraftMemory<'a>) -> Self {
         let DraftMemory { mut own, mut pieces } = memory;
         if pieces.capacity() == 0 {
@@ -123,25 +123,24 @@ impl<'a> ChunkDraft<'a> {
         self.own.extend_from_slice(bytes);
     }
 
-    /// Puts several texts, one behind the other.
     #[inline]
     pub(super) fn put_all(&mut self, texts: &[&[u8]]) {
         texts.iter().for_each(|text| self.put(text));
     }
 
-    /// Puts an id that is defined, with its name.
+    /// Appends the definition of an ID.
     pub(super) fn put_definition(&mut self, id: u32, name: &[u8]) {
         self.put_id(id);
         self.put_all(&[b" ", name]);
     }
 
-    /// Puts `ob=name` or `cob=name`.
+    /// Appends `ob=name` or `cob=name`.
     #[inline]
     pub(super) fn put_object(&mut self, key: &[u8], name: OutputName<'a>) {
         self.put_statement(key, name, Piece::Object);
     }
 
-    /// Puts `fl=name`, or one of the other statements that give a file.
+    /// Appends `fl=name`, or another statement that specifies a file.
     #[inline]
     pub(super) fn put_file(&mut self, key: &[u8], name: OutputName<'a>) {
         self.put_statement(key, name, Piece::File);
@@ -158,14 +157,14 @@ impl<'a> ChunkDraft<'a> {
         self.put(b"\n");
     }
 
-    /// Takes the last byte back, which was put.
+    /// Removes the last byte of the new text, if it is not in a piece yet.
     pub(super) fn unput(&mut self) {
         if self.own.len() > self.placed {
             self.own.pop();
         }
     }
 
-    /// Puts a part of the input.
+    /// Appends a range of the input.
     #[inline]
     pub(super) fn copy(&mut self, bytes: &'a [u8]) {
         if bytes.len() < SHORT {
@@ -180,7 +179,7 @@ impl<'a> ChunkDraft<'a> {
         push_id(id, &mut self.own);
     }
 
-    /// Puts what is only known when all chunks before are written.
+    /// Appends a placeholder. It will be filled when all earlier chunks are written.
     #[inline]
     pub(super) fn place(&mut self, piece: Piece<'a>) {
         if self.own.len() > self.placed {

@@ -10,7 +10,7 @@ use crate::records::callgrind::grammar::{
 };
 use rustc_hash::FxHashSet;
 
-/// Writes the groups; returns where readers of the output stand afterwards. `defined` is to be used, whatever is in it.
+/// Writes the groups, and returns what readers of the output then inherit. `defined` is scratch memory.
 pub(super) fn write_groups<'a>(
     groups: &LineGroups<'a, '_>,
     draft: &mut ChunkDraft<'a>,
@@ -30,7 +30,7 @@ pub(super) fn write_groups<'a>(
 type FunctionHome<'a> = (Option<OutputName<'a>>, Option<OutputName<'a>>);
 
 impl<'a> LineGroups<'a, '_> {
-    /// Those of code; without it, of the block.
+    /// Object and file of a JIT function; without one, those of the block.
     fn home(&self, code: Option<usize>) -> FunctionHome<'a> {
         let jit = self.names.jit;
         match code {
@@ -44,12 +44,12 @@ struct GroupWriter<'a, 'b, 'd> {
     groups: &'d LineGroups<'a, 'b>,
     draft: &'d mut ChunkDraft<'a>,
     out: ReaderContext<'a>,
-    /// Functions that this block defines and that have been written with their names.
+    /// Functions defined in this block whose name has already been written.
     defined: &'d mut FxHashSet<u32>,
 }
 
 impl<'a> GroupWriter<'a, '_, '_> {
-    /// The lines change their order: ids of objects and files are defined in front of them all.
+    /// Defines the block's IDs of objects and files before all groups, because lines change their order.
     fn hoist_definitions(&mut self) {
         for &(space, id, name) in &self.groups.block.definitions {
             let old = Some(OutputName::Input(NameRef::Id(id)));
@@ -107,7 +107,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         self.draft.put(b"\n");
     }
 
-    /// Writes a function of the input, defined where this block uses it first.
+    /// Writes a function of the input, with its name where this block first uses it.
     fn input_function(&mut self, field: NameField<'a>) {
         let offset = self.groups.offset;
         let (NameField::Define(id, _) | NameField::Refer(id)) = field else {
@@ -128,7 +128,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
     }
 }
 
-/// The lines of one group.
+/// Writes the lines of a group.
 struct GroupBody<'a, 'b, 'd, 'w> {
     writer: &'w mut GroupWriter<'a, 'b, 'd>,
     encoder: PositionEncoder,
@@ -142,7 +142,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.groups.context.columns
     }
 
-    /// Source file and position as the code's own line table has them, or else as they were.
+    /// Source file and position according to the code's own line table, else as in the input.
     fn place(&self, item: &BlockItem<'a>, mut position: Position) -> (Option<OutputName<'a>>, Position) {
         if self.code.is_none() {
             return (item.file.map(OutputName::Input).or(self.fl), position);
@@ -198,7 +198,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     }
 
     fn cost_lines(&mut self, item: &BlockItem<'a>, lines: &CostLines<'a>) {
-        // If code has lines of its own, each line has another place.
+        // If the code has a line table, each line may get another source position.
         if self.lines.is_empty() && self.encoder.would_copy(lines.in_full) {
             let (file, position) = self.place(item, lines.first);
             self.switch_file(file);
@@ -247,7 +247,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         }
     }
 
-    /// Writes the parts that a callee does not share with its caller.
+    /// Writes object and file of a callee where they differ from the caller's.
     fn callee_place(&mut self, (ob, file): FunctionHome<'a>) {
         let out = self.writer.out;
         if let Some(ob) = ob.filter(|ob| out.ob != Some(*ob)) {
@@ -258,7 +258,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         }
     }
 
-    /// A jump into code that has become another function names it; others are as before.
+    /// A jump into code that is now another function gets that function's name; other jumps stay as they are.
     fn jump_target(&mut self, file: Option<NameRef<'a>>, function: Option<NameField<'a>>, target: Position) {
         if let Some(function) = function {
             if let Some(file) = file {
@@ -279,8 +279,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.function(function);
     }
 
-    /// The call from the function itself to a group that was taken out of it: counted by how often its lowest
-    /// address was reached.
+    /// Writes a call from the function itself to a group that was split off. Its count is how often the group's lowest
+    /// address was executed.
     fn synthetic_call(&mut self, head: &LineGroup<'a, '_>, other: &LineGroup<'a, '_>) {
         let groups = self.writer.groups;
         let Some((lowest, count)) = lowest_line(other, self.columns()) else { return };
@@ -297,7 +297,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     }
 }
 
-/// The start of the function itself, for a head group without lines.
+/// The start of the function itself, for a first group without lines.
 fn entry_of(groups: &LineGroups<'_, '_>, columns: Columns) -> Position {
     let mut position = Position::default();
     if let (Some(column), Some((addr, _))) =
@@ -308,7 +308,7 @@ fn entry_of(groups: &LineGroups<'_, '_>, columns: Columns) -> Position {
     position
 }
 
-/// The lowest position of a group and how often it was reached.
+/// The lowest position of a group, and how often it was executed.
 fn lowest_line(group: &LineGroup<'_, '_>, columns: Columns) -> Option<(Position, u64)> {
     let column = columns.instr.unwrap_or(0);
     let lowest_of = |item: &BlockItem<'_>| match item.kind {

@@ -1,41 +1,41 @@
-//! The result of the first pass: the names of ids, and the state at the start of each chunk of the file.
+//! The result of the first pass: what IDs stand for, and the context at the start of each chunk.
 //!
-//! With this in hand, any chunk can be rewritten without the chunks before it. Only those names those matter that
-//! callgrind made out of an address, so memory does not grow with the others.
+//! With it, any chunk can be rewritten without the chunks before it. Of the function names, only those that contain an
+//! address are kept, so memory doesn't grow with the others.
 
 use super::scan::{ChunkFacts, Defined, DefiningObject, Definition};
 use crate::bytes::digits::decimal;
 use crate::records::callgrind::grammar::{BlockContext, Columns, IdTable, NameRef, UNKNOWN, event_names, same_name};
 
-/// The facts in the header of a file.
+/// Facts from the headers of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileHeader {
-    /// `creator:`
+    /// Value of the first `creator:` header.
     pub creator: Vec<u8>,
-    /// `cmd:`, the first one: the program with its arguments.
+    /// Value of the first `cmd:` header: the program with its arguments.
     pub command: Vec<u8>,
-    /// `pid:`, the first one.
+    /// Value of the first `pid:` header.
     pub pid: Option<i32>,
-    /// `events:`, the first one.
+    /// Event names in the first `events:` header.
     pub events: Vec<Vec<u8>>,
     /// True if every part has instruction addresses.
     pub has_instr: bool,
-    /// The number of `part:` lines.
+    /// Number of `part:` lines.
     pub parts: u64,
 }
 
-/// Everything that the second pass must know beforehand.
+/// What the second pass needs to know in advance.
 #[derive(Debug, Default)]
 pub struct FileIndex<'a> {
-    /// The facts in the headers.
+    /// Facts from the headers.
     pub header: FileHeader,
     contexts: Vec<BlockContext<'a>>,
     unknown_objects: IdHistory<bool>,
-    /// Names with a raw part; empty where an id has got another name.
+    /// Function names that contain an address, by ID. An empty name marks where an ID got another name.
     raw_functions: IdHistory<&'a [u8]>,
-    /// Heads of raw names seen where the object is unknown.
+    /// Addresses that name functions in unknown objects.
     raw_heads: Vec<u64>,
-    /// The number of sorted ones; none is among these twice.
+    /// How many of them, from the start, are sorted and unique.
     sorted_heads: usize,
     pub(super) max_ids: [u32; 3],
     saw_positions: bool,
@@ -43,7 +43,7 @@ pub struct FileIndex<'a> {
 }
 
 impl<'a> FileIndex<'a> {
-    /// Takes over what a chunk defines. The chunks must come in order; behind the last comes [`FileIndex::finish`].
+    /// Adds the facts of a chunk. Chunks must come in order. Call [`FileIndex::finish`] after the last.
     pub fn append(&mut self, facts: ChunkFacts<'a>) {
         let at_start = self.context.ob;
         self.contexts.push(self.context);
@@ -72,7 +72,7 @@ impl<'a> FileIndex<'a> {
                 self.raw_heads.push(addr);
             }
         }
-        // Without ids each chunk names its functions anew.
+        // In a file without IDs, each chunk repeats the names of its functions; remove the duplicates now and then.
         if self.raw_heads.len() > 2 * self.sorted_heads + (1 << 16) {
             self.sort_heads();
         }
@@ -82,14 +82,14 @@ impl<'a> FileIndex<'a> {
         self.follow(facts.changes, facts.changed_columns);
     }
 
-    /// All chunks are there.
+    /// Completes the index after the last chunk.
     pub fn finish(mut self) -> Self {
         self.sort_heads();
         self
     }
 
     fn sort_heads(&mut self) {
-        // Runs in order, mostly: that takes one pass.
+        // The list consists largely of sorted runs, which a stable sort merges in one pass.
         self.raw_heads.sort();
         self.raw_heads.dedup();
         self.sorted_heads = self.raw_heads.len();
@@ -131,12 +131,12 @@ impl<'a> FileIndex<'a> {
         self.is_unknown_object(object, offset)
     }
 
-    /// The state at the start of a chunk.
+    /// The context at the start of a chunk.
     pub(super) fn context_at(&self, chunk: usize) -> BlockContext<'a> {
         self.contexts.get(chunk).copied().unwrap_or_default()
     }
 
-    /// True if an object is `???`.
+    /// True if the object is `???`, as of a file offset.
     pub(super) fn is_unknown_object(&self, object: Option<NameRef<'_>>, offset: u64) -> bool {
         match object {
             Some(NameRef::Id(id)) => self.unknown_objects.at(id, offset).unwrap_or(false),
@@ -145,32 +145,33 @@ impl<'a> FileIndex<'a> {
         }
     }
 
-    /// The name of a function id if it has a raw part.
+    /// The name of a function ID as of a file offset, if the name contains an address.
     pub(super) fn raw_function(&self, id: u32, offset: u64) -> Option<&'a [u8]> {
         self.raw_functions.at(id, offset).filter(|name| !name.is_empty())
     }
 
-    /// True if some function in unknown memory starts there: only then is an address among the callers of a name
-    /// absolute for sure.
+    /// True if a function in an unknown object starts at `addr`. Only then is an address among the callers in a name
+    /// certainly absolute.
     pub(super) fn is_raw_head(&self, addr: u64) -> bool {
         self.raw_heads.binary_search(&addr).is_ok()
     }
 
-    /// All start addresses of functions without a name in unknown memory, in order.
+    /// Start addresses of all unnamed functions in unknown objects, sorted.
     pub fn unknown_functions(&self) -> &[u64] {
         &self.raw_heads
     }
 
-    /// True if valgrind wrote it: then positions are relative to cost lines only.
+    /// True if valgrind wrote the file: relative positions then refer to cost lines only.
     pub(super) fn is_by_valgrind(&self) -> bool {
         self.header.creator.starts_with(b"callgrind-")
     }
 }
 
-/// The values of ids, from some offset of the file on: for millions of them, and nearly all with one meaning. They must be pushed in the order of the file.
+/// What IDs mean from which file offset on. Optimized for millions of IDs, nearly all of which have one meaning. Values
+/// must be pushed in file order.
 #[derive(Debug)]
 struct IdHistory<T> {
-    /// Places in `values`.
+    /// For each ID, an index into `values`.
     places: IdTable,
     values: Vec<IdValues<T>>,
     lists: Vec<Vec<(u64, T)>>,
@@ -178,9 +179,9 @@ struct IdHistory<T> {
 
 #[derive(Debug, Clone, Copy)]
 enum IdValues<T> {
-    /// From an offset on.
+    /// A single value, valid from this file offset on.
     One(u64, T),
-    /// A place in `lists`: a list for each id would take several times the memory.
+    /// Index into `lists`. A `Vec` in each element would take several times the memory.
     Many(u32),
 }
 
@@ -195,7 +196,7 @@ impl<T: Copy> IdHistory<T> {
         self.values.get(self.places.get(id)? as usize).copied()
     }
 
-    /// The value at an offset.
+    /// The value as of a file offset.
     fn at(&self, id: u32, offset: u64) -> Option<T> {
         match self.values(id)? {
             IdValues::One(from, value) => (from <= offset).then_some(value),
@@ -212,9 +213,9 @@ impl<T: Copy> IdHistory<T> {
         self.at(id, u64::MAX)
     }
 
-    /// A new value.
+    /// Sets the value from a file offset on.
     fn push(&mut self, id: u32, offset: u64, value: T) {
-        // Fewer than 2^32: each place is another id's.
+        // There are fewer than 2^32 values, because each belongs to another ID.
         let next = self.values.len() as u32;
         let Some(values) = self.places.get(id).and_then(|place| self.values.get_mut(place as usize)) else {
             self.places.insert(id, next);

@@ -1,42 +1,41 @@
-//! The question of a rewrite about code in memory that no file backs.
+//! The interface through which a rewrite asks about JIT code.
 
 use std::ops::Range;
 
-/// The functions that a JIT compiler put into memory that no file backs. They are numbered; each has a name that no
-/// other has.
+/// The JIT-compiled functions in memory without a file. They are numbered ("entries"), and their names are unique.
 pub trait JitFunctions: Sync {
-    /// The entry that covers an address.
+    /// The number of the JIT function (entry) that covers an address.
     fn at(&self, addr: u64) -> Option<usize> {
         self.around(addr).entry
     }
-    /// The same, and where it is the same.
+    /// The entry that covers an address, if any, and the range of addresses for which the answer is the same.
     fn around(&self, addr: u64) -> Covered;
     /// The name of an entry.
     fn name(&self, entry: usize) -> &[u8];
-    /// The source file that the function is in; `???` if that is not known.
+    /// The source file of an entry; `???` if unknown.
     fn file(&self, entry: usize) -> &[u8];
-    /// The object that holds the code of all entries.
+    /// The object to write for the code of all entries.
     fn object(&self) -> &[u8];
-    /// Source positions in an entry, sorted by address; each holds up to the next. Empty if none are known.
+    /// Source positions in an entry, sorted by address. Each is valid up to the next. Empty if unknown.
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>>;
 }
 
-/// A stretch of addresses that one entry covers, or none.
+/// A range of addresses covered by one entry or by none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Covered {
-    /// The addresses.
+    /// The range of addresses.
     pub range: Range<u64>,
-    /// The entry.
+    /// The entry; `None` if nothing covers the range.
     pub entry: Option<usize>,
 }
 
-/// A source position from an address on.
+/// The source position of the code from an address on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLine<'a> {
     /// The address at run time.
     pub addr: u64,
-    /// The source file.
+    /// The source file of the code.
     pub file: &'a [u8],
-    /// The line in it, from 1; 0 if it is not known.
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
 }

@@ -1,9 +1,9 @@
-//! Takes a block of unknown memory apart by the addresses of its lines.
+//! Splits a block of an unknown object by the addresses of its lines.
 //!
-//! callgrind starts a function only at calls, so code that was reached by a jump is booked on whoever jumped there:
-//! one of its functions may hold several of the compiler's. The lines of a block are grouped by the code that covers
-//! their address; each group becomes a block of its own. The function that was called keeps its inclusive cost by one
-//! synthetic call to each other group.
+//! callgrind begins a function only at a call. Code that is reached by a jump is attributed to the function that
+//! jumped, so one of callgrind's functions may contain several of the JIT compiler's. The lines of a block are grouped
+//! by the code that covers their address, and each group becomes a block of its own. The called function keeps its
+//! inclusive cost by one synthetic call to each other group.
 
 use super::jit_functions::Covered;
 use super::name_resolver::{NameResolver, ResolvedName};
@@ -15,39 +15,40 @@ use crate::records::callgrind::grammar::{
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The groups of one block.
+/// The groups of a block.
 pub(super) struct LineGroups<'a, 'b> {
     pub(super) block: &'b FunctionBlock<'a>,
     pub(super) names: NameResolver<'a>,
     pub(super) context: BlockContext<'a>,
-    /// As of which ids are looked up: the end of the block, which may define them itself.
+    /// File offset as of which IDs are looked up: the end of the block, which may define some itself.
     pub(super) offset: u64,
-    /// The one of the function itself first.
+    /// The first group belongs to the function itself.
     pub(super) groups: Vec<LineGroup<'a, 'b>>,
 }
 
-/// The lines of a block that are covered by one function.
+/// The lines of a block that belong to the same JIT function.
 pub(super) struct LineGroup<'a, 'b> {
-    /// The code that covers it; `None` if none does.
+    /// The JIT function; `None` if no code is known at these addresses.
     pub(super) code: Option<usize>,
     pub(super) function: GroupName<'a>,
     pub(super) items: Vec<&'b BlockItem<'a>>,
-    /// Sums of self and inclusive costs; of the first group they may be missing.
+    /// Sums of self and inclusive costs, per event. They may be missing for the first group, which doesn't need them.
     pub(super) sums: Vec<u64>,
 }
 
-/// The name that a group gets.
+/// The name of a group's function.
 pub(super) enum GroupName<'a> {
-    /// The one in the input.
+    /// The function keeps the name that it has in the input.
     Input(NameField<'a>),
-    /// That of code, and what follows it.
+    /// A JIT function, and a suffix for its name.
     Jit(usize, Vec<u8>),
-    /// Another that has no id yet.
+    /// A new name that is not a JIT function's.
     New(Vec<u8>),
 }
 
 impl<'a, 'b> LineGroups<'a, 'b> {
-    /// `range` is that of the block in the file; `covered` is some stretch of addresses. `None` if there is nothing to name in the block.
+    /// Groups the lines of a block. `range` is the block's range in the file, `covered` any earlier lookup result.
+    /// `None` if there is nothing to name in the block.
     pub(super) fn of(
         block: &'b FunctionBlock<'a>,
         names: NameResolver<'a>,
@@ -65,7 +66,7 @@ impl<'a, 'b> LineGroups<'a, 'b> {
         let mut groups = Self { block, names, context, offset, groups: Vec::new() };
         groups.push_group(head_code, &tail, true);
         groups.groups[0].items.reserve(block.items.len());
-        // Most lines are of the same code as the line before.
+        // Most lines belong to the same code as the line before.
         let (mut places, mut last) = (FxHashMap::default(), (head_code, 0));
         for item in &block.items {
             let code = groups.code_of(item, head_code, covered);
@@ -93,7 +94,7 @@ impl<'a, 'b> LineGroups<'a, 'b> {
         anything.then_some(groups)
     }
 
-    /// Unknown lines, and all lines where there are no addresses, belong to the function itself.
+    /// Unknown lines belong to the function itself, and so do all lines in a file without addresses.
     fn code_of(&self, item: &BlockItem<'_>, head: Option<usize>, covered: &mut Covered) -> Option<usize> {
         let (Some(position), Some(column)) = (item.position, self.context.columns.instr) else { return head };
         let addr = position.0[column];
@@ -103,7 +104,7 @@ impl<'a, 'b> LineGroups<'a, 'b> {
         covered.entry
     }
 
-    /// Adds up the costs. Those of the function itself are not needed, and mostly it is clear that they can be added up.
+    /// Adds up the costs. The sums of the first group are not needed; usually it is clear that they don't overflow.
     fn add_up(&mut self) -> Option<()> {
         for (at, LineGroup { items, sums, .. }) in self.groups.iter_mut().enumerate() {
             let count: Option<usize> = items.iter().map(|item| item.short_costs()).sum();

@@ -1,27 +1,27 @@
-//! Costs of named code that callgrind has booked on functions of known objects.
+//! Counts costs of JIT code that callgrind attributed to functions of known objects.
 //!
-//! callgrind begins a function at a call only. Where an object's code *jumps* into code made at run time (V8's
-//! interpreter entry does), that code's costs are in the object's function, at their absolute addresses. They are
-//! counted, and left where they are: all other addresses of such a block count from the start of its object, and
-//! without that object's file nothing distinguishes the two kinds for sure.
+//! callgrind begins a function only at a call. If an object's code *jumps* into JIT code (as V8's interpreter entry
+//! does), the costs of the JIT code are in the object's function, at absolute addresses. They are counted but left
+//! there: all other addresses in such a block are relative to the object, and without the object's file the two kinds
+//! can't be distinguished with certainty.
 
 use super::jit_functions::{Covered, JitFunctions};
 use crate::bytes::digits::hex;
 use crate::records::callgrind::grammar::{AddressText, BlockContext, BlockMemory, FunctionBlock, ItemKind, line_len};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The costs that were found on functions of known objects, of the first event.
+/// Costs (of the first event) that were found in functions of known objects.
 #[derive(Debug, Default)]
 pub struct Misattributed {
-    /// Self cost by entry.
+    /// Self cost by JIT function (entry).
     costs: FxHashMap<usize, u64>,
-    /// Entries in which functions of known objects begin: maps list code that is part of the program, too (V8's
-    /// embedded builtins), and such code is where it belongs.
+    /// Entries in which functions of known objects begin. Perf maps also list code that is part of the program (V8's
+    /// embedded builtins), and such code is not misattributed.
     native_entries: FxHashSet<usize>,
 }
 
 impl Misattributed {
-    /// The number of entries that have costs in functions of known objects, and how much.
+    /// Number of misattributed entries, and the sum of their costs.
     pub fn total(&self) -> (usize, u64) {
         let misattributed = self.costs.iter().filter(|(entry, _)| !self.native_entries.contains(entry));
         misattributed.fold((0, 0), |(count, sum), (_, cost)| (count + 1, sum.saturating_add(*cost)))
@@ -39,7 +39,7 @@ impl Misattributed {
         *sum = sum.saturating_add(cost);
     }
 
-    /// Looks through the block of a function of a known object.
+    /// Examines the block of a function of a known object.
     pub(super) fn look(
         &mut self,
         text: &[u8],
@@ -48,7 +48,7 @@ impl Misattributed {
         jit: &dyn JitFunctions,
     ) {
         let Some(column) = context.columns.instr else { return };
-        // A jump that far is written in full, so most blocks need no decoding.
+        // A jump that far is always written as an absolute address, so most blocks needn't be decoded.
         let below = jit.around(0);
         let lowest = if below.entry.is_some() { 0 } else { below.range.end };
         let mut covered = Covered { range: 0..0, entry: None };
@@ -61,7 +61,7 @@ impl Misattributed {
         if !(column == 0 && any_full_address(without_low(text, lowest), &mut is_jit)) {
             return;
         }
-        // A block that cannot be decoded is passed on untouched, like every block of this kind.
+        // A block that cannot be decoded is ignored here; blocks of this kind are copied anyway.
         let (stretch_of, memory) = (&mut |addr| jit.around(addr).range, BlockMemory::default());
         let Some(block) = FunctionBlock::parse(text, context, every_line_moves, stretch_of, memory) else { return };
         let mut lowest = u64::MAX;
@@ -77,9 +77,9 @@ impl Misattributed {
     }
 }
 
-/// The part of a text that must be looked at: lines before it begin with no address from `lowest` on. JIT code mostly
-/// has addresses of more digits than there are in objects, and that can be seen of many bytes at once.
-#[inline(never)] // Elsewhere it is not made to look at many bytes at once.
+/// Skips lines at the beginning of a text that cannot hold an address of `lowest` or above. JIT code usually has
+/// addresses with more digits than those in objects, which can be tested for many bytes at once.
+#[inline(never)] // When inlined, the compiler does not vectorize it.
 fn without_low(text: &[u8], lowest: u64) -> &[u8] {
     let digits = (67 - lowest.leading_zeros() as usize) / 4;
     let mut at = 0;
@@ -87,7 +87,7 @@ fn without_low(text: &[u8], lowest: u64) -> &[u8] {
         return text;
     }
     loop {
-        // A line feed, `0x` and this many digits.
+        // The loop looks for a line feed, `0x` and this many digits.
         let first_of = |offset: usize| text.get(at + offset..).and_then(<[u8]>::first_chunk::<AT_ONCE>);
         let (Some(feeds), Some(marks), Some(_)) = (first_of(0), first_of(2), first_of(digits + 2)) else { break };
         let mut least = [u8::MAX; AT_ONCE];
@@ -106,13 +106,13 @@ fn without_low(text: &[u8], lowest: u64) -> &[u8] {
     &text[at..]
 }
 
-/// The number of bytes at once.
+/// Number of bytes tested at once.
 const AT_ONCE: usize = 64;
 
-/// The number of last digits that are looked for: addresses in objects are seldom shorter by more.
+/// How many of the last digits are tested. Addresses in objects rarely differ more in length.
 const LAST_DIGITS: usize = 6;
 
-/// True if one of the addresses at the beginnings of lines that are not relative to others is such.
+/// True if `is_such` holds for an absolute address at the start of any line but the first.
 fn any_full_address(text: &[u8], is_such: &mut impl FnMut(u64) -> bool) -> bool {
     let (mut rest, mut before): (_, Option<AddressText>) = (text, None);
     while let Some(line) = rest.get(line_len(rest) + 1..) {
@@ -148,7 +148,7 @@ mod tests {
         let text = |line: &str, behind: usize| format!("fn=(1) 0x00007f0000001000\n{low}{line}{}", &low[..behind]);
         let left = |text: &str| without_low(text.as_bytes(), 0x7f00_0000_1000).to_vec();
         for behind in [0, 16, 160] {
-            // As much as is looked at in one go may be left.
+            // Up to one step's bytes may be left over.
             let none = left(&text("calls=1 0x7f0000001000 0\n", behind));
             assert!(none.len() < 2 * AT_ONCE, "{behind}");
             for found in ["0x7f0000001000 1 2\n", "0x00007f0000001000\n", "0xffffffffffffffff 1\n"] {

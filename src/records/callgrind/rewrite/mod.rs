@@ -1,12 +1,13 @@
-//! Puts the names of JIT-compiled functions into a file as it streams by.
+//! Inserts the names of JIT-compiled functions into a callgrind file while streaming it.
 //!
-//! Two passes, each over chunks that do not depend on one another: [`scan_chunk`] of every chunk, in order into a
-//! [`FileIndex`]; then [`rewrite_chunk`] of every chunk, in order into an [`Assembler`].
+//! There are two passes over independent chunks: [`scan_chunk`] results are collected in order in a [`FileIndex`], then
+//! [`rewrite_chunk`] results are written in order by an [`Assembler`].
 //!
-//! Why statements are replaced and never merely added: KCachegrind identifies a function by (name, file, object) at
-//! the place where its id is *defined*, callgrind_annotate by (file, name) at each use; of repeated `cob=`/`cfi=` the
-//! last counts; a call without `cob=` goes to the caller's object, one without `cfi=` to the caller's current file.
-//! One name left in the old place splits the function into a half with callers and a half with costs.
+//! Statements are replaced, never just added, because readers identify functions differently. KCachegrind uses (name,
+//! file, object) where the ID is *defined*, callgrind_annotate uses (name, file) at each use. Of repeated `cob=` or
+//! `cfi=`, the last counts. A call without `cob=` goes to the caller's object, one without `cfi=` to the caller's
+//! current file. A single name left in the old place would split the function: one half with callers, one half with
+//! costs.
 
 mod assembler;
 mod chunk_rewriter;

@@ -1,4 +1,4 @@
-//! The new name of a function in the file.
+//! Determines the new name of a function.
 
 use super::index::FileIndex;
 use super::jit_functions::{Covered, JitFunctions};
@@ -7,17 +7,17 @@ use crate::records::callgrind::grammar::{NameField, has_raw_caller, raw_name, re
 /// The new name of a function.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ResolvedName<'a> {
-    /// It is code with a name: which, and what follows the head of its raw name.
+    /// It is a JIT function: its entry, and the suffix of the old name.
     Jit(usize, Vec<u8>),
-    /// Raw addresses among its callers are replaced in its definition.
+    /// The name stays, but addresses of callers in it were replaced. Holds the ID, if it has one, and the new name.
     CallersReplaced(Option<u32>, Vec<u8>),
-    /// Refers to a raw name whose definition may be gone.
+    /// A reference to a name made of an address. The definition may have been removed.
     Raw(u32, &'a [u8]),
-    /// Nothing is to be replaced in it.
+    /// The name in the input stays.
     Unchanged,
 }
 
-/// Answers what a name in the file stands for.
+/// Resolves names in the file.
 #[derive(Clone, Copy)]
 pub(super) struct NameResolver<'a> {
     pub(super) index: &'a FileIndex<'a>,
@@ -25,12 +25,12 @@ pub(super) struct NameResolver<'a> {
 }
 
 impl<'a> NameResolver<'a> {
-    /// `in_unknown`: whether the function's object is `???`.
+    /// Resolves a name as of a file offset. `in_unknown` tells whether the function's object is `???`.
     pub(super) fn resolve(self, field: NameField<'a>, in_unknown: bool, offset: u64) -> ResolvedName<'a> {
         self.resolve_with(field, in_unknown, offset, |addr| self.jit.at(addr))
     }
 
-    /// The same of a function in unknown memory whose code is `covered`, most likely.
+    /// Like [`Self::resolve`], for a function in an unknown object. Its address is probably in the range of `covered`.
     pub(super) fn resolve_near(self, field: NameField<'a>, offset: u64, covered: &Covered) -> ResolvedName<'a> {
         let at = |addr| if covered.range.contains(&addr) { covered.entry } else { self.jit.at(addr) };
         self.resolve_with(field, true, offset, at)
@@ -64,7 +64,7 @@ impl<'a> NameResolver<'a> {
         if edited != name { ResolvedName::CallersReplaced(id, edited) } else { ResolvedName::Unchanged }
     }
 
-    /// A name with the raw addresses among its callers replaced.
+    /// A name whose callers' addresses are replaced.
     pub(super) fn callers(self, tail: &[u8]) -> Vec<u8> {
         let resolve = |addr| {
             let entry = self.jit.at(addr).filter(|_| self.index.is_raw_head(addr))?;
@@ -73,7 +73,7 @@ impl<'a> NameResolver<'a> {
         replace_callers(tail, resolve).into_owned()
     }
 
-    /// The callers behind the head of a raw name, as they are in the file.
+    /// The callers after the function's own name, as in the file.
     pub(super) fn callers_of(self, function: NameField<'a>, offset: u64) -> &'a [u8] {
         let name = self.full_name(function, offset);
         match raw_name(name) {
@@ -82,7 +82,7 @@ impl<'a> NameResolver<'a> {
         }
     }
 
-    /// The name of a function as it is in the file.
+    /// The name of a function, as in the file.
     pub(super) fn full_name(self, function: NameField<'a>, offset: u64) -> &'a [u8] {
         match function {
             NameField::Plain(name) | NameField::Define(_, name) => name,

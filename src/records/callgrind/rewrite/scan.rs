@@ -1,4 +1,4 @@
-//! First pass over one chunk: which ids it defines, and what it leaves behind for the next.
+//! First pass over a chunk: which IDs it defines, and the context it leaves for the next chunk.
 
 use crate::records::callgrind::grammar::{
     BlockContext, Chunk, IdSpace, Keyword, NameField, NameRef, Statement, UNKNOWN, has_raw_caller, name_field,
@@ -6,24 +6,24 @@ use crate::records::callgrind::grammar::{
 };
 use rustc_hash::FxHashSet;
 
-/// The definitions in one chunk of the file, to be put in order by [`super::index::FileIndex::append`].
+/// The facts of a chunk, to be collected in file order by [`super::index::FileIndex::append`].
 #[derive(Debug)]
 pub struct ChunkFacts<'a> {
     pub(super) definitions: Vec<Definition<'a>>,
     pub(super) headers: Vec<HeaderLine<'a>>,
-    /// Addresses that functions without an id are named by.
+    /// Addresses that serve as names of functions without an ID.
     pub(super) raw_heads: Vec<(u64, DefiningObject<'a>)>,
     pub(super) max_ids: [u32; 3],
-    /// The state at the end of the chunk.
+    /// The statements that are in effect at the end of the chunk.
     pub(super) changes: BlockContext<'a>,
-    /// True if it shows which columns there are.
+    /// True if the chunk specifies the columns.
     pub(super) changed_columns: bool,
 }
 
 /// `word: value`
 pub(super) type HeaderLine<'a> = (&'a [u8], &'a [u8]);
 
-/// An id gets its meaning.
+/// Where an ID is defined.
 #[derive(Debug)]
 pub(super) struct Definition<'a> {
     pub(super) offset: u64,
@@ -31,13 +31,13 @@ pub(super) struct Definition<'a> {
     pub(super) what: Defined<'a>,
 }
 
-/// The definition of an id.
+/// What an ID is defined as.
 #[derive(Debug)]
 pub(super) enum Defined<'a> {
     Object {
         unknown: bool,
     },
-    /// Empty if it has no raw part. `head` is its own address.
+    /// `name` is empty if it contains no address. `head` is the address that names the function itself.
     Function {
         name: &'a [u8],
         head: Option<u64>,
@@ -56,16 +56,16 @@ impl Defined<'_> {
     }
 }
 
-/// The object of a function where it is named.
+/// The object of a function where the function is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum DefiningObject<'a> {
-    /// Said in this chunk.
+    /// An `ob=` or `cob=` in this chunk specified it.
     Said(NameRef<'a>),
-    /// The one at the start of the chunk.
+    /// The object in effect at the start of the chunk.
     Inherited,
 }
 
-/// Looks through one chunk, independently of all others.
+/// Scans a chunk, independently of all others.
 pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
     let mut scan = ChunkScan::default();
     for (at, _, line) in statements(chunk.bytes) {
@@ -84,7 +84,7 @@ struct ChunkScan<'a> {
     context: BlockContext<'a>,
     changed_columns: bool,
     cob: Option<NameRef<'a>>,
-    /// Raw names without ids that are in `raw_heads`.
+    /// Names without an ID that are already in `raw_heads`.
     seen: FxHashSet<(u64, Option<NameRef<'a>>)>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> ChunkScan<'a> {
                 let head = raw_name(name).map(|(addr, _)| addr);
                 let name = if head.is_some() || has_raw_caller(name) { name } else { &[] };
                 let what = Defined::Function { name, head, object: self.object_of(key) };
-                // Some writers name a function again where its block follows the call.
+                // Some writers define a function again where its block follows the call.
                 if !self.definitions.last().is_some_and(|last| last.id == id && last.what.is_same(&what)) {
                     self.definitions.push(Definition { offset, id, what });
                 }

@@ -1,26 +1,26 @@
-//! The figures of a rewrite.
+//! Statistics of a rewrite.
 
 use super::misattributed::Misattributed;
 use crate::error::Skipped;
 
-/// The figures.
+/// Statistics of a rewrite. Costs are those of the first event.
 #[derive(Debug)]
 pub struct RewriteStats {
-    /// Blocks of code in unknown memory that were named or taken apart.
+    /// Blocks of unknown objects that were named or split.
     pub blocks: u64,
-    /// The blocks among them that had code of several functions.
+    /// Blocks among them that contained code of several functions.
     pub split: u64,
-    /// Synthetic calls, which keep inclusive costs.
+    /// Synthetic calls, which preserve inclusive costs.
     pub synthetic_calls: u64,
-    /// Self cost that was named, of the first event.
+    /// Self cost of code that got a name.
     pub named_cost: u64,
-    /// Self cost in unknown memory that stays unnamed, of the first event.
+    /// Self cost in unknown objects that stays unnamed.
     pub unnamed_cost: u64,
-    /// Functions with self cost that were named: their numbers in [`super::jit_functions::JitFunctions`].
+    /// Named functions with self cost: their entries in [`super::jit_functions::JitFunctions`].
     pub functions: EntrySet,
-    /// Costs of named code in functions of known objects, which stay there.
+    /// Costs of JIT code in functions of known objects, which stay there.
     pub misattributed: Misattributed,
-    /// Blocks that could not be decoded and are passed on as they are.
+    /// Blocks that could not be decoded and were copied.
     pub skipped: Skipped,
 }
 
@@ -41,7 +41,7 @@ impl Default for RewriteStats {
 }
 
 impl RewriteStats {
-    /// Adds what was done in a later chunk.
+    /// Adds the statistics of a later chunk.
     pub fn append(&mut self, other: Self) {
         self.blocks += other.blocks;
         self.split += other.split;
@@ -54,14 +54,14 @@ impl RewriteStats {
     }
 }
 
-/// Some of the numbered functions, or of other small numbers: a bit for each.
+/// A set of small numbers such as entries, as a bit set.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct EntrySet {
     words: Vec<u64>,
 }
 
 impl EntrySet {
-    /// Adds one.
+    /// Adds a number.
     pub(super) fn insert(&mut self, entry: usize) {
         let at = entry / 64;
         if at >= self.words.len() {
@@ -70,7 +70,7 @@ impl EntrySet {
         self.words[at] |= 1 << (entry % 64);
     }
 
-    /// Takes one out; whether it was there.
+    /// Removes a number. True if it was in the set.
     pub(super) fn remove(&mut self, entry: usize) -> bool {
         let Some(word) = self.words.get_mut(entry / 64) else { return false };
         let bit = 1 << (entry % 64);
@@ -79,7 +79,7 @@ impl EntrySet {
         was_there
     }
 
-    /// Their numbers, in order.
+    /// The numbers in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let of_word = |(at, word): (usize, &u64)| {
             let word = *word;

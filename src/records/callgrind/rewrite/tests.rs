@@ -1,4 +1,4 @@
-//! Both passes over texts small enough to be read, with code from 0x1000 on: `f`, `g` and `h`, 0x100 bytes each.
+//! Tests both passes on small texts, with JIT functions `f`, `g` and `h` of 0x100 bytes each from 0x1000 on.
 
 use super::*;
 use crate::records::callgrind::grammar::{CHUNK_SIZE, chunks};
@@ -34,7 +34,7 @@ impl JitFunctions for Code {
 
 const HEAD: &str = "version: 1\ncreator: callgrind-3.19.0\npositions: instr line\nevents: Ir\n\n";
 
-/// The rewritten text behind the header.
+/// The rewritten text after the header.
 fn rewritten(body: &str) -> (String, RewriteStats) {
     let text = format!("{HEAD}{body}");
     let mut index = FileIndex::default();
@@ -51,7 +51,7 @@ fn rewritten(body: &str) -> (String, RewriteStats) {
 
 #[test]
 fn a_callee_is_replaced_with_its_object_and_file_and_others_stay() {
-    // 0x9000 is not covered.
+    // No code covers 0x9000.
     let (text, stats) = rewritten(
         "ob=(1) real.so\nfl=(1) a.c\nfn=(1) main\n0x10 4 1\n\
          cob=(2) ???\ncfi=(2) ???\ncfn=(2) 0x0000000000001000\ncalls=2 0x1000 0\n* * 30\n\
@@ -89,7 +89,7 @@ fn a_block_of_several_functions_is_split_and_keeps_its_inclusive_cost() {
 
 #[test]
 fn raw_callers_are_replaced_where_they_are_surely_addresses_of_memory() {
-    // 0x1200 comes up among the callers only: it may be an address in some object's file.
+    // 0x1200 only occurs among callers, so it may be an address in some object's file.
     let (text, _) = rewritten(
         "ob=(1) real.so\nfl=(1) a.c\nfn=(1) memcpy'0x0000000000001000'0x0000000000001200\n0x10 4 1\n\
          cfn=(3) free'0x0000000000001000\ncalls=1 0x30 0\n* * 2\n\n\

@@ -1,18 +1,21 @@
-//! Puts functions into an order in which callers come before callees, as far as cycles allow.
+//! Sorts functions so that callers come before callees, as far as cycles allow.
 //!
-//! A function is placed as soon as all of its callers are. If a cycle leaves none, one is placed next to which most of
-//! its cost came from those placed already, and of these the one with the most: so the order follows the program from
-//! where it began, a cycle is entered where the program entered it, and what is left out is the calls back.
+//! A function is placed once all its callers are. If only cycles are left, the next function is the one that received
+//! most of its cost from callers already placed, and among equals the one with the highest such cost. The order thus
+//! follows the program from its start, cycles are entered where the program entered them, and only calls back are out
+//! of order.
 
 use crate::model::lists::Lists;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What makes a function the next one: whether no caller is unplaced, how much of its cost came from callers that are
-/// placed (in halves, rounded), this cost, a small number. The bits of numbers that are not below 0 are in their order.
+/// Priority of a function: whether all its callers are placed; how much of its cost came from placed callers, in
+/// rounded halves; that cost as bits, which for non-negative numbers have the same order; and the smallest number
+/// first.
 type Rank = (bool, u8, u64, Reverse<u32>);
 
-/// `callees[f]` are the callees of `f` with weights; none calls itself. `begun[f]` is what began in `f` itself.
+/// `callees[f]` are the callees of `f` with weights; none is `f` itself. `begun[f]` is the cost that no call accounts
+/// for.
 pub(super) fn order(callees: &Lists<(u32, f64)>, begun: &[f64]) -> Vec<u32> {
     let count = callees.count();
     let (mut cost, mut unplaced) = (begun.to_vec(), vec![0usize; count]);
@@ -28,7 +31,7 @@ pub(super) fn order(callees: &Lists<(u32, f64)>, begun: &[f64]) -> Vec<u32> {
     };
     let mut heap: BinaryHeap<Rank> = (0..count as u32).map(|at| rank(at, &cost, &unplaced)).collect();
     let (mut order, mut is_placed) = (Vec::with_capacity(count), vec![false; count]);
-    // Entries whose function has got a higher rank since are behind it.
+    // Outdated entries of a function stay in the heap behind its newest one.
     while let Some((.., Reverse(function))) = heap.pop() {
         if std::mem::replace(&mut is_placed[function as usize], true) {
             continue;
@@ -52,7 +55,7 @@ mod tests {
 
     #[test]
     fn callers_first_and_a_cycle_from_where_it_was_entered() {
-        // 0 → 2 → 1 → 3 → 2, more than came in first; 4 on its own.
+        // 0 → 2 → 1 → 3 → 2, with more cost in the cycle than came in from outside; 4 stands alone.
         let calls = [(0, (2, 5.0)), (1, (3, 9.0)), (2, (1, 9.0)), (3, (2, 9.0))];
         let order = order(&Lists::new(5, calls.into_iter()), &[5.0, 0.0, 0.0, 0.0, 1.0]);
         assert_eq!(order, [0, 4, 2, 1, 3]);

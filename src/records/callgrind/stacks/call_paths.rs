@@ -1,45 +1,45 @@
-//! Makes stacks out of the calls of a thread.
+//! Makes stacks from the calls of a thread.
 //!
-//! The file states what each function cost itself, and for each pair how much came in over their calls; it doesn't state
-//! which of a function's callers its callees' costs belong to. As in other converters, the costs of each way to a function
-//! are shared out in proportion, among itself and its callees, and what no call accounts for begins in the function itself.
-//! So in a graph without cycles the stacks through each function cost what the file states. Each function's self cost is
-//! kept exactly in any graph.
+//! A file has the self cost of each function and the cost of the calls between each pair of functions, but not which of
+//! a function's callers caused the costs of its callees. As in other converters, the cost of each path to a function is
+//! distributed in proportion to its own cost and that of its callees; cost that no call accounts for begins in the
+//! function itself. In a graph without cycles, the stacks through each function therefore cost what the file says. Self
+//! costs are exact in any graph.
 //!
-//! Ways multiply. So a part that is worth little is not made: what is left of the ways is laid end to end and divided.
-//! The function's own cost is taken first, from the smallest ways, so that these end. A way is cut where the part of
-//! one callee ends and that of the next begins, but a way that is worth less than a unit goes to one of them. The
-//! excess of this callee, and the shortage of the other, are made up for by their other callers. So no cost of a caller
-//! is lost, and the ways to a function are about as many as the units that it costs.
+//! The number of paths multiplies, so small parts are not split. Instead, what is left of the paths is laid end to end
+//! and cut into parts. The function's own cost is taken first, from the smallest paths, so that these end there. A path
+//! is cut where the part of one callee ends and that of the next begins, but a path worth less than a unit goes
+//! completely to one of the two. The excess of that callee and the lack of the other are compensated by their other
+//! callers. Thus no cost of a caller is lost, and a function has about as many paths as its cost has units.
 
 use super::thread_graph::EventFlow;
 use crate::model::stacks::{FrameId, Profile, StackId};
 
-/// About this many stacks are made: as many as all stacks together have units. More would show nothing: the narrowest is
-/// then far below a pixel.
+/// Approximate limit of stacks: all stacks together cost this many units. More would be invisible; the narrowest one is
+/// already far below a pixel.
 const MOST_STACKS: f64 = 262_144.0;
 
-/// The whole divided by this is the smallest unit.
+/// The smallest unit is the whole cost divided by this.
 const FINEST: f64 = 16_384.0;
 
-/// Parts of at least this many units are shared out in proportion.
+/// Parts of at least this many units are split in proportion.
 const LARGE_PART: f64 = 4.0;
 
-/// A function that has fewer ways gets a part of a way that is worth less than a unit.
+/// A function with fewer paths than this may get a part of a path that is worth less than a unit.
 const FEW_WAYS: usize = 4;
 
-/// A function has at most this many ways, and as many for each unit.
+/// A function has at most this many paths, plus as many for each unit of its cost.
 const MANY_WAYS: f64 = 8.0;
 
-/// A way to a function.
+/// A path to a function.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     caller: Option<StackId>,
-    /// The cost that came this way.
+    /// The cost that came along this path.
     cost: f64,
 }
 
-/// A stack that ends in a function, while its cost is divided.
+/// A stack that ends in a function, while its cost is being divided.
 #[derive(Debug, Clone, Copy)]
 struct DividedStack {
     stack: StackId,
@@ -50,25 +50,26 @@ struct DividedStack {
 /// The stacks that end in a function.
 #[derive(Debug)]
 pub(super) struct FunctionStacks {
-    /// Its number in the thread's graph.
+    /// The function's number in the thread's graph.
     pub(super) function: u32,
-    /// Its stacks, with about the part of its self cost that each has.
+    /// The stacks, each with its approximate part of the self cost.
     pub(super) stacks: Vec<(StackId, f64)>,
 }
 
-/// The stacks that are made of an event's costs.
+/// The state while stacks are made from an event's costs.
 struct Paths<'f> {
     flow: &'f EventFlow,
     unit: f64,
-    /// The ways to each function; behind them those of the current function that end in it.
+    /// The paths to each function. The last element holds the paths of the current function that end in it.
     arrivals: Vec<Vec<Way>>,
-    /// The amount that the callers that were divided had for each function beyond the amount that it got of them.
+    /// For each function, how much more cost the callers processed so far should have passed on to it than they did.
     owed: Vec<f64>,
-    /// The costliest call to each function, and the largest stack of its caller: the way to it if it gets none.
+    /// The costliest call to each function with the largest stack of its caller. Used as the path if the function gets
+    /// none.
     costliest: Vec<Option<(f64, StackId)>>,
 }
 
-/// The stacks of all functions that cost something themselves, callers first.
+/// The stacks of all functions with self cost, callers first.
 pub(super) fn stacks(
     flow: &EventFlow,
     order: &[u32],
@@ -102,7 +103,7 @@ pub(super) fn stacks(
 }
 
 impl Paths<'_> {
-    /// The ways to a function; at least one.
+    /// The paths to a function; at least one.
     fn ways(&mut self, at: usize) -> Vec<Way> {
         let mut ways = std::mem::take(&mut self.arrivals[at]);
         let below = self.flow.below[at];
@@ -115,7 +116,7 @@ impl Paths<'_> {
         if ways.len() > many { thinned(ways, many / 2) } else { ways }
     }
 
-    /// Divides what a function cost; gives the stacks that end in it.
+    /// Divides the cost of a function among its callees and itself. Returns the stacks that end in it.
     fn divide(&mut self, at: usize, open: &mut [DividedStack]) -> Vec<(StackId, f64)> {
         open.sort_by(|a, b| b.cost.total_cmp(&a.cost));
         let largest = open[0].stack;
@@ -130,7 +131,7 @@ impl Paths<'_> {
             }
         }
         open.sort_by(|a, b| a.left.total_cmp(&b.left));
-        // Differences of rounding are not cost.
+        // Ignore rounding errors.
         let none = whole * 1e-12;
         let (mut next, mut more) = (0, 0.0);
         for (taker, part) in parts {
@@ -158,7 +159,7 @@ impl Paths<'_> {
         stacks
     }
 
-    /// The shares of a function itself and of each of its callees in the whole that came to it.
+    /// How the whole cost that arrived at a function is divided: its own part first, then one for each callee.
     fn parts(&mut self, at: usize, whole: f64, largest: StackId) -> Vec<(usize, f64)> {
         let own = self.flow.own[at].min(whole);
         let mut parts = vec![(self.owed.len(), own)];
@@ -191,8 +192,8 @@ impl Paths<'_> {
     }
 }
 
-/// About this many ways, which stand for all: those that are worth the most, and of the others, laid end to end, the
-/// ones at equal distances.
+/// Reduces paths to about `most` that represent all: those worth the most, and of the others, laid end to end, those at
+/// equal distances.
 fn thinned(mut ways: Vec<Way>, most: usize) -> Vec<Way> {
     let step = ways.iter().map(|way| way.cost).sum::<f64>() / most as f64;
     let (mut upto, mut taken) = (0.0, 0.0);
@@ -209,7 +210,7 @@ fn thinned(mut ways: Vec<Way>, most: usize) -> Vec<Way> {
     ways
 }
 
-/// Shares a cost out so that the parts are whole and add up to it.
+/// Splits a cost into integer parts in proportion to the stacks' shares. The parts add up to the cost.
 pub(super) fn share_out(cost: u64, stacks: &[(StackId, f64)], mut part: impl FnMut(StackId, u64)) {
     let all: f64 = stacks.iter().map(|(_, share)| share).sum();
     let (mut upto, mut given) = (0.0, 0);

@@ -1,7 +1,6 @@
 //! Reads a file as a call graph: functions with self costs, and calls with inclusive costs.
 //!
-//! A function is what its id was defined as: name, file and object at that place. Without ids it is name, file and
-//! object at each use.
+//! A function is identified by name, file and object where its ID is defined, or at each use if it has no ID.
 
 use crate::bytes::digits::decimal;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -14,47 +13,47 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// The graph of all parts of a file together.
+/// The call graph of all parts of a file.
 #[derive(Debug, Default)]
 pub(super) struct CallGraph {
-    /// The names of the events; behind those of the file, those that are computed from them.
+    /// Names of the events. Events of the file come first, derived ones after them.
     pub(super) events: Vec<Vec<u8>>,
-    /// The formulas of `event:` headers, by the name of the event.
+    /// (name, formula) of the `event:` headers.
     formulas: Vec<(Vec<u8>, Vec<u8>)>,
     /// The functions in order of appearance.
     pub(super) functions: Vec<GraphFunction>,
-    /// Their names, files and objects.
+    /// Names, files and objects of the functions.
     pub(super) texts: Texts<u32>,
-    /// The threads, in order of appearance.
+    /// The threads in order of appearance.
     pub(super) threads: Vec<Thread>,
-    /// `creator:`
+    /// Value of the first `creator:` header.
     pub(super) creator: Vec<u8>,
-    /// `cmd:`
+    /// Value of the first `cmd:` header: the program with its arguments.
     pub(super) command: Vec<u8>,
-    /// `pid:`
+    /// Value of the first `pid:` header.
     pub(super) pid: Option<i32>,
 }
 
-/// The costs of one thread, or of all where the file doesn't distinguish them.
+/// The costs of one thread, or of all threads if the file doesn't separate them.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    /// `thread:`, callgrind's own number.
+    /// callgrind's number of the thread, from `thread:`. `None` for costs of no particular thread.
     pub(super) number: Option<i32>,
-    /// Self costs of the functions that have any.
+    /// Self cost by function.
     pub(super) costs: Vec<(u32, Costs)>,
-    /// The same by file and line, for each entry of `costs`; empty if lines aren't asked for, or not stated.
+    /// For each element of `costs`, the cost by file and line. Empty if lines are not requested or not in the file.
     pub(super) lines: Vec<BTreeMap<(TextNumber, u32), Costs>>,
-    /// The index of a function in `costs`.
+    /// Index of each function in `costs`.
     places: FxHashMap<u32, usize>,
-    /// Calls by (caller, callee), numbers in `functions`.
+    /// Calls by (caller, callee).
     pub(super) calls: FxHashMap<(u32, u32), Calls>,
 }
 
-/// Costs by event; those at the end may be missing, and are 0. Memory that is freed costs less than nothing.
+/// Costs per event. Trailing events may be missing and are 0. Costs can be negative: freed memory, for example.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Costs(Vec<i64>);
 
-/// One function, by the numbers of its texts.
+/// A function, by the numbers of its texts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GraphFunction {
     pub(super) name: TextNumber,
@@ -65,14 +64,14 @@ pub(super) struct GraphFunction {
 /// All calls from one function to another.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Calls {
-    /// The number.
+    /// Number of calls.
     pub(super) count: u64,
-    /// Inclusive cost.
+    /// Inclusive cost of the calls.
     pub(super) costs: Costs,
 }
 
 impl Costs {
-    /// The cost of an event.
+    /// The cost of one event.
     pub(super) fn of(&self, event: usize) -> i64 {
         self.0.get(event).copied().unwrap_or(0)
     }
@@ -89,7 +88,7 @@ impl Costs {
     }
 }
 
-/// A cost, which may be below zero.
+/// Parses a cost, which may be negative.
 fn signed_number(word: &[u8]) -> Option<i64> {
     match word.strip_prefix(b"-") {
         Some(digits) => Some(0i64.saturating_sub_unsigned(number(digits)?)),
@@ -97,11 +96,11 @@ fn signed_number(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// What an event costs that is computed from others: the factors of these, by their places.
+/// The formula of a derived event: indices of other events, and factors.
 struct DerivedEvent(Vec<(usize, i64)>);
 
 impl DerivedEvent {
-    /// Reads a formula such as `Ir + 10 Bm`, given the events that it can be of; `None` if it isn't one.
+    /// Parses a formula such as `Ir + 10 Bm` over the given events. `None` if it is invalid or names an unknown event.
     fn parse(formula: &[u8], events: &[Vec<u8>]) -> Option<Self> {
         let (mut terms, mut sign, mut factor) = (Vec::new(), 1i64, None);
         let spaced: Vec<u8> = formula
@@ -120,7 +119,7 @@ impl DerivedEvent {
                 b"*" if factor.is_some() => {}
                 _ if needs_sign => return None,
                 word if word[0].is_ascii_digit() => {
-                    // `10Bm` is ten times Bm, too.
+                    // `10Bm` without a blank also means ten times Bm.
                     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
                     let number = i64::try_from(decimal(&word[..digits])?).ok()?;
                     factor = Some(number);
@@ -149,7 +148,7 @@ fn place_of(name: &[u8], events: &[Vec<u8>]) -> Option<usize> {
 }
 
 impl CallGraph {
-    /// Adds the events that are computed from others. A formula may name one that is computed, too.
+    /// Adds the derived events. A formula may refer to another derived event.
     fn derive_events(&mut self, skipped: &mut Skipped) {
         let mut left = std::mem::take(&mut self.formulas);
         loop {
@@ -187,7 +186,7 @@ impl CallGraph {
 }
 
 impl Thread {
-    /// The number of a function's self costs.
+    /// Index of a function in `costs`; added if it is new.
     fn place(&mut self, function: u32) -> usize {
         let next = self.costs.len();
         let place = *self.places.entry(function).or_insert(next);
@@ -199,10 +198,10 @@ impl Thread {
     }
 }
 
-/// Reads a whole stream.
+/// Reads a whole callgrind file from a stream.
 pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) -> Result<CallGraph> {
     let mut reader = GraphReader { with_lines, skipped: Skipped::new("line"), ..GraphReader::default() };
-    // Number 0, which objects and files have until one is stated.
+    // Number 0 is the empty text: the object and file until one is specified.
     reader.text(b"");
     reader.enter_thread(None);
     for chunk in ReadChunks::new(input, CHUNK_SIZE) {
@@ -220,29 +219,29 @@ pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) 
     Ok(reader.graph)
 }
 
-/// The number of a text; they cannot be more than can be numbered, for each takes bytes of memory.
+/// Number of a text. 32 bits suffice, because each text takes bytes of memory.
 type TextNumber = u32;
 
 #[derive(Default)]
 struct GraphReader {
     graph: CallGraph,
-    /// The names of ids of objects and files.
+    /// Names of objects and files by their IDs; the index of the array is an [`IdSpace`].
     ids: [FxHashMap<u32, TextNumber>; 2],
-    /// The names of ids of functions.
+    /// Numbers of functions in the graph, by their IDs in the file.
     function_ids: IdTable,
     known: FxHashMap<[TextNumber; 3], u32>,
     columns: Columns,
-    /// True if the lines of self costs are asked for.
+    /// True if self costs per line are requested.
     with_lines: bool,
-    /// Reads their positions.
+    /// Decodes the positions of cost lines.
     decoder: PositionDecoder,
-    /// True if lines behind `calls=` move relative positions.
+    /// True if the lines after `calls=` move relative positions.
     every_line_moves: bool,
-    /// The number of the thread that costs are of.
+    /// Index of the current thread.
     thread: usize,
-    /// The threads by number.
+    /// Index of each thread by its number.
     threads: FxHashMap<Option<i32>, usize>,
-    /// The index in the thread's self costs of those of the current function.
+    /// Index of the current function in the thread's self costs.
     place: Option<usize>,
     ob: TextNumber,
     fl: TextNumber,
@@ -255,7 +254,7 @@ struct GraphReader {
     skipped: Skipped,
 }
 
-/// The kind of the next cost line.
+/// What the next cost line means.
 #[derive(Debug, Default, Clone, Copy)]
 enum NextCost {
     #[default]
@@ -269,7 +268,7 @@ impl GraphReader {
         self.graph.texts.intern(text)
     }
 
-    /// The costs that follow are those of this thread.
+    /// Attributes the costs that follow to this thread.
     fn enter_thread(&mut self, number: Option<i32>) {
         let threads = &mut self.graph.threads;
         self.thread = *self.threads.entry(number).or_insert(threads.len());
@@ -311,11 +310,12 @@ impl GraphReader {
                     ));
                 }
             }
-            // Each part states its thread if the file distinguishes threads.
+            // In a file that separates threads, each part specifies its thread.
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
             b"event" => {
-                // `event: NAME = FORMULA : LONG NAME`; without a formula, it's the long name of one of the file's.
+                // `event: NAME = FORMULA : LONG NAME`. Without a formula, this is just the long name of an event in the
+                // file.
                 let text = value.split(|byte| *byte == b':').next().unwrap_or_default();
                 if let Some(at) = text.iter().position(|byte| *byte == b'=') {
                     let [name, formula] = [&text[..at], &text[at + 1..]].map(|text| text.trim_ascii().to_vec());
@@ -394,7 +394,7 @@ impl GraphReader {
         Ok(function)
     }
 
-    /// The line of a cost line; 0 if it states none, or is of a call.
+    /// The source line of a cost line; 0 if it has none or belongs to a call.
     fn line_of(&mut self, text: &[u8], next_cost: NextCost) -> u32 {
         let position = match next_cost {
             NextCost::SelfCost => self.decoder.cost(text),

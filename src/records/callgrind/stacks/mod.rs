@@ -1,4 +1,4 @@
-//! Call graphs and stacks: a file is read as a call graph, out of which stacks are made; stacks are written as one.
+//! Converts between callgrind files and stacks. A file is read as a call graph, from which stacks are made.
 
 mod call_order;
 mod call_paths;
@@ -14,7 +14,7 @@ use crate::error::{Result, Warnings};
 use crate::model::stacks::Profile;
 use std::io;
 
-/// Reads the call graph, and makes stacks of it.
+/// Reads a call graph and makes stacks from it.
 pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let with_lines = options.detail.is_none_or(|detail| detail >= Detail::Lines);
     Ok(read::profile_of(&graph::read(input, with_lines, warnings)?))

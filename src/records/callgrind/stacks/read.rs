@@ -1,4 +1,4 @@
-//! A call graph as a profile: its calls as the file states them, and stacks that are made of them.
+//! Converts a call graph to a profile: the calls as in the file, and stacks made from them.
 
 use super::call_paths::{share_out, stacks};
 use super::graph::{CallGraph, GraphFunction};
@@ -13,15 +13,15 @@ use crate::model::{Pid, Tid};
 use crate::records::callgrind::grammar::{UNKNOWN, raw_name, without_recursion};
 use crate::runtimes::{RuntimeSet, Tiers};
 
-/// The frames of a function.
+/// The frames for the functions of a graph, by function number.
 struct FunctionFrames {
-    /// As the file calls it.
+    /// Frames with the function's name as in the file.
     stated: Vec<FrameId>,
-    /// As it is called in stacks.
+    /// With the name used in stacks, without recursion levels.
     in_stacks: Vec<FrameId>,
 }
 
-/// The stacks and calls of a graph, one series for each event.
+/// Converts a graph to a profile with one series per event.
 pub(super) fn profile_of(graph: &CallGraph) -> Profile {
     let mut profile = Profile::new();
     let names = graph.events.iter().map(|name| String::from_utf8_lossy(name).into_owned());
@@ -33,7 +33,7 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
     let mut tiers = Tiers::default();
     let mut frames = FunctionFrames { stated: Vec::new(), in_stacks: Vec::new() };
     for function in &graph.functions {
-        // Where a JIT compiler runs, memory without a file has its code.
+        // If a JIT compiler runs in the program, memory without a file holds its code.
         let memory = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
         frames.push(&mut profile, graph, function, memory, |id, name| tiers.of(id, name, runtimes));
     }
@@ -51,8 +51,8 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
     profile
 }
 
-/// True if each cost was counted. Converters write samples in this form, too: ours states itself, and pprof's events are
-/// called `cpu(nanoseconds)`.
+/// True if costs were counted, not sampled. Converters write samples in this format too: ours names itself as creator,
+/// and pprof's events are named like `cpu(nanoseconds)`.
 fn is_measured(graph: &CallGraph, event: &str) -> bool {
     let is_pprofs = graph.creator.is_empty() && event.ends_with(')');
     !is_pprofs && !graph.creator.starts_with(b"jitgraft")
@@ -84,8 +84,8 @@ fn add_stacks(
     }
 }
 
-/// The stacks of a function's own cost, each with the lines that it was in. Both are laid end to end: so few are new, and
-/// the sum of each stack and of each line stays.
+/// Splits the stacks of a function's self cost by source line. Stacks and lines are laid end to end, so few rows are
+/// added and the sums of each stack and each line are preserved.
 fn by_line(
     parts: Vec<(StackId, u64)>,
     lines: &[LineCost],
@@ -121,7 +121,7 @@ fn by_line(
     rows
 }
 
-/// The calls as they are stated.
+/// Copies the file's calls into the profile's form.
 fn calls_of(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, profile: &Profile) -> ThreadCalls {
     let events = 0..profile.series.len();
     let own = |(at, &function): (usize, &u32)| SelfCost {
@@ -145,18 +145,18 @@ fn calls_of(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, p
     }
 }
 
-/// The program's name out of its command line.
+/// The program's name, from its command line.
 fn comm(command: &[u8]) -> Vec<u8> {
     base_name(program(command)).to_vec()
 }
 
-/// The program's path out of its command line.
+/// The program's path, from its command line.
 fn program(command: &[u8]) -> &[u8] {
     command.trim_ascii().split(u8::is_ascii_whitespace).next().unwrap_or_default()
 }
 
 impl FunctionFrames {
-    /// The next function.
+    /// Adds the frames of the next function.
     fn push(
         &mut self,
         profile: &mut Profile,
@@ -191,7 +191,7 @@ impl FunctionFrames {
     }
 }
 
-/// Objects of JIT code as `jitgraft callgrind` and perf name them.
+/// True for objects of JIT code as named by `jitgraft callgrind` and perf.
 fn is_jit_object(object: &[u8]) -> bool {
     let base = base_name(object);
     base.starts_with(b"jitted-") || (base.starts_with(b"perf-") && base.ends_with(b".map"))
@@ -242,7 +242,8 @@ mod tests {
         assert_eq!(stacks(text), ["c 7", "main 10", "main;a 10", "main;a;c 28", "main;b 20", "main;b;c 57"]);
     }
 
-    /// Reads a file that states nothing twice; gives the number of its stacks. Self costs are exact, inclusive ones nearly.
+    /// Reads a file without repetitions and returns the number of its stacks. Asserts that self costs are exact and
+    /// inclusive costs nearly so.
     fn stacks_cost_what_is_stated(text: &str) -> usize {
         let graph = read(text.as_bytes(), false, &mut Warnings::new()).unwrap();
         let profile = profile_of(&graph);
@@ -260,8 +261,8 @@ mod tests {
         profile.stack_count()
     }
 
-    /// An acyclic graph as a file: the self cost of each function, and callers of it, with their shares of what it
-    /// costs with its callees. Callers have smaller numbers. All that has no caller begins.
+    /// A file with an acyclic graph: the self cost of each function, and its callers with their shares of its inclusive
+    /// cost. Callers have smaller numbers. Functions without a caller are roots.
     fn acyclic(own: &[u64], callers: &[Vec<(usize, u64)>]) -> String {
         let (mut inclusive, mut calls) = (own.to_vec(), vec![String::new(); own.len()]);
         for callee in (0..own.len()).rev() {
@@ -278,9 +279,9 @@ mod tests {
         format!("events: Ir\n{}", (0..own.len()).map(function).collect::<String>())
     }
 
-    /// Each function of a level of `width` is called by `callers` of the level above.
+    /// A graph in levels of `width` functions. Each function is called by `callers` functions of the level above.
     fn levels(count: usize, width: usize, callers: usize, own: impl Fn(usize) -> u64) -> String {
-        // Numbers that are spread, and the same each time.
+        // Scattered numbers, the same on each run.
         let spread = |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let of = |at: usize| {
             let above = (at / width).checked_sub(1);
@@ -321,7 +322,8 @@ mod tests {
 
     #[test]
     fn many_callers_and_many_callees_cost_what_is_stated() {
-        // main calls two, each of them thousands, and these one, which calls a chain: 12,000,000 stacks.
+        // main calls two functions, each of which calls thousands; all of these call one more, which calls a chain.
+        // That makes 12,000,000 stacks.
         let (width, chain) = (40_000, 300);
         let callers = |at: usize| match at {
             0 => vec![],
@@ -335,7 +337,7 @@ mod tests {
         let own: Vec<u64> = (0..count).map(|at| if at + 1 == count { 1 << 40 } else { at as u64 % 7 }).collect();
         let stacks = stacks_cost_what_is_stated(&acyclic(&own, &(0..count).map(callers).collect::<Vec<_>>()));
         assert!(stacks < 3 << 20, "{stacks}");
-        // Two that call all of many small ones.
+        // Two functions that both call each of many small ones.
         let callers = |at: usize| if at < 2 { vec![] } else { vec![(0, 1), (1, at as u64 % 3 + 1)] };
         let own: Vec<u64> = (0..50_000).map(|at| at % 11).collect();
         let stacks = stacks_cost_what_is_stated(&acyclic(&own, &(0..own.len()).map(callers).collect::<Vec<_>>()));

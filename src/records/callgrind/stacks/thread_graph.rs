@@ -1,4 +1,4 @@
-//! The calls of one thread, its functions numbered from 0.
+//! The call graph of one thread, with functions numbered from 0.
 
 use super::call_order::order;
 use super::graph::{Calls, Thread};
@@ -7,36 +7,35 @@ use rustc_hash::FxHashMap;
 
 /// The functions that a thread ran, and the calls between them.
 pub(super) struct ThreadGraph<'g> {
-    /// The functions by their numbers in the file's graph.
+    /// For each function, its number in the file's graph.
     pub(super) functions: Vec<u32>,
-    /// Calls by caller and callee, in the order of these.
+    /// All calls as (caller, callee, calls), sorted by caller and callee, which are indices into `functions`.
     pub(super) calls: Vec<(u32, u32, &'g Calls)>,
-    /// The indexes of the functions' self costs in the thread's.
+    /// For each function, the index of its self cost in the thread's costs.
     own: Vec<Option<usize>>,
     thread: &'g Thread,
-    /// Callers before callees.
+    /// Functions sorted so that callers come before callees.
     pub(super) order: Vec<u32>,
 }
 
-/// What a line of a function cost itself.
+/// The self cost of a line in a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineCost {
-    /// The number of the file's name in the file's graph.
+    /// Number of the file's name in the file's graph.
     pub(super) file: u32,
     pub(super) line: u32,
-    /// The amount.
     pub(super) cost: u64,
 }
 
-/// The way the cost of one event came to each function, without the calls that close a cycle.
+/// How the cost of an event reached each function, disregarding calls that close a cycle.
 pub(super) struct EventFlow {
-    /// The self cost of each function.
+    /// Self cost of each function, without its callees.
     pub(super) own: Vec<f64>,
-    /// The cost of it and all below it.
+    /// Cost of each function including its callees.
     pub(super) below: Vec<f64>,
-    /// The share of that which began in it: in no call that is left.
+    /// For each function, the share of this cost that no remaining call accounts for.
     pub(super) begun: Vec<f64>,
-    /// The callees of each function, with the share of the callee's cost that came by this call.
+    /// The callees of each function. The number is the share of the callee's cost that this call brought.
     pub(super) callees: Lists<(u32, f64)>,
 }
 
@@ -64,12 +63,12 @@ impl<'g> ThreadGraph<'g> {
         self.functions.len() as u32 - 1
     }
 
-    /// The self cost of a function.
+    /// Self cost of a function.
     pub(super) fn own(&self, event: usize, function: usize) -> i64 {
         self.own[function].map_or(0, |at| self.thread.costs[at].1.of(event))
     }
 
-    /// What each line of a function cost itself, by file and line; nothing unless the parts have the sign of the whole.
+    /// Self cost of a function by file and line. Empty if some lines have the opposite sign of the whole.
     pub(super) fn lines(&self, event: usize, function: usize) -> Vec<LineCost> {
         let Some(at) = self.own[function] else { return Vec::new() };
         let sign = self.own(event, function).signum();
@@ -89,15 +88,15 @@ impl<'g> ThreadGraph<'g> {
         let others = self.calls.iter().filter(|(caller, callee, _)| caller != callee);
         let weighted = others.map(|&(caller, callee, calls)| {
             let cost = calls.costs.of(event).unsigned_abs();
-            // Calls without cost still state who called: far below any with a cost.
+            // Calls without cost still tell who called whom. Their weight is far below that of any call with a cost.
             let weight = if cost > 0 { cost as f64 } else { calls.count.max(1) as f64 * 1e-9 };
             (caller, (callee, weight))
         });
         Lists::new(self.functions.len(), weighted)
     }
 
-    /// The excess of each function and its calls over the cost of the calls to it: what was called before anything was
-    /// recorded, or by nothing, as the first function of a thread.
+    /// For each function, how much its own cost and that of its calls exceed the cost of the calls to it. This is cost
+    /// from before the recording, or of a function without a caller, such as a thread's first.
     fn begun(&self, event: usize) -> Vec<f64> {
         let own = (0..self.functions.len()).map(|function| i128::from(self.own(event, function).unsigned_abs()));
         let mut begun: Vec<i128> = own.collect();
@@ -109,7 +108,7 @@ impl<'g> ThreadGraph<'g> {
         begun.into_iter().map(|cost| cost.max(0) as f64).collect()
     }
 
-    /// The way an event's cost came to the functions. What is below zero came as its amount does.
+    /// How an event's cost reached the functions. Negative costs are treated by their absolute value.
     pub(super) fn flow(&self, event: usize) -> EventFlow {
         let count = self.functions.len();
         let mut places = vec![0; count];

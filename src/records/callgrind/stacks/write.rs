@@ -1,12 +1,11 @@
-//! Writes stacks as a callgrind file: self costs by instruction and line, and for each pair of functions the calls
-//! between them.
+//! Writes stacks as a callgrind file: self costs by instruction and line, and the calls between each pair of functions.
 //!
-//! A sampled stack has no numbers of calls: what follows `calls=` is the number of samples that had the call. Readers
-//! take a function's inclusive cost to be its own and that of its calls. So that this is the weight of the stacks that
-//! it occurs in, only one call of each function is charged for a stack, the last one, and none of the function that
-//! ran: the calls of a recursion before it are reported, but cost nothing.
+//! Sampled stacks have no call counts, so the number after `calls=` is the number of samples that contain the call.
+//! Readers compute a function's inclusive cost as its own cost plus that of its calls. To make this equal the weight of
+//! the stacks that contain the function, each stack charges at most one call per function: the last one, and none for
+//! the function that was running. Earlier calls of a recursion are written with a cost of 0.
 //!
-//! Calls of an input that states them are written.
+//! If the input already has a call graph, its calls are written as they are.
 
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::groups::{Step, Sum, Walk};
@@ -19,7 +18,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Writes all events.
+/// Writes all events of a profile.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let mut sums = CostSums::new(profile);
     let mut walk = Walk::new(profile);
@@ -30,7 +29,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         }
         for (row, weight) in series.signed_rows(options.weight) {
             if let Some(stack) = row.stack {
-                // It is in the file even if it costs nothing.
+                // Creates the entry even for a cost of 0, so that the function is in the file.
                 sums.own(profile.stack_of(stack).1);
                 walk.add(stack, Sum { weight, count: row.count });
             }
@@ -43,7 +42,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 
 type FunctionId = usize;
 
-/// The place in a function: source file, address, line.
+/// A location in a function: source file, address, line.
 type CostSite = (Option<NameId>, u64, u32);
 
 struct CostSums<'a> {
@@ -55,33 +54,33 @@ struct CostSums<'a> {
 }
 
 struct FunctionCosts {
-    /// A frame of it that states its module and file.
+    /// A frame of the function; it has module and file.
     frame: FrameId,
-    /// Its name, with the place where it starts if others of its file are called like it: readers know functions by name
-    /// and file.
+    /// The function's name. If other functions of the file have the same name, the source position is appended, because
+    /// readers identify functions by name and file.
     name: String,
-    /// Lowest address and line seen.
+    /// The lowest address and line of the function.
     entry: (u64, u32),
     own: BTreeMap<CostSite, Vec<i64>>,
     calls: BTreeMap<(CostSite, FunctionId), CallCosts>,
 }
 
 impl FunctionCosts {
-    /// Drops calls that are reported elsewhere in each of their stacks.
+    /// Removes calls that are counted elsewhere in each of their stacks.
     fn drop_uncounted(&mut self) {
         self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost != 0));
     }
 }
 
-/// All calls from one place to one function.
+/// All calls from one location to one function.
 #[derive(Debug, Default)]
 struct CallCosts {
     count: u64,
-    /// By event.
+    /// Inclusive cost of the calls, per event.
     costs: Vec<i64>,
 }
 
-/// A call: from where, to which function.
+/// Identifies calls: the location of the call, and the called function.
 #[derive(Debug, Clone, Copy)]
 struct CallKey {
     caller: FunctionId,
@@ -89,13 +88,13 @@ struct CallKey {
     callee: FunctionId,
 }
 
-/// The frames between the root and where one is in the stacks.
+/// The frames from the root to the current one, during a walk over all stacks.
 #[derive(Debug, Default)]
 struct OpenFrames {
     list: Vec<OpenFrame>,
-    /// The index in the list of each function's last frame.
+    /// Index in `list` of each function's last frame.
     last_of: FxHashMap<FunctionId, usize>,
-    /// The last call between two functions.
+    /// For each pair of caller and callee, the last call between them.
     last_call: FxHashMap<(FunctionId, FunctionId), CallKey>,
 }
 
@@ -103,9 +102,9 @@ struct OpenFrames {
 struct OpenFrame {
     function: FunctionId,
     frame: FrameId,
-    /// The way it was called.
+    /// The call that created this frame.
     call: Option<CallKey>,
-    /// The last frame of the function, and the last call of the two, before.
+    /// The previous values of `last_of` and `last_call`, to restore on leaving.
     before: Option<usize>,
     call_before: Option<CallKey>,
 }
@@ -139,7 +138,7 @@ impl<'a> CostSums<'a> {
         sums
     }
 
-    /// Appends the place where it starts to the name of each function that shares name, module and file with another.
+    /// Appends the source position to the names of functions that have the same name, module and file.
     fn tell_apart(&mut self) {
         let profile = self.profile;
         let key = |function: &FunctionCosts| {
@@ -163,8 +162,8 @@ impl<'a> CostSums<'a> {
         (frame.file, frame.addr.unwrap_or(0), frame.line)
     }
 
-    /// Adds the stacks of an event. Each is to count for the last call between two functions, and to cost for the last
-    /// call that a function makes: what comes to a call is taken off again below, where the same repeats.
+    /// Adds the stacks of an event. Each stack should count the last call between two functions, and charge the last
+    /// call that a function makes. What was added to earlier calls in the same stack is subtracted again.
     fn add(&mut self, event: usize, walk: &mut Walk<'_>) {
         let mut open = OpenFrames::default();
         walk.run(|walk, step| match step {
@@ -178,7 +177,7 @@ impl<'a> CostSums<'a> {
         });
     }
 
-    /// Adds the calls of an event as they are stated.
+    /// Adds the calls of an event from its call graph.
     fn add_graph(&mut self, event: usize, graph: &CallGraph) {
         for function in graph.functions() {
             self.add_own(event, function.frame, Sum { weight: function.own, count: function.own.unsigned_abs() });
@@ -186,7 +185,7 @@ impl<'a> CostSums<'a> {
         for edge in graph.edges() {
             let [caller, callee] = [edge.caller, edge.callee].map(|frame| self.of_frame[frame.index()]);
             let calls = self.calls(CallKey { caller, site: self.site(edge.caller), callee });
-            // Each event's graph has the same numbers of calls.
+            // The graphs of all events have the same call counts.
             calls.count = calls.count.max(edge.count);
             calls.costs[event] = calls.costs[event].saturating_add(edge.cost);
         }
@@ -199,7 +198,7 @@ impl<'a> CostSums<'a> {
         }
     }
 
-    /// The self cost of a function, by event.
+    /// Self cost of a function at a frame's location, per event.
     fn own(&mut self, frame: FrameId) -> &mut Vec<i64> {
         let (events, site) = (self.events, self.site(frame));
         self.functions[self.of_frame[frame.index()]].own.entry(site).or_insert_with(|| vec![0; events])
@@ -223,7 +222,7 @@ impl<'a> CostSums<'a> {
             let calls = self.calls(told);
             calls.count = calls.count.saturating_sub(total.count);
         }
-        // The function's callee when it was entered before.
+        // If the function was entered before, the call that it made then.
         let charged = before.and_then(|before| open.list.get(before + 1).map_or(call, |callee| callee.call));
         if let Some(charged) = charged {
             let cost = &mut self.calls(charged).costs[event];
@@ -351,7 +350,7 @@ impl GraphWriter<'_> {
         }
     }
 
-    /// The callee's place is always stated: nothing depends on a reader's default.
+    /// Always specifies the callee's file, so that nothing depends on a reader's default.
     fn callee(&mut self, callee: FunctionId, caller: &Frame) {
         let frame = self.profile.frame_of(self.sums.functions[callee].frame);
         if frame.module != caller.module {
@@ -361,7 +360,7 @@ impl GraphWriter<'_> {
         self.statement("cfn", IdSpace::Function, callee);
     }
 
-    /// States the object, the file or the name of a function.
+    /// Writes the object, the file or the name of a function.
     fn statement(&mut self, key: &str, space: IdSpace, function: FunctionId) {
         let frame = self.profile.frame_of(self.sums.functions[function].frame);
         let name_of = |id: Option<NameId>| one_line(id.map_or(UNKNOWN, |id| self.profile.name_of(id)));
@@ -369,7 +368,7 @@ impl GraphWriter<'_> {
         match space {
             IdSpace::Object => self.text_statement(key, space, object.clone(), object),
             IdSpace::File => self.text_statement(key, space, file.clone(), file),
-            // One name may be in several objects and files: each is a function of its own.
+            // Functions with the same name in different objects or files are different, so each has its own ID.
             IdSpace::Function => {
                 let name = one_line(self.sums.functions[function].name.as_bytes());
                 self.text_statement(key, space, [object, file, name.clone()].join(&b'\n'), name);
@@ -377,7 +376,7 @@ impl GraphWriter<'_> {
         }
     }
 
-    /// States a text by its ID, with the text itself where it is the first of that identity.
+    /// Writes an ID. If it is new, the name follows.
     fn text_statement(&mut self, key: &str, space: IdSpace, identity: Vec<u8>, name: Vec<u8>) {
         let ids = &mut self.ids[space as usize];
         let next = ids.len() + 1;
@@ -391,19 +390,18 @@ impl GraphWriter<'_> {
     }
 }
 
-/// The file of a function, or else that of a line of it.
+/// The file of a function, or else the file of one of its lines.
 fn file_of(frame: &Frame) -> Option<NameId> {
     frame.start.file.or(frame.file)
 }
 
-/// A name without ends of lines. An ID without a name is unknown: an ID with nothing behind it refers to what has that
-/// ID.
+/// A name without line breaks. An empty name becomes `???`, because an ID without a name would be a reference.
 fn one_line(name: &[u8]) -> Vec<u8> {
     let name = if name.trim_ascii().is_empty() { UNKNOWN } else { name };
     name.iter().map(|&byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }).collect()
 }
 
-/// Event names are single words.
+/// Event names must be single words.
 fn event_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
@@ -422,8 +420,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// The numbers and costs that each call configured to count and to cost, stack by stack: (caller, callee) → (count,
-    /// cost).
+    /// What each call should count and cost, computed stack by stack: (caller, callee) → (count, cost).
     fn by_stacks(stacks: &[(String, u64)]) -> BTreeMap<(String, String), (u64, u64)> {
         let mut told = BTreeMap::new();
         for (stack, weight) in stacks {

@@ -1,9 +1,9 @@
-//! `.eh_frame` and `.eh_frame_hdr`: the dumps' unwinding information, encoded anew for the image.
+//! Writes `.eh_frame` and `.eh_frame_hdr`: the dumps' unwinding information, encoded for the image.
 //!
-//! A dump has one `.eh_frame` for each code range, whose pointers are relative to a place directly behind that code
-//! ([`Unwind`](crate::model::code::Unwind)). They cannot be put one behind the other: CIEs are referred to by distance
-//! and `pc_begin` is relative to its own place. So each CIE is written once for all FDEs that share it, and each FDE
-//! gets a new header; the call frame instructions, which are relative to `pc_begin`, are taken as they are.
+//! A dump has one `.eh_frame` per code range, whose pointers are relative to a position directly after that code
+//! ([`Unwind`](crate::model::code::Unwind)). They can't simply be concatenated, because CIEs are referred to by
+//! distance and `pc_begin` is relative to its own position. Instead, each CIE is written once for all FDEs that share
+//! it, and each FDE gets a new header. The call frame instructions are copied, because they are relative to `pc_begin`.
 //!
 //! Language-specific data and personality routines are left out: they point into the process, and profilers only
 //! unwind.
@@ -28,25 +28,26 @@ use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
 use std::ops::Range;
 
-/// Both sections' places, for the program headers.
+/// Where both sections are, for the program headers.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    /// From the start of `.eh_frame` to the end of `.eh_frame_hdr`; empty if there is no unwinding information.
+    /// File range from the start of `.eh_frame` to the end of `.eh_frame_hdr`. Empty if there is no unwinding
+    /// information.
     pub(super) all: Range<u64>,
-    /// `.eh_frame_hdr`
+    /// File range of `.eh_frame_hdr`.
     pub(super) header: Range<u64>,
 }
 
-/// The lengths of both sections.
+/// The size of `.eh_frame` and `.eh_frame_hdr` together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measure {
-    /// From the start of `.eh_frame` to the end of `.eh_frame_hdr`.
+    /// Bytes from the start of `.eh_frame` to the end of `.eh_frame_hdr`.
     pub(super) len: u64,
-    /// True if there is any unwinding information.
+    /// True if any slot has unwinding information.
     pub(super) any: bool,
 }
 
-/// The length for all of `slots`, or a little more: it does not depend on where they will be.
+/// The size that both sections of `slots` need, or slightly more. It doesn't depend on where they will be.
 pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
     let mut encoder = Encoder::new(target);
     let mut len = 0;
@@ -54,15 +55,15 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
         encoder.piece(slot.code, 0, len);
         len += encoder.out.len() as u64;
     }
-    // What precedes the entries of `.eh_frame_hdr`, and these.
+    // The fixed part of `.eh_frame_hdr`, and its entries.
     let table = 12 + 8 * encoder.table.len() as u64;
     Measure { len: (len + END.len() as u64).next_multiple_of(8) + table, any: len > 0 }
 }
 
-/// A CIE of length 0 ends the section.
+/// A CIE of length 0, which ends the section.
 const END: [u8; 4] = [0; 4];
 
-/// Writes both sections, if any code range has unwinding information or the layout wants them anyhow.
+/// Writes both sections if any code range has unwinding information or the layout wants them anyway.
 pub(super) fn write<W: Write + Seek>(
     image: &Image,
     sink: &mut ByteSink<W>,
@@ -96,11 +97,11 @@ pub(super) fn write<W: Write + Seek>(
     Ok(Frames { all: start..sink.offset(), header: at..sink.offset() })
 }
 
-/// `.eh_frame_hdr` at address `at`, over an `.eh_frame` at `eh_frame`: a table of (code, FDE) sorted by code, for binary
-/// search. LSB Core 5.0, 10.6.2.
+/// Encodes `.eh_frame_hdr` at address `at` for an `.eh_frame` at `eh_frame`: a table of (code, FDE) sorted by code, for
+/// binary search (LSB Core 5.0, 10.6.2).
 fn header_of(mut table: Vec<(u32, u32)>, endian: Endian, at: u64, eh_frame: u64) -> Vec<u8> {
     table.sort_unstable();
-    // The binary search wants one entry an address; of several the last dumped is in force.
+    // Binary search needs unique addresses. Of several entries for an address, the last one dumped is valid.
     table.reverse();
     table.dedup_by_key(|&mut (pc, _)| pc);
     table.reverse();
@@ -120,11 +121,11 @@ fn header_of(mut table: Vec<(u32, u32)>, endian: Endian, at: u64, eh_frame: u64)
 
 struct Encoder {
     target: Target,
-    /// Encoded CIE → its address in the image.
+    /// The address in the image of each encoded CIE.
     cies: FxHashMap<Vec<u8>, u64>,
-    /// (first address of the code, address of the FDE)
+    /// (first address of the code, address of the FDE).
     table: Vec<(u32, u32)>,
-    /// The output of the last piece.
+    /// Output buffer with the encoded records of the last piece.
     out: Vec<u8>,
 }
 
@@ -133,8 +134,8 @@ impl Encoder {
         Self { target, cies: FxHashMap::default(), table: Vec::new(), out: Vec::new() }
     }
 
-    /// Encodes the information of code at `addr` into `out`, which will be at `at`. Gives the number of FDEs, or `None`
-    /// if something was malformed: then the piece has none.
+    /// Encodes the information of code at `addr` into `out`, which will be written at `at`. Returns the number of FDEs,
+    /// or `None` if something is malformed; the piece then gets none.
     fn piece(&mut self, code: &Code, addr: u64, at: u64) -> Option<usize> {
         self.out.clear();
         let Some(unwind) = code.unwind else { return Some(0) };
@@ -160,7 +161,7 @@ impl Encoder {
         let start = at + self.out.len() as u64;
         let pc = addr + fde.start;
         fde.encode(self.target, start, cie, pc, &mut self.out);
-        // The layout ends code below 2^31, and this follows it.
+        // The layout keeps code below 2^31, and this follows the code.
         self.table.push((pc as u32, start as u32));
     }
 }

@@ -1,5 +1,4 @@
-//! CIEs and FDEs of one code range: taken apart, and put together for the image. LSB Core 5.0, 10.6.1, and DWARF 5,
-//! 6.4.1.
+//! Parses the CIEs and FDEs of a code range, and encodes them for the image (LSB Core 5.0, 10.6.1, and DWARF 5, 6.4.1).
 
 use crate::bytes::byte_writer::ByteWriter;
 use crate::model::code::Code;
@@ -7,27 +6,27 @@ use crate::records::elf_image::target::Target;
 use gimli::leb128::write::Leb128;
 use gimli::{EndianSlice, Reader, RunTimeEndian, constants as dw};
 
-/// The common part of FDEs.
+/// A common information entry: what several FDEs share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cie<'data> {
     code_align: u64,
     data_align: i64,
     return_register: u64,
     signal_frame: bool,
-    /// aarch64: return addresses are signed with key B.
+    /// On aarch64: return addresses are signed with key B.
     key_b: bool,
-    /// The encoding of addresses in FDEs.
+    /// How FDEs with this CIE encode addresses (`DW_EH_PE_*`).
     encoding: dw::DwEhPe,
-    /// True if FDEs have an augmentation of given length.
+    /// True if FDEs contain augmentation data preceded by its length.
     sized: bool,
     instructions: &'data [u8],
 }
 
-/// How to unwind from a range of addresses.
+/// A frame description entry: how to unwind from a range of addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fde<'data> {
     pub(super) cie: Cie<'data>,
-    /// From the start of the code.
+    /// Offset from the start of the code.
     pub(super) start: u64,
     len: u64,
     instructions: &'data [u8],
@@ -35,7 +34,7 @@ pub(super) struct Fde<'data> {
 
 type RecordReader<'data> = EndianSlice<'data, RunTimeEndian>;
 
-/// A number in one of the formats of a pointer.
+/// Reads a pointer in the given format.
 fn formatted(reader: &mut RecordReader, format: dw::DwEhPe, address_size: u8) -> Option<u64> {
     let number = match format {
         dw::DW_EH_PE_absptr if address_size == 4 => reader.read_u32().map(u64::from),
@@ -51,7 +50,8 @@ fn formatted(reader: &mut RecordReader, format: dw::DwEhPe, address_size: u8) ->
     number.ok()
 }
 
-/// All FDEs of an `.eh_frame` that belongs directly behind `code`; `None` if it is malformed or describes other code.
+/// Parses all FDEs of an `.eh_frame` that belongs directly after `code`. `None` if it is malformed or describes other
+/// code.
 pub(super) fn parse<'data>(
     eh_frame: &'data [u8],
     code: &Code<'data>,
@@ -128,7 +128,8 @@ impl<'data> Cie<'data> {
         Some(())
     }
 
-    /// The CIE for the image: version 1 where the register's number allows it, FDE addresses relative to their place.
+    /// Encodes the CIE for the image. FDE addresses are relative to their own position. The version is 1 unless the
+    /// return register's number is too large for it.
     pub(super) fn encode(&self, target: Target) -> Vec<u8> {
         let wide_register = self.return_register > 0xff;
         let mut body = vec![0; 4];
@@ -153,9 +154,9 @@ impl<'data> Cie<'data> {
 }
 
 impl<'data> Fde<'data> {
-    /// `at` is where its body goes on in the section.
+    /// `at` is the offset of `body` in the section.
     fn parse(mut body: RecordReader<'data>, at: usize, cie: Cie<'data>, code: &Code, address_size: u8) -> Option<Self> {
-        // perf and V8 put the section at the next multiple of 8 behind the code.
+        // perf and V8 put the section at the next multiple of 8 after the code.
         let place = code.size.checked_next_multiple_of(8)?.checked_add(at as u64)?;
         let begin = formatted(&mut body, cie.encoding.format(), address_size)?;
         let start = match cie.encoding.application() {
@@ -164,7 +165,7 @@ impl<'data> Fde<'data> {
             _ => return None,
         };
         let start = if address_size == 4 { start & u64::from(u32::MAX) } else { start };
-        // The length has the same format, without its bit for a sign.
+        // The length has the same format, but is always unsigned.
         let len = formatted(&mut body, dw::DwEhPe(cie.encoding.format().0 & 7), address_size)?;
         if start.checked_add(len)? > code.size {
             return None;
@@ -176,10 +177,11 @@ impl<'data> Fde<'data> {
         Some(Self { cie, start, len, instructions: body.slice() })
     }
 
-    /// Appends the FDE, which will be at address `at`, for code at `pc`, with the CIE at `cie`.
+    /// Appends the FDE of code at `pc`. `at` will be the FDE's address, `cie` is the address of its CIE.
     pub(super) fn encode(&self, target: Target, at: u64, cie: u64, pc: u64, out: &mut Vec<u8>) {
         let mut body = ByteWriter::behind(Vec::with_capacity(self.instructions.len() + 16), target.endian);
-        // Both are relative to the field's own place: behind the length, and behind the CIE's distance.
+        // Both are relative to their own field: the CIE's distance follows the length, and the code's distance follows
+        // that.
         for value in [(at + 4).wrapping_sub(cie), pc.wrapping_sub(at + 8), self.len] {
             body.u32(value as u32);
         }
@@ -189,7 +191,7 @@ impl<'data> Fde<'data> {
     }
 }
 
-/// Length and body, filled with DW_CFA_nop so that the next record is aligned.
+/// Appends length and body, padded with DW_CFA_nop so that the next record is aligned.
 fn push_record(out: &mut Vec<u8>, body: &[u8], target: Target) {
     let len = (4 + body.len()).next_multiple_of(usize::from(target.address_size())) - 4;
     let mut bytes = [0; 4];
@@ -199,13 +201,13 @@ fn push_record(out: &mut Vec<u8>, body: &[u8], target: Target) {
     out.resize(out.len() + len - body.len(), dw::DW_CFA_nop.0);
 }
 
-/// Takes off as many bytes as the number before them states.
+/// Reads a length, and splits off that many bytes.
 fn sized<'data>(reader: &mut RecordReader<'data>) -> Option<RecordReader<'data>> {
     let len = reader.read_uleb128().ok()?;
     reader.split(usize::try_from(len).ok()?).ok()
 }
 
-/// True if the instructions are whole and none is tied to an address (DW_CFA_set_loc): they are copied unread.
+/// Checks that the instructions are complete and none contains an address (DW_CFA_set_loc), because they are copied.
 fn check_instructions(mut reader: RecordReader, address_size: u8) -> Option<()> {
     while !reader.is_empty() {
         let byte = reader.read_u8().ok()?;
@@ -223,7 +225,8 @@ fn check_instructions(mut reader: RecordReader, address_size: u8) -> Option<()> 
     Some(())
 }
 
-/// What follows an instruction: bytes, numbers in LEB128, and whether a block comes last, with its length.
+/// The operands of an instruction: number of bytes, number of LEB128 numbers, and whether a block with a length
+/// follows.
 fn operands(instruction: dw::DwCfa, address_size: u8) -> Option<(usize, usize, bool)> {
     Some(match instruction {
         dw::DW_CFA_nop | dw::DW_CFA_remember_state | dw::DW_CFA_restore_state | dw::DW_CFA_GNU_window_save => {

@@ -1,41 +1,41 @@
-//! The code that goes into an image of its own, so that user stacks can be unwound through it.
+//! Distributes code over several images, so that user stacks can be unwound through them.
 //!
-//! perf unwinds a copy of the user stack by the images' `.eh_frame`, with one of two libraries, and both take an image
-//! for an ordinary library, which is loaded once, as a whole:
+//! perf unwinds a copy of the user stack by the images' `.eh_frame`, using one of two libraries. Both take an image for
+//! an ordinary shared library that is loaded once, as a whole:
 //!
-//! * libdw reports a module that spans the image from its first PT_LOAD to its last, at `map.start - map.pgoff`. A
-//!   module that reaches over another's addresses ends all unwinding of the process ("address range overlaps an
-//!   existing module"). So an image must not be longer than the stretch of code it stands for, and between its code
-//!   ranges no other file may be mapped.
+//! * libdw reports a module that extends from the image's first PT_LOAD to its last, at `map.start - map.pgoff`. A
+//!   module that overlaps another ends all unwinding of the process ("address range overlaps an existing module"). Thus
+//!   an image must not be longer than the range of code that it represents, and no other file may be mapped between its
+//!   code.
 //! * libunwind takes the *lowest* map of the image for its start, and reads the search table through the process's
-//!   maps. So all code of an image needs one base, and the image's header and `.eh_frame` need maps, too
-//!   ([`AuxMapping`](super::super::AuxMapping)): at addresses where nothing else ever ran.
+//!   maps. Thus all code of an image needs the same base, and the image's header and `.eh_frame` must be mapped as well
+//!   ([`AuxMapping`](super::super::AuxMapping)), at addresses where nothing else ever ran.
 //!
-//! Hence: an image for each stretch of code without foreign files in it, and for each time that its addresses were
-//! used again; `.eh_frame` in front of the code or behind it, whichever addresses are free. All images of a stretch
-//! have one base and one length: libdw, which takes no second module for an address, then goes on with the one that
-//! it has. On recordings of node, CPython and Erlang both libraries unwind at least as far as through perf's own
-//! images, of which there is one for each function.
+//! Therefore each range of code without other files in it gets an image, plus one for each time that its addresses were
+//! reused. `.eh_frame` goes before or after the code, wherever addresses are free. All images of a range have the same
+//! base and length, because libdw, which accepts no second module for an address, then continues with the one it has.
+//! On recordings of Node.js, CPython and Erlang, both libraries unwind at least as far as through perf's own images, of
+//! which there is one per function.
 
 use super::mirror::{FAR, Item, MAX_LAYERS, MIRROR_LIMIT, sorted};
 use crate::records::elf_image::slot::Slot;
 use std::ops::Range;
 
-/// No more images than this: the code of further stretches shares the last one.
+/// Limit of images. The code of further ranges shares one more image.
 const MAX_IMAGES: usize = 64;
 
-/// The code of one image.
+/// Code that goes into one image.
 #[derive(Debug)]
 pub(in super::super) struct Group {
-    /// Indices of the slots, in the order added.
+    /// Indices of its slots, in the order in which they were added.
     pub(in super::super) slots: Vec<u32>,
-    /// The stretch of addresses from its first code to its last, of any layer, if all are to have one base.
+    /// The address range from the first to the last code in all layers; `None` if the code has no common base.
     pub(in super::super) span: Option<Range<u64>>,
-    /// True if another file is mapped here, whose place the image takes (node's builtins).
+    /// True if another file is mapped here, which the image replaces (such as Node.js, for its builtins).
     pub(in super::super) in_file: bool,
 }
 
-/// Sorted, merged address ranges.
+/// Address ranges, sorted and merged.
 #[derive(Debug)]
 pub(in super::super) struct Ranges(Vec<Range<u64>>);
 
@@ -51,13 +51,13 @@ impl Ranges {
         Self(sorted)
     }
 
-    /// True if any of them has an address in `range`.
+    /// True if one of the ranges overlaps `range`.
     pub(in super::super) fn touch(&self, range: &Range<u64>) -> bool {
         let next = self.0.partition_point(|known| known.end <= range.start);
         !range.is_empty() && self.0.get(next).is_some_and(|known| known.start < range.end)
     }
 
-    /// Those in which none of the addresses, which are sorted, lies.
+    /// Only the ranges that contain none of the given addresses. The addresses must be sorted.
     fn without(&self, addresses: impl Iterator<Item = u64>) -> Self {
         let mut addresses = addresses.peekable();
         let holds_none = |range: &&Range<u64>| {
@@ -68,10 +68,10 @@ impl Ranges {
     }
 }
 
-/// Groups the slots by stretch of addresses and layer. `foreign` are the addresses of other files.
+/// Groups the slots by address range and layer. `foreign` are the addresses of other files.
 pub(in super::super) fn groups(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
     let items = sorted(slots);
-    // Code inside of another file's map (node's builtins) is not parted by that map.
+    // If code lies inside another file's map (Node.js's builtins), that map does not separate it from other code.
     let between = foreign.without(items.iter().map(|item| item.addr));
     let (fit, rest): (Vec<&Item>, Vec<&Item>) = items.iter().partition(|item| item.layer < MAX_LAYERS);
     let mut groups: Vec<Group> = Vec::new();
@@ -95,7 +95,7 @@ pub(in super::super) fn groups(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
     groups
 }
 
-/// True if the next code range is of the same stretch as those before it, which then ends where it ends.
+/// True if the next code range belongs to the current range, which is then extended to its end.
 fn joins(span: &mut Range<u64>, next: &Item, between: &Ranges) -> bool {
     let end = next.addr + next.len;
     let near = next.addr.saturating_sub(span.end) < FAR && end - span.start < MIRROR_LIMIT;
@@ -106,7 +106,7 @@ fn joins(span: &mut Range<u64>, next: &Item, between: &Ranges) -> bool {
     joins
 }
 
-/// Moves the code of all but the largest groups into `rest`.
+/// Moves the code of all but the largest groups to `rest`.
 fn keep_largest(groups: &mut Vec<Group>, rest: &mut Vec<u32>) {
     if groups.len() <= MAX_IMAGES {
         return;

@@ -1,37 +1,37 @@
-//! The layout for perf: file offsets that mirror the address space, so that `address - offset` is one number for as
-//! much code as possible.
+//! The layout for perf: file offsets mirror the address space, so that `address - offset` is the same for as much code
+//! as possible.
 //!
 //! ```text
 //! process:      ──[ region A ]──────── far away ────────[ region B ]──
 //! image: [header][A, layer 0][A, layer 1][B, layer 0] … [packed] [.eh_frame] …
 //! ```
 //!
-//! A region is code without large gaps: calls within it show their targets when disassembled, as distances are kept.
-//! Addresses that were used again get another layer, a second mirror of the region. Code that not fit (used again and
-//! again, or too far spread) is packed at the end. Everything between code ranges is a hole in the file.
+//! A region is code without large gaps. Distances within it are preserved, so disassembled calls show their targets. If
+//! addresses were reused, the region is mirrored again in another layer. Code that doesn't fit (reused too often, or
+//! spread too widely) is packed at the end. The space between code ranges is a hole in the file.
 
 use crate::model::Addr;
 use crate::records::elf_image::slot::{Piece, Place, Slot};
 
-/// Code with larger gaps is not of one arena: the hole between would only make the file look large.
+/// Code with a gap of this size belongs to different regions: the hole would only make the file look large.
 pub(super) const FAR: u64 = 1 << 24;
 
-/// The most bytes that the mirrors may span; what is beyond is packed.
+/// Limit of bytes that all mirrors may span; code beyond is packed.
 pub(super) const MIRROR_LIMIT: u64 = 1 << 30;
 
-/// The limit of code in the image: image: offsets of 31 bits suit `.eh_frame_hdr` and 32-bit programs. Unwinding
-/// information and debug info follow behind. Code that not fit (some 1.8 GB of touched code) gets no place.
+/// Limit of the code in an image: `.eh_frame_hdr` and 32-bit programs need offsets of 31 bits. Unwinding and debug
+/// information follow after it. Code that doesn't fit (after about 1.8 GB of sampled code) gets no place.
 const IMAGE_LIMIT: u64 = 0x7000_0000;
 
-/// The limit of mirrors of one address.
+/// How often an address can be mirrored.
 pub(super) const MAX_LAYERS: u8 = 8;
 
-/// A single piece longer than this can only come from a damaged source.
+/// A longer piece can only come from a damaged source.
 const LONGEST: u64 = MIRROR_LIMIT;
 
 const PAGE: u64 = 4096;
 
-/// A slot under way: sorted by address, with its layer.
+/// A slot with its layer, for sorting by address.
 pub(super) struct Item {
     pub(super) addr: u64,
     pub(super) len: u64,
@@ -39,7 +39,7 @@ pub(super) struct Item {
     pub(super) layer: u8,
 }
 
-/// A stretch of addresses and how many layers its code needs.
+/// An address range, and how many layers its code needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MirrorRegion {
     start: u64,
@@ -49,7 +49,7 @@ struct MirrorRegion {
 }
 
 impl MirrorRegion {
-    /// The length of one mirror, in whole pages at both ends.
+    /// The length of one mirror, extended to whole pages at both ends.
     fn stride(&self) -> u64 {
         (self.end - (self.start & !(PAGE - 1))).next_multiple_of(PAGE).max(PAGE)
     }
@@ -59,7 +59,7 @@ impl MirrorRegion {
     }
 }
 
-/// Gives every slot an offset from `header` on.
+/// Gives every slot an offset, from `header` on.
 pub(super) fn place(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
     let items = sorted(slots);
     let regions = regions(&items);
@@ -84,7 +84,7 @@ pub(super) fn place(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, Vec<Pie
     finish(slots, places)
 }
 
-/// Gives every slot, of one region and layer, its offset: addresses less the same number.
+/// Gives every slot of one region and layer the offset `address - base`.
 pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
     finish(slots, slots.iter().map(|slot| Some(slot.addr.0.wrapping_sub(base))).collect())
 }
@@ -99,7 +99,7 @@ fn piece((slot, (place, what)): (usize, (&Option<u64>, &Slot))) -> Option<Piece>
     (*place).map(|addr| Piece { addr, skip: 0, len: what.code.size, slot: slot as u32 })
 }
 
-/// All slots of sane size with their layers, by address; at one address in the order added.
+/// All slots of plausible size with their layers, sorted by address and then by the order of adding.
 pub(super) fn sorted(slots: &[Slot]) -> Vec<Item> {
     let sane = slots.iter().enumerate().filter(|(_, slot)| {
         slot.code.size <= LONGEST && slot.addr.0.checked_add(slot.code.size).is_some_and(|end| end < u64::MAX - PAGE)
@@ -116,7 +116,7 @@ pub(super) fn sorted(slots: &[Slot]) -> Vec<Item> {
     items
 }
 
-/// The lowest layer in which nothing that starts earlier reaches into the piece.
+/// Assigns each piece the lowest layer in which no earlier piece overlaps it.
 fn assign_layers(items: &mut [Item]) {
     let mut ends = [0_u64; MAX_LAYERS as usize];
     for item in items {
@@ -128,7 +128,7 @@ fn assign_layers(items: &mut [Item]) {
     }
 }
 
-/// Code without gaps of [`FAR`] or more.
+/// Groups code into regions, separated by gaps of [`FAR`] or more.
 fn regions(items: &[Item]) -> Vec<MirrorRegion> {
     let mut regions: Vec<MirrorRegion> = Vec::new();
     for part in items.iter().enumerate().map(region_of) {
@@ -149,7 +149,7 @@ fn region_of((index, item): (usize, &Item)) -> MirrorRegion {
     MirrorRegion { start: item.addr, end: item.addr + item.len, layers, items: (index, index + 1) }
 }
 
-/// One behind the other, aligned to 16 as in most code heaps.
+/// Packs code one after the other, aligned to 16 bytes as in most code heaps.
 fn pack(slots: &[Slot], mut packed: Vec<u32>, mut at: u64, places: &mut [Option<u64>]) {
     packed.sort_unstable();
     for slot in packed {

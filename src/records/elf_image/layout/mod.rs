@@ -1,4 +1,4 @@
-//! The place in the image of each code range, code range and the stretches of it that become sections.
+//! Decides where each code range goes in an image, and which pieces form a section.
 
 pub(super) mod apart;
 mod mirror;
@@ -8,59 +8,60 @@ use super::target::{SEGMENTS, Target};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Pieces close to each other, in one section.
+/// Neighboring pieces that form one section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LayoutRun {
     pub(super) pieces: Range<usize>,
     pub(super) addr: u64,
     pub(super) offset: u64,
     pub(super) size: u64,
-    /// True if there are code bytes, not only names.
+    /// True if the section has code bytes. False if only names are known.
     pub(super) has_bytes: bool,
 }
 
-/// The plan of an image.
+/// The layout of an image.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// By slot.
+    /// Indexed by slot; `None` for code that got no place.
     pub(super) places: Vec<Option<Place>>,
-    /// By address.
+    /// All pieces, sorted by address.
     pub(super) pieces: Vec<Piece>,
-    /// By address and offset.
+    /// All runs, sorted by address and by file offset.
     pub(super) runs: Vec<LayoutRun>,
-    /// The start and end of the code in the file.
+    /// File range of the code.
     pub(super) code: Range<u64>,
-    /// The number of program headers that fit.
+    /// Number of program headers for which there is room.
     pub(super) segments: usize,
-    /// The place of the unwinding information.
+    /// Where the unwinding information goes.
     pub(super) frames: FramesAt,
-    /// The start of the sentinel functions behind the code, if there are any: see [`Layout::for_viewers`].
+    /// Address of the sentinel functions after the code, if there are any; see [`Layout::for_viewers`].
     pub(super) sentinels: Option<u64>,
 }
 
-/// The number of sentinel functions that end an image for viewers, and the length of each.
+/// Number of sentinel functions at the end of an image for viewers; each is [`SENTINEL_LEN`] bytes long.
 pub(super) const SENTINELS: u64 = 2;
 pub(super) const SENTINEL_LEN: u64 = 16;
 
-/// The place of an image's `.eh_frame` and `.eh_frame_hdr`.
+/// Where `.eh_frame` and `.eh_frame_hdr` of an image go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FramesAt {
-    /// Behind the code, if there is any.
+    /// After the code; left out if empty.
     Behind,
-    /// Behind the code, also if it is empty: libunwind goes on by frame pointers only if there is a table.
+    /// After the code, even if empty: libunwind falls back to frame pointers only if there is a table.
     BehindAlways,
-    /// Between the file's header and the code: this many bytes.
+    /// Between the file's header and the code. Holds the size in bytes.
     InFront(u64),
 }
 
-/// Pieces closer than this share a section: what lies between would else be a page of padding, and viewers that
-/// disassemble a stretch of addresses (KCachegrind) want it in one section.
+/// Pieces closer than this share a section. Otherwise a page of padding would be between them, and viewers that
+/// disassemble a range of addresses (KCachegrind) want it in one section.
 const JOIN_GAP: u64 = 4096;
 
-/// More sections than this are joined over larger gaps, so that their numbers stay below SHN_LORESERVE (0xff00).
+/// If there are more sections than this, pieces are joined over larger gaps. Section numbers must stay below
+/// SHN_LORESERVE (0xff00).
 const MAX_RUNS: usize = 0x4000;
 
-/// Groups pieces, which are sorted by address, into runs with addresses only.
+/// Groups pieces, sorted by address, into runs. File offsets are not set yet.
 fn runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut gap = JOIN_GAP;
     loop {
@@ -68,7 +69,7 @@ fn runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
         if runs.len() <= MAX_RUNS {
             return runs;
         }
-        // Beyond every distance: names and code by turns. Then names stand over zeros.
+        // Past all distances, code and names alternate. Then names are put over zeros.
         gap = if gap >= 1 << 62 { u64::MAX } else { gap * 4 };
     }
 }
@@ -80,7 +81,7 @@ fn runs_joined_over(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun
         match runs.last_mut() {
             Some(run)
                 if (run.has_bytes == has_bytes || gap == u64::MAX)
-                    // Code without a single byte may stand inside of other code.
+                    // Code of size 0 may lie inside other code.
                     && piece.addr.saturating_sub(run.addr + run.size) < gap =>
             {
                 run.pieces.end = index + 1;
@@ -100,14 +101,15 @@ fn runs_joined_over(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun
 }
 
 impl Layout {
-    /// The layout for perf: address = offset in the file.
+    /// The layout for perf: every address equals its file offset.
     pub(super) fn mirror(slots: &[Slot], target: Target) -> Self {
         let header = target.header_size(SEGMENTS);
         let (places, pieces) = mirror::place(slots, header);
         Self::of_file(slots, (places, pieces), header, FramesAt::Behind)
     }
 
-    /// The layout for perf of code whose addresses less `base` are its offsets. It is as long as all of `span`.
+    /// A layout for perf in which the offset of all code is its address minus `base`. The code part is as long as
+    /// `span`.
     pub(super) fn one_region(slots: &[Slot], target: Target, base: u64, span: &Range<u64>, frames: FramesAt) -> Self {
         let placed = mirror::place_one_region(slots, base);
         let code = span.start.wrapping_sub(base)..span.end.wrapping_sub(base);
@@ -124,9 +126,10 @@ impl Layout {
         Self { places, pieces, runs, code, segments: SEGMENTS, frames, sentinels: None }
     }
 
-    /// Changes it for viewers that are not perf. samply looks for functions only in sections of code that the file
-    /// has: code of which only names are known stands over holes. hotspot 1.6 loses the last two functions of a file:
-    /// two more come behind the code, not directly, where a last call would return to.
+    /// Adapts the layout to viewers other than perf. samply looks for functions only in code sections with bytes in the
+    /// file, so code of which only names are known becomes a hole in such a section. hotspot 1.6 loses the last two
+    /// functions of a file, so two sentinels are added after the code, with a gap, because the last call would return
+    /// to the byte right after it.
     pub(super) fn for_viewers(&mut self) {
         self.runs.iter_mut().for_each(|run| run.has_bytes = true);
         if let Some(last) = self.runs.last_mut() {
@@ -137,12 +140,12 @@ impl Layout {
         }
     }
 
-    /// The layout for callgrind's viewers: run-time addresses, the sections one behind the other in the file.
+    /// The layout for callgrind's viewers: run-time addresses, with the sections one after the other in the file.
     pub(super) fn at_run_time(slots: &[Slot], target: Target) -> Self {
         let limit = if target.is_64 { u64::MAX } else { u64::from(u32::MAX) };
         let pieces = cut(slots, limit);
         let mut runs = runs(&pieces, slots);
-        // At least one, if only of type PT_NULL: a program without any looks damaged.
+        // At least one, even if only PT_NULL: a program without program headers looks damaged.
         let segments = runs.iter().filter(|run| run.has_bytes).count().max(1);
         let header = target.header_size(segments);
         let mut end = header;
@@ -161,10 +164,11 @@ impl Layout {
     }
 }
 
-/// Cuts code that shared addresses into disjoint pieces at run-time addresses: the latest wins. The pieces of all slots, by
-/// address; code beyond `limit` has none.
+/// Cuts code that shared addresses into disjoint pieces at run-time addresses, sorted by address. The last code at an
+/// address wins. Code beyond `limit` has no piece.
 fn cut(slots: &[Slot], limit: u64) -> Vec<Piece> {
-    // From the latest to the earliest: each takes what is still free. Start → end of the used ranges.
+    // From the last code to the first, each takes the addresses that are still free. Maps the start of each taken range
+    // to its end.
     let mut taken = BTreeMap::<u64, u64>::new();
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, slot) in slots.iter().enumerate().rev() {
@@ -178,7 +182,7 @@ fn cut(slots: &[Slot], limit: u64) -> Vec<Piece> {
     pieces
 }
 
-/// Calls `free` for each stretch of `start..end` that is not taken yet, and takes it all.
+/// Calls `free` for each part of `start..end` that is not taken yet, then takes the whole range.
 fn take_free(taken: &mut BTreeMap<u64, u64>, start: u64, end: u64, mut free: impl FnMut(u64, u64)) {
     let before = taken.range(..=start).next_back().map(|(&from, &to)| (from, to)).filter(|&(_, to)| to >= start);
     let (merged_from, mut at) = before.map_or((start, start), |(from, to)| (from, to));
@@ -212,7 +216,7 @@ pub(super) mod tests {
 
     const X86_64: Target = Target { machine: 62, is_64: true, endian: Endian::Little };
 
-    /// Code of which only the size matters.
+    /// Makes code of this size without bytes, for tests in which nothing else matters.
     pub(in super::super) fn named(size: u64) -> Code<'static> {
         Code {
             name: b"f",

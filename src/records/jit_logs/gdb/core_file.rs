@@ -1,4 +1,4 @@
-//! An ELF core dump: its memory, process, and mapped files.
+//! Reads an ELF core dump: memory, process and mapped files.
 
 use super::list::Memory;
 use crate::bytes::cursor::{Cursor, Endian};
@@ -7,12 +7,12 @@ use crate::records::jit_logs::code_log::MappedFile;
 use object::elf;
 use std::ops::Range;
 
-/// `e_phnum` of a file with more program headers than that can give: `sh_info` of the first section header has it.
+/// With this `e_phnum`, the number of program headers is in `sh_info` of the first section header instead.
 const MANY: u64 = 0xffff;
 
 const PROGRAM_HEADER: usize = 56;
 
-/// If a core has no list of mapped files, this much of its writable memory is searched.
+/// In a core without a list of mapped files, this many bytes of writable memory are searched.
 const UNLISTED: u64 = 256 << 20;
 
 /// A core dump of a 64-bit process.
@@ -22,17 +22,17 @@ pub(super) struct Core<'data> {
     endian: Endian,
     /// `e_machine`.
     pub(super) machine: u16,
-    /// By ascending address.
+    /// The memory in the core, sorted by address.
     segments: Vec<CoreSegment>,
-    /// As the process knew itself.
+    /// The process ID in its own namespace.
     pub(super) pid: Option<i32>,
-    /// The mappings of the process, by ascending address.
+    /// The mapped files, by ascending address.
     pub(super) files: Vec<MappedFile>,
-    /// True if memory that it should have lies behind its end.
+    /// True if the file ends before some of the memory that it should contain.
     pub(super) is_cut: bool,
 }
 
-/// Memory that is in the file.
+/// A range of memory that the file contains.
 #[derive(Debug, Clone)]
 struct CoreSegment {
     addr: Range<u64>,
@@ -40,7 +40,7 @@ struct CoreSegment {
     is_writable: bool,
 }
 
-/// True if a file begins as core dumps do.
+/// True if a file that starts with `head` is a core dump.
 pub(super) fn is_core(head: &[u8]) -> bool {
     let kind = head.get(16..18);
     let is_little = head.get(5) == Some(&elf::ELFDATA2LSB.0);
@@ -48,7 +48,7 @@ pub(super) fn is_core(head: &[u8]) -> bool {
 }
 
 impl<'data> Core<'data> {
-    /// Reads headers and notes.
+    /// Reads headers and notes of a core dump.
     pub(super) fn parse(bytes: &'data [u8]) -> Result<Self> {
         if !is_core(bytes) {
             return Err(Error::new("is not a core dump"));
@@ -100,7 +100,7 @@ impl<'data> Core<'data> {
             }
             kind if kind == elf::PT_NOTE.0 => {
                 let notes = &self.bytes[start..start + there as usize];
-                // Damaged notes show what precedes the damage.
+                // If notes are damaged, those before the damage are used.
                 let _ = self.notes(Cursor::new(notes, offset, self.endian));
             }
             _ => {}
@@ -123,7 +123,7 @@ impl<'data> Core<'data> {
         Ok(())
     }
 
-    /// The number of them and their pages' size, where each is and begins, in pages, and their names.
+    /// Parses NT_FILE: number of files, page size, then start, end and offset (in pages) of each, then their names.
     fn mapped_files(&mut self, note: &mut Cursor<'data>) -> Result<()> {
         let (count, page) = (note.u64("count")?, note.u64("page_size")?);
         let mut places = note.part(count.saturating_mul(24), "mapped files")?;
@@ -136,8 +136,8 @@ impl<'data> Core<'data> {
         Ok(())
     }
 
-    /// Writable memory of files: a descriptor has a value from the start, so that it is there. All that is writable
-    /// where nothing shows what the files are.
+    /// The writable memory of files, which is where a descriptor is: it is initialized data. Without a list of mapped
+    /// files, the first writable memory of any kind, up to [`UNLISTED`] bytes.
     pub(super) fn data_of_files(&self) -> Vec<Range<u64>> {
         let writable = self.segments.iter().filter(|segment| segment.is_writable);
         let is_file = |segment: &&CoreSegment| MappedFile::at(&self.files, segment.addr.start).is_some();
@@ -153,14 +153,14 @@ impl<'data> Core<'data> {
         writable.map(first).filter(|range| !range.is_empty()).collect()
     }
 
-    /// The place in the file the memory of these addresses is, if all of it is there, and in one piece.
+    /// The range of the file that holds this memory, if all of it is in the file and contiguous.
     pub(super) fn range(&self, addr: u64, size: u64) -> Option<Range<usize>> {
         let end = addr.checked_add(size)?;
         let after = self.segments.partition_point(|segment| segment.addr.start <= addr);
         let first = after.checked_sub(1)?;
         let start =
             self.segments[first].offset.checked_add(usize::try_from(addr - self.segments[first].addr.start).ok()?)?;
-        // Memory with other rights is a segment of its own, which mostly follows.
+        // Memory with different access rights is a segment of its own, which usually follows directly.
         let mut reach = self.segments[first].addr.end;
         let mut behind = self.segments[first].behind()?;
         for segment in &self.segments[after..] {
@@ -174,7 +174,7 @@ impl<'data> Core<'data> {
 }
 
 impl CoreSegment {
-    /// Its end in the file.
+    /// The end of the segment in the file.
     fn behind(&self) -> Option<usize> {
         self.offset.checked_add(usize::try_from(self.addr.end - self.addr.start).ok()?)
     }
@@ -201,7 +201,7 @@ fn many(bytes: &[u8], sections: u64, endian: Endian) -> Option<u64> {
     header.u32("sh_info").ok().map(u64::from)
 }
 
-/// `pr_pid` of `struct elf_prpsinfo`, behind state, flags, user and group.
+/// `pr_pid` of `struct elf_prpsinfo`, which follows state, flags, user and group.
 fn pid(mut note: Cursor<'_>) -> Option<i32> {
     note.bytes(24, "pr_state to pr_gid").ok()?;
     note.u32("pr_pid").ok().map(|pid| pid as i32).filter(|pid| *pid > 0)

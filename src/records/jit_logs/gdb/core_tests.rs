@@ -1,4 +1,4 @@
-//! A real core dump, compared with what nm and addr2line say.
+//! Compares a real core dump with the output of nm and addr2line.
 
 use super::super::{CodeLog, JIT_LOGS, JitLog, LogCode, LogEventKind};
 use crate::second_readers::gdb_core::{CORE, Core, DESCRIPTOR, by_addr2line, functions, unpacked};
@@ -15,7 +15,7 @@ fn codes(log: &CodeLog) -> impl Iterator<Item = (&LogCode, String)> {
     })
 }
 
-/// The same by us.
+/// The frames at an address according to our reader.
 fn by_us(log: &CodeLog, core: &[u8], addr: u64) -> Vec<String> {
     let (code, name) = codes(log).find(|(code, _)| (code.addr..code.addr + code.size).contains(&addr)).unwrap();
     let map = log.positions.as_ref().unwrap().source_map(core, log.texts.get(code.place.unwrap()));
@@ -84,7 +84,7 @@ fn damaged_cores_do_no_harm() {
             assert!(map.lines.iter().all(|line| line.inlined.is_none_or(|call| (call as usize) < map.calls.len())));
         }
     };
-    // The headers and notes, the descriptor, and the objects, where damage matters: the rest is memory of others.
+    // Damages only headers, notes, the descriptor and the objects; the rest is memory that doesn't matter.
     let reader = Core(core.clone());
     let objects = reader.objects();
     let start = |object: &Vec<u8>| core.windows(object.len()).position(|window| window == &object[..]).unwrap();

@@ -1,5 +1,5 @@
-//! Source lines and expanded calls of registered objects, from their DWARF: of an object all at once, when the first of
-//! its functions is requested.
+//! Source lines and inlined calls of registered objects, from DWARF. An object is decoded completely when the lines of
+//! its first function are requested.
 
 use super::symfile::{Function, Symfile};
 use crate::model::code::{InlinedCall, Line, MOST_INLINED, SourceMap};
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 type LineTableReader<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// The objects of a core.
+/// The objects of a core that have lines.
 #[derive(Debug, Default)]
 pub(super) struct Registered {
     pub(super) objects: Vec<RegisteredObject>,
@@ -21,21 +21,21 @@ pub(super) struct Registered {
 
 #[derive(Debug)]
 pub(super) struct RegisteredObject {
-    /// The range in the core.
+    /// The object's range in the core.
     range: Range<usize>,
     machine: u16,
     lines: OnceLock<ObjectLines>,
 }
 
 impl Registered {
-    /// Takes an object that has lines; the number by which its code names it.
+    /// Adds an object with lines. Returns its number, for [`place`].
     pub(super) fn push(&mut self, range: Range<usize>, machine: u16) -> u32 {
         self.objects.push(RegisteredObject { range, machine, lines: OnceLock::new() });
         self.objects.len() as u32 - 1
     }
 }
 
-/// The key of the code that begins at an address of an object.
+/// Encodes the key under which the lines of a function are looked up: object number and address.
 pub(super) fn place(object: u32, addr: u64) -> [u8; 12] {
     let mut place = [0; 12];
     place[..4].copy_from_slice(&object.to_le_bytes());
@@ -62,13 +62,13 @@ impl LogPositions for Registered {
     }
 }
 
-/// The lines of one object.
+/// The source lines of all functions in an object.
 #[derive(Debug, Default)]
 struct ObjectLines {
     texts: Texts,
-    /// By address.
+    /// The lines of each function, by its address.
     functions: FxHashMap<u64, FunctionLines>,
-    /// The number of calls that nest too deep.
+    /// The number of calls that are nested too deeply.
     too_deep: u64,
 }
 
@@ -88,7 +88,7 @@ struct LineRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Call {
     function: TextId,
-    /// The place of the call in its caller.
+    /// Where the call is in its caller.
     place: SourcePlace,
     parent: Option<u32>,
 }
@@ -100,7 +100,7 @@ struct SourcePlace {
 }
 
 impl ObjectLines {
-    /// Damaged DWARF gives what is whole of it.
+    /// Reads the lines of an object. Damaged DWARF yields what can still be read.
     fn read(symfile: &Symfile<'_>) -> Self {
         Self::try_read(symfile).unwrap_or_default()
     }
@@ -112,7 +112,7 @@ impl ObjectLines {
         let dwarf = || sections.borrow(|bytes| EndianSlice::new(bytes, endian));
         let edges = edges(&dwarf());
         let context = Context::from_dwarf(dwarf()).ok()?;
-        // A line takes a byte at least, as does an expanded call.
+        // Each line and each inlined call takes at least one byte of the object, which limits their number.
         let mut reader =
             LineProgramReader { context, edges, left: symfile.size, lines: Self { too_deep, ..Self::default() } };
         for function in symfile.functions() {
@@ -147,7 +147,7 @@ impl ObjectLines {
     }
 }
 
-/// The starts and ends of expanded calls, ascending.
+/// Start and end addresses of inlined calls, sorted.
 fn edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut units = dwarf.units();
@@ -172,7 +172,7 @@ fn edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
 struct LineProgramReader<'a> {
     context: Context<LineTableReader<'a>>,
     edges: Vec<u64>,
-    /// The number of lines and calls that may still be kept.
+    /// How many more lines and calls may be kept.
     left: usize,
     lines: ObjectLines,
 }
@@ -205,7 +205,7 @@ impl LineProgramReader<'_> {
         lines
     }
 
-    /// The functions at an address: of the frames there, all but the last were expanded.
+    /// The source line at an address, with its inlined calls. All frames there but the last are inlined.
     fn row(&mut self, addr: u64, offset: u64, lines: &mut FunctionLines, known: &mut FxHashMap<Call, u32>) -> LineRow {
         let mut frames = Vec::new();
         if let Ok(mut found) = self.context.find_frames(addr).skip_all_loads() {

@@ -1,33 +1,32 @@
-//! The list of registered objects in the memory of a process, wherever that is read from: where it begins, and what it
-//! leads to.
+//! Finds the list of registered objects in the memory of a process, whether in a core dump or a running process.
 
 use crate::bytes::cursor::Endian;
 use crate::error::Error;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
-/// No list is longer: a program with this many code ranges would register few objects with many functions.
+/// Limit of entries. A program with more code than this would register few objects with many functions each.
 const MOST: usize = 1 << 20;
 
-/// This much is looked at once.
+/// Number of bytes searched at a time.
 const CHUNK: usize = 1 << 16;
 
-/// Version and action, and the addresses of two entries.
+/// Size of a descriptor: version, action, and the addresses of two entries.
 const DESCRIPTOR: usize = 24;
 
-/// The smallest ELF file of 64 bits is its header.
+/// Size of an ELF header, and thus the smallest 64-bit ELF file.
 const HEADER: u64 = 64;
 
 /// The memory of a process.
 pub trait Memory {
-    /// The order of bytes in its words.
+    /// The byte order.
     fn endian(&self) -> Endian;
 
-    /// Fills a buffer with what stands from an address on. `false` if not all of it can be read.
+    /// Fills a buffer with the memory from `addr` on. Returns false if not all of it can be read.
     fn read(&self, addr: u64, into: &mut [u8]) -> bool;
 }
 
-/// Words of 64 bits, one behind the other.
+/// Reads `N` consecutive 64-bit words.
 fn words<const N: usize>(memory: &impl Memory, addr: u64) -> Option<[u64; N]> {
     let mut words = [0; N];
     for (at, word) in words.iter_mut().enumerate() {
@@ -39,29 +38,29 @@ fn words<const N: usize>(memory: &impl Memory, addr: u64) -> Option<[u64; N]> {
     Some(words)
 }
 
-/// A registered object.
+/// An entry of the list: a registered object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The place of its `jit_code_entry`.
+    /// Address of its `jit_code_entry`.
     pub(super) addr: u64,
-    /// The place of the object.
+    /// Address of the object.
     pub(super) symfile: u64,
-    /// Its length.
+    /// Size of the object in bytes.
     pub(super) size: u64,
 }
 
-/// All that is registered.
+/// Everything that is registered.
 #[derive(Debug, Default)]
 pub(super) struct List {
-    /// The places of the descriptors: a library that is there twice has two.
+    /// Addresses of the descriptors. There are several if a library is loaded more than once.
     pub(super) descriptors: Vec<u64>,
-    /// The entries, in the order of their lists.
+    /// The entries, in list order.
     pub(super) entries: Vec<Entry>,
-    /// The damage that ended a list before its end.
+    /// Damage that ended a list early.
     pub(super) damage: Vec<Error>,
 }
 
-/// Looks for descriptors in these stretches of memory and follows their lists.
+/// Searches ranges of memory for descriptors, and follows their lists.
 pub(super) fn find(memory: &impl Memory, data: &[Range<u64>]) -> List {
     let mut list = List::default();
     let (mut seen, mut chunk) = (FxHashSet::default(), vec![0; CHUNK + DESCRIPTOR]);
@@ -72,12 +71,12 @@ pub(super) fn find(memory: &impl Memory, data: &[Range<u64>]) -> List {
     list
 }
 
-/// The addresses of possible descriptors and of their first entries.
+/// Possible descriptors in a range: (address, address of the first entry).
 fn descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     let mut at = range.start.next_multiple_of(8);
     while at < range.end {
-        // Chunks reach into the next one by as much as begins in them.
+        // Chunks overlap, so that a descriptor that begins in one chunk is read completely.
         let len = usize::try_from(range.end - at).unwrap_or(usize::MAX).min(chunk.len());
         let bytes = &mut chunk[..len];
         if memory.read(at, bytes) {
@@ -92,7 +91,7 @@ fn descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Ve
     found
 }
 
-/// The first entry of a possible descriptor: of version 1, with an action that there is, and an entry.
+/// The first entry of a possible descriptor: it has version 1, a valid action and an entry.
 fn first_entry(bytes: &[u8], endian: Endian) -> Option<u64> {
     let word = |at: usize| Some(endian.u64(*bytes.get(at..)?.first_chunk()?));
     let half = |at: usize| Some(endian.u32(*bytes.get(at..)?.first_chunk()?));
@@ -125,7 +124,7 @@ impl List {
                 return self.ends(addr, "cannot be read");
             };
             next = behind;
-            // An object is read once, for all references.
+            // An object is read only once, even if several entries refer to it.
             if seen.insert(symfile) {
                 self.entries.push(Entry { addr, symfile, size });
             }

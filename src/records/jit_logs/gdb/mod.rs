@@ -1,8 +1,7 @@
-//! GDB's JIT interface: objects that a process registered for debuggers, in a core dump of it.
+//! Reads GDB's JIT interface: objects that a process registered for debuggers, found in a core dump of it.
 //!
-//! A program with a JIT compiler that supports the interface (LLVM's MCJIT and ORC, and so PostgreSQL, Julia and
-//! others; Wasmtime with debugging information) keeps a list of ELF objects in its memory, one for each piece that it
-//! compiled:
+//! A program with a JIT compiler that supports this interface (LLVM's MCJIT and ORC, and thus PostgreSQL, Julia and
+//! others; Wasmtime with debug information) keeps a list of ELF objects in its memory, one for each compiled piece:
 //!
 //! ```c
 //! struct jit_descriptor { uint32_t version, action_flag; struct jit_code_entry *relevant_entry, *first_entry; };
@@ -10,21 +9,24 @@
 //! extern struct jit_descriptor __jit_debug_descriptor; // version 1
 //! ```
 //!
-//! Facts that the reader must know:
-//! * **There are not times.** It is what was registered when the core was made. Objects that were unregistered before
-//!   (LLVM does when it frees their code) are not in it, and the list does not give since when the others are there. An
-//!   entry is mostly put in front: of two objects for one address the one nearer to the head is the newer.
-//! * The descriptor is found by its shape and not by its symbol: it is in a file's writable data, which is in every
-//!   core, and leads to an entry that leads to an ELF header. So neither the program nor its libraries are needed.
-//! * Objects are relocatable, with the addresses where the code went in `sh_addr`: symbols count from their section,
-//!   and what refers to other sections has still to be relocated, as GDB does itself (MCJIT, ORC). Or they are
-//!   linked images with some symbols that count from their section all the same (Wasmtime).
-//! * Machine code is where the symbols state, in the core's own memory.
-//! * A core may be sparse and of many gigabytes: only headers, the writable data of files, the list and the objects are
-//!   looked at. The memory for an object is at most some 100 times its size, what is kept of all of them at most that
-//!   of the core's bytes.
+//! What to know about it:
+//! * **There are no times.** The list shows what was registered when the core was made. It doesn't contain objects that
+//!   were unregistered before (LLVM does that when it frees their code), nor say since when the others exist. New
+//!   entries are usually added at the front, so of two objects at the same address, the one nearer to the head is
+//!   newer.
+//! * The descriptor is found by its content, not by its symbol. It is in the writable data of some file, which every
+//!   core contains, and it leads to an entry that leads to an ELF header. Thus neither the program nor its libraries
+//!   are needed.
+//! * Objects may be relocatable, with the final addresses of the code in `sh_addr` (MCJIT, ORC). Symbols are then
+//!   relative to their section, and references to other sections must still be relocated, as GDB does. Or they are
+//!   linked images of which some symbols are relative to their section nevertheless (Wasmtime).
+//! * The machine code is in the core's memory, at the addresses of the symbols.
+//! * A core may be sparse and many gigabytes long. Only headers, writable data of files, the list and the objects are
+//!   read. Processing an object takes at most about 100 times its size in memory; what is kept of all objects is at
+//!   most the size of the core.
 //!
-//! See "JIT Compilation Interface" in GDB's documentation; `elf(5)` and `core(5)`; for notes, Linux' `fs/binfmt_elf.c`.
+//! See "JIT Compilation Interface" in GDB's documentation, `elf(5)` and `core(5)`; for notes, Linux's
+//! `fs/binfmt_elf.c`.
 
 mod core_file;
 #[cfg(test)]
@@ -47,7 +49,7 @@ use lines::Registered;
 use symfile::Symfile;
 use unwind::UnwindRecords;
 
-/// A core dump, or a copy of the same parts of a process that runs.
+/// A core dump, or a copy of the same parts of a running process.
 pub(super) const CORE: JitLog = JitLog {
     name: "GDB JIT objects",
     id: "core",
@@ -59,7 +61,7 @@ pub(super) const CORE: JitLog = JitLog {
     process: Some(process),
 };
 
-/// Reads the objects of a core. It fails if absent.
+/// Reads the objects in a core. Fails if nothing is registered.
 fn read(bytes: &[u8]) -> Result<CodeLog> {
     let core = Core::parse(bytes)?;
     let mut log = CodeLog::new(LogClock::None, "registered object");
@@ -72,7 +74,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
         return Err(Error::new("nothing is registered in it with GDB's JIT interface"));
     }
     let (mut budget, mut registered) = (bytes.len(), Registered::default());
-    // The newest is first.
+    // In reverse, because the newest entry comes first.
     for entry in list.entries.iter().rev() {
         let range = core.range(entry.symfile, entry.size).filter(|range| range.len() <= budget);
         let Some(range) = range else {
@@ -95,7 +97,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     Ok(log)
 }
 
-/// Takes the functions of an object; `number` is that of one that has lines.
+/// Adds the functions of an object to the log. `number` identifies the object if it has lines.
 fn add(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: &mut CodeLog) {
     let mut records = UnwindRecords::of(symfile);
     for function in symfile.functions() {
@@ -110,7 +112,7 @@ fn add(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: &mut Co
     }
 }
 
-/// The process of a core, by its notes alone.
+/// Reads the process of a core from its notes only.
 fn process(bytes: &[u8]) -> Option<LogProcess> {
     let core = Core::parse(bytes).ok()?;
     Some(LogProcess { pid: core.pid, files: core.files })

@@ -1,4 +1,4 @@
-//! A core dump of nothing but what a process has registered: what is copied of one that runs.
+//! Makes a small core dump of a running process, with only what it registered.
 
 use super::list::{self, Memory};
 use super::symfile::Symfile;
@@ -10,23 +10,23 @@ use std::ops::Range;
 /// Memory is copied in whole pages.
 const PAGE: u64 = 4096;
 
-/// So much of a process is copied.
+/// Limit of the memory that is copied, in bytes.
 const MOST: u64 = 256 << 20;
 
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 
-/// The process of the memory.
+/// The process to copy.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotOf {
-    /// As in the process's own namespace.
+    /// The process ID in its own namespace.
     pub pid: i32,
-    /// The `e_machine` of its program.
+    /// ELF `e_machine` of its program.
     pub machine: u16,
 }
 
-/// A core dump with the descriptors that are in these stretches of memory, their lists, objects and machine code.
-/// `None` if none of them has a function: some data of a program only looks like a descriptor.
+/// Makes a core dump with the descriptors in these ranges of memory, their lists, objects and machine code. `None` if
+/// no object has a function; then some data only looked like a descriptor.
 pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], of: SnapshotOf) -> Option<Vec<u8>> {
     let list = list::find(memory, data);
     let mut has_code = false;
@@ -50,7 +50,7 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], of: SnapshotOf) -> Op
     has_code.then(|| write(memory, pages.merged(), &list.descriptors, of))
 }
 
-/// The pages that are wanted.
+/// The pages to copy.
 struct MemoryPages {
     ranges: Vec<Range<u64>>,
     left: u64,
@@ -61,7 +61,7 @@ impl MemoryPages {
         let start = addr / PAGE * PAGE;
         let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
         let Some(end) = end.filter(|end| end - start <= self.left) else { return };
-        // Reads in the same pages mostly follow each other.
+        // Consecutive requests are usually for the same pages.
         if self.ranges.last().is_some_and(|last| last.start <= start && end <= last.end) {
             return;
         }
@@ -88,18 +88,18 @@ fn program_header(out: &mut ByteWriter, kind: elf::ProgramType, flags: u32, addr
 }
 
 fn write(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], of: SnapshotOf) -> Vec<u8> {
-    /// `struct elf_prpsinfo` of 64-bit processes.
+    /// Size of `struct elf_prpsinfo` in 64-bit processes.
     const PRPSINFO: usize = 136;
     const NOTE: usize = 12 + 8 + PRPSINFO;
     let mut segments = Vec::new();
     for range in ranges {
         let mut bytes = vec![0; (range.end - range.start) as usize];
-        // Memory that is gone meanwhile is not reported.
+        // Memory that disappeared in the meantime is left out.
         if memory.read(range.start, &mut bytes) {
             segments.push((range, bytes));
         }
     }
-    // More than a header can count do not come of real lists.
+    // Real lists don't need more segments than a header can count.
     segments.truncate(0xfff0);
     let count = segments.len() + 1;
     let mut out = ByteWriter::new(memory.endian());

@@ -1,4 +1,4 @@
-//! One registered object: its functions, where they are.
+//! A registered object: its functions and their addresses.
 
 use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result};
@@ -11,11 +11,10 @@ use std::cmp::Reverse;
 #[derive(Debug)]
 pub(super) struct Symfile<'data> {
     pub(super) file: object::File<'data>,
-    /// Its length.
     pub(super) size: usize,
 }
 
-/// A function of it.
+/// A function of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Function<'data> {
     pub(super) name: &'data [u8],
@@ -24,7 +23,7 @@ pub(super) struct Function<'data> {
 }
 
 impl<'data> Symfile<'data> {
-    /// Takes the bytes of one that was registered by a process of this machine.
+    /// Parses an object. `machine` is the machine of the process that registered it.
     pub(super) fn parse(bytes: &'data [u8], machine: u16) -> Result<Self> {
         let file = object::File::parse(bytes).map_err(|error| Error::new("a damaged object").because(error))?;
         let own = match &file {
@@ -37,15 +36,14 @@ impl<'data> Symfile<'data> {
         Ok(Self { file, size: bytes.len() })
     }
 
-    /// Its byte order.
     pub(super) fn endian(&self) -> Endian {
         if self.file.is_little_endian() { Endian::Little } else { Endian::Big }
     }
 
-    /// The functions that have an address, disjoint and in ascending order.
+    /// The functions that have an address, sorted and without overlaps.
     pub(super) fn functions(&self) -> Vec<Function<'data>> {
         let mut functions: Vec<Function<'data>> = Vec::new();
-        // Names may share their bytes, but not without end.
+        // Names may share bytes, but their total length is limited.
         let mut left = self.size.saturating_mul(4);
         for symbol in self.file.symbols().chain(self.file.dynamic_symbols()) {
             if let Some(function) = self.function(&symbol)
@@ -59,7 +57,8 @@ impl<'data> Symfile<'data> {
         functions
     }
 
-    /// The bytes of a section as they would be where it was placed; empty if it is missing, compressed or damaged.
+    /// The content of a section, relocated to where it was loaded. Empty if the section is missing, compressed or
+    /// damaged.
     pub(super) fn section(&self, name: &str) -> Cow<'data, [u8]> {
         let section = self.file.section_by_name(name).filter(|section| !is_compressed(section));
         let relocated = section.and_then(|section| {
@@ -72,12 +71,12 @@ impl<'data> Symfile<'data> {
         relocated.unwrap_or_default()
     }
 
-    /// True if it has lines.
+    /// True if the object has line information.
     pub(super) fn has_lines(&self) -> bool {
         [".debug_info", ".debug_line"].iter().all(|name| self.file.section_by_name(name).is_some())
     }
 
-    /// `None` if something is to be done that is not known here: nothing would be right then.
+    /// Applies relocations. `None` if one of them is unknown, because the result would be wrong.
     fn relocated(&self, section: &object::Section<'data, '_>, bytes: &'data [u8]) -> Option<Cow<'data, [u8]>> {
         let mut out = Cow::Borrowed(bytes);
         for (offset, relocation) in section.relocations() {
@@ -108,10 +107,10 @@ impl<'data> Symfile<'data> {
         Some(out)
     }
 
-    /// The operation, and its number of bits.
+    /// The kind of a relocation, and its size in bits.
     fn kind(&self, relocation: &object::Relocation) -> (RelocationKind, u8) {
         match (self.file.architecture(), relocation.flags()) {
-            // The crate does not know it; LLVM's code of the large model has it in its `.eh_frame`.
+            // The crate `object` doesn't know this one. Code of LLVM's large code model has it in its `.eh_frame`.
             (Architecture::X86_64, RelocationFlags::Elf { r_type }) if r_type == elf::R_X86_64_PC64 => {
                 (RelocationKind::Relative, 64)
             }
@@ -119,7 +118,7 @@ impl<'data> Symfile<'data> {
         }
     }
 
-    /// The target of a symbol: an address of memory, or a place in a section that has none.
+    /// What a symbol refers to: an address in memory, or an offset in a section that isn't loaded.
     fn target(&self, index: object::SymbolIndex) -> Option<u64> {
         let symbol = self.file.symbol_by_index(index).ok()?;
         let section = symbol.section_index().and_then(|index| self.file.section_by_index(index).ok());
@@ -140,8 +139,8 @@ impl<'data> Symfile<'data> {
         (is_placed && size > 0).then_some(Function { name, addr, size })
     }
 
-    /// The address of something in a section: what counts from the section is reported from an address by being none in
-    /// it.
+    /// The address of a symbol in a section. A value outside the section's addresses is taken as relative to the
+    /// section.
     fn placed(&self, value: u64, section: &object::Section<'data, '_>) -> Option<u64> {
         let start = section.address();
         let is_address = self.file.kind() != ObjectKind::Relocatable
@@ -158,7 +157,7 @@ fn is_loaded(section: &object::Section<'_, '_>) -> bool {
     matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_ALLOC))
 }
 
-/// One name for each address, the one with the most code; and code ends where other code begins.
+/// Keeps one function per address, the longest, and cuts each one where the next begins.
 fn make_disjoint(functions: &mut Vec<Function<'_>>) {
     functions.sort_by_key(|function| (function.addr, Reverse(function.size)));
     functions.dedup_by_key(|function| function.addr);

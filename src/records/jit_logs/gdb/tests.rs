@@ -1,4 +1,4 @@
-//! Cores that are put together here: a header, writable memory with a descriptor, a list and its objects.
+//! Tests with small artificial cores: a header, writable memory with a descriptor, a list, and its objects.
 
 use super::*;
 use crate::bytes::cursor::Endian;
@@ -6,11 +6,11 @@ use crate::records::jit_logs::{LogEvent, LogEventKind, MappedFile};
 use object::write::{Object, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
 
-/// The start of its memory.
+/// Start address of the core's memory.
 const MEMORY: u64 = 0x7000_0000_0000;
 const X86_64: u16 = 62;
 
-/// A relocatable object with these functions of 16 bytes each, whose code went to this address.
+/// A relocatable object whose code is at `at`, with these functions of 16 bytes each.
 fn object(functions: &[&str], at: u64) -> Vec<u8> {
     let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, object::Endianness::Little);
     let text = object.add_section(Vec::new(), b".text".to_vec(), SectionKind::Text);
@@ -36,7 +36,7 @@ fn object(functions: &[&str], at: u64) -> Vec<u8> {
     bytes
 }
 
-/// A core whose memory is a descriptor, these objects' entries, the objects and 256 bytes of code.
+/// The memory of a core: a descriptor, list entries, the objects, and 256 bytes of code.
 #[derive(Default)]
 struct TestMemory {
     bytes: Vec<u8>,
@@ -47,7 +47,8 @@ impl TestMemory {
         words.iter().for_each(|word| self.bytes.extend_from_slice(&word.to_le_bytes()));
     }
 
-    /// The entries are in this order; the code begins where [`code_of`] states.
+    /// Puts these objects in memory, registered in this order. The code of a single object is at the address that
+    /// [`code_of`] returns.
     fn of(objects: &[Vec<u8>]) -> Self {
         let mut memory = Self::default();
         let entry = |number: usize| MEMORY + 24 + number as u64 * 32;
@@ -82,7 +83,7 @@ impl Memory for TestMemory {
 
     fn read(&self, addr: u64, into: &mut [u8]) -> bool {
         let start = addr.checked_sub(MEMORY).and_then(|at| usize::try_from(at).ok());
-        // A page is there or not: what is not reported of it is zeros.
+        // A page exists or not; the part of it that wasn't filled is zero.
         let there = start.filter(|at| *at < self.bytes.len());
         there.is_some_and(|at| {
             let rest = &self.bytes[at..];
@@ -93,12 +94,12 @@ impl Memory for TestMemory {
     }
 }
 
-/// The address of the code of a core with an object.
+/// Address of the code in a core with one object.
 fn code_of(object: &[u8]) -> u64 {
     MEMORY + 24 + 32 + object.len() as u64
 }
 
-/// Name, address, size and first byte of all code.
+/// Name, address, size and first byte of each code range.
 fn told(core: &[u8]) -> Vec<(String, u64, u64, Option<u8>)> {
     let log = read(core).unwrap();
     let code = |event: &LogEvent| match event.kind {
@@ -134,7 +135,7 @@ fn of_objects_for_one_address_the_newer_comes_last() {
 #[test]
 fn a_list_that_runs_in_a_circle_ends_and_reports_it() {
     let mut memory = TestMemory::of(&[object(&["f"], 0x1000), object(&["g"], 0x2000)]);
-    // The second entry's next one is the first.
+    // Makes the second entry point back to the first.
     memory.bytes[56..64].copy_from_slice(&(MEMORY + 24).to_le_bytes());
     let log = read(&memory.core()).unwrap();
     assert_eq!((log.events.len(), log.skipped.count()), (2, 1));
@@ -171,7 +172,7 @@ fn distances_of_64_bits_to_the_code_are_relocated() {
     object.add_relocation(frames, object::write::Relocation { offset: 8, symbol, addend: 5, flags }).unwrap();
     let bytes = object.write().unwrap();
     let section = Symfile::parse(&bytes, X86_64).unwrap().section(".eh_frame").into_owned();
-    // The code is at 0 here, as is the section: the distance is from 8 to 5.
+    // Code and section are both at 0 here, so the distance is from 8 to 5.
     assert_eq!(section[8..], (-3_i64).to_le_bytes());
 }
 
@@ -208,7 +209,7 @@ fn notes_show_the_process_and_its_files() {
     files.bytes.extend_from_slice(b"/usr/bin/lli\0");
     note(&mut notes, 0x4649_4c45, &files.bytes);
     let mut core = notes.core();
-    // The one segment is of notes.
+    // The only segment contains notes.
     core[64] = 4;
     let file = MappedFile { start: 0x1000, end: 0x3000, offset: 0x2000, path: b"/usr/bin/lli".to_vec() };
     assert_eq!(process(&core), Some(LogProcess { pid: Some(4711), files: vec![file] }));

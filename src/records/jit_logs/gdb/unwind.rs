@@ -1,6 +1,6 @@
-//! Unwinding information of registered objects, put as jitdumps have it: each function's own, as if it stood directly
-//! behind the code. Of a record only where its function begins is reported from where the record stands: that is
-//! changed.
+//! Converts the unwinding information of registered objects to the form in jitdumps: the records of each function on
+//! their own, as if they were directly after its code. Only the start address of the function depends on a record's
+//! position, so only this field is changed.
 
 use super::symfile::{Function, Symfile};
 use crate::bytes::cursor::Endian;
@@ -8,17 +8,17 @@ use gimli::{BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection, cons
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
-/// The `.eh_frame` of an object, its records sorted by the code they report.
+/// The `.eh_frame` of an object, with its records sorted by address of the code.
 #[derive(Debug)]
 pub(super) struct UnwindRecords<'data> {
     section: Cow<'data, [u8]>,
     endian: Endian,
     records: Vec<UnwindRecord>,
-    /// Functions may share a record of their common part, but not without end.
+    /// How many more bytes may be produced. Functions may share a record, but not without limit.
     left: usize,
 }
 
-/// The place of a frame description in its section, is, and the CIE that it refers to, which is parsed with it.
+/// Where a frame description is in the section, and its CIE, with which it is parsed.
 #[derive(Debug, Clone)]
 struct UnwindRecord {
     start: u64,
@@ -28,7 +28,7 @@ struct UnwindRecord {
     encoding: dw::DwEhPe,
 }
 
-/// The length of a record, which is not counted in it.
+/// Size of a record's length field, which doesn't count itself.
 const LENGTH: usize = 4;
 
 impl<'data> UnwindRecords<'data> {
@@ -60,10 +60,10 @@ impl<'data> UnwindRecords<'data> {
         (!records.is_empty()).then_some(Self { section, endian, records, left })
     }
 
-    /// The records of a function; `None` if it has none, or none that can be put so.
+    /// The records of a function. `None` if it has none, or if they can't be converted.
     pub(super) fn of_function(&mut self, function: &Function<'_>) -> Option<Vec<u8>> {
         let records = self.put_behind(function);
-        // Records that cannot be placed are not tried without end.
+        // Failures reduce the limit too, so that they can't be repeated endlessly.
         self.left = records.as_ref().map_or(self.left / 2, |records| self.left.saturating_sub(records.len()));
         records.filter(|records| !records.is_empty()).map(|mut records| {
             records.extend_from_slice(&[0; LENGTH]);
@@ -71,7 +71,7 @@ impl<'data> UnwindRecords<'data> {
         })
     }
 
-    /// Empty if absent.
+    /// Builds the records of a function; empty if it has none.
     fn put_behind(&self, function: &Function<'_>) -> Option<Vec<u8>> {
         let end = function.addr.checked_add(function.size)?;
         let at = end.checked_next_multiple_of(8)?;
@@ -87,7 +87,7 @@ impl<'data> UnwindRecords<'data> {
             out.extend_from_slice(cie);
             let begin = out.len();
             out.extend_from_slice(fde);
-            // A frame description shows how far before it its CIE is, and then where its code begins.
+            // A frame description starts with the distance to its CIE, followed by the start of the code.
             let back = u32::try_from(cie.len() + LENGTH).ok()?;
             self.put(&mut out, begin + LENGTH, 4, u64::from(back))?;
             let field = begin + 2 * LENGTH;

@@ -1,14 +1,14 @@
-//! The lines of `jcmd PID Compiler.codelist`: number, level and state of a compiled method, its name, and where its
-//! code is.
+//! Reads the output of `jcmd PID Compiler.codelist`. A line has number, level and state of a compiled method, its name,
+//! and the addresses of its code.
 //!
 //! ```text
 //! 4711:
 //! 2759 3 0 java.lang.String.equals(Ljava/lang/Object;)Z [0x00007f162ab37c08, 0x00007f162ab37d00 - 0x00007f162ab380f0]
 //! ```
 //!
-//! The first address is that of the code's header, the others those of the code. There are not times: it reports the
-//! moment that it was printed at, and code that was freed before is not in it (`CodeCache::print_codelist` of
-//! share/code/codeCache.cpp). The first line is jcmd's own.
+//! The first address is the header, the others are start and end of the code. There are no times: the list
+//! shows the moment when it was printed, without code that was freed before (`CodeCache::print_codelist` in
+//! share/code/codeCache.cpp). The first line is printed by jcmd itself.
 
 use super::element::address;
 use super::method::{Method, compiler_mark};
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::records::jit_logs::code_log::{CodeLog, LogClock, LogCode};
 use std::ops::Range;
 
-/// True if nearly all of these first lines are of a code list.
+/// True if nearly all lines in the beginning of a file look like a code list.
 pub(super) fn sniff(head: &[u8]) -> bool {
     // The last line may be cut.
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
@@ -27,7 +27,7 @@ pub(super) fn sniff(head: &[u8]) -> bool {
     known > 0 && lines().count() <= known + known / 8
 }
 
-/// Reads it.
+/// Reads a code list.
 pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
     let mut log = CodeLog::new(LogClock::None, "line");
     for (number, (at, line)) in own_lines(bytes).enumerate() {
@@ -45,17 +45,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
     Ok(log)
 }
 
-/// Lines that are not empty, with their places.
+/// The non-empty lines with their file offsets.
 fn own_lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     lines(bytes).map(|(at, line)| (at, line.trim_ascii_start())).filter(|(_, line)| !line.is_empty())
 }
 
-/// The process in `4711:`.
+/// The process ID in jcmd's line `4711:`.
 fn number_of_jcmd(line: &[u8]) -> Option<i32> {
     line.strip_suffix(b":").and_then(number)
 }
 
-/// The method of a line, and where its code is.
+/// The method of a line, and the addresses of its code.
 fn parse(line: &[u8]) -> Option<(Vec<u8>, Range<u64>)> {
     let mut words = line.splitn(4, |&byte| byte == b' ');
     let mut number = || number::<i64>(words.next()?);

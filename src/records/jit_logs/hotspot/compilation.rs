@@ -1,4 +1,4 @@
-//! `-XX:+LogCompilation`: one log of all that HotSpot compiled.
+//! Reads the log of `-XX:+LogCompilation`, which contains everything that HotSpot compiled.
 //!
 //! ```text
 //! <hotspot_log version='160 1' process='7635' time_ms='1795332023031'>
@@ -11,22 +11,23 @@
 //! <task compile_id='3' method='java.lang.String hashCode ()I' … stamp='0.066'> … </task>
 //! ```
 //!
-//! **Where code is.** `address` is where the code's header is, `entry` where the code begins, `size` is that of all.
-//! Behind the instructions and their stubs come data, if they are in the code cache: up to JDK 22 all of them, since
-//! then hardly any; the offsets of those that are elsewhere are nonsense, beyond `size` or below 0. So code ends where
-//! the first data begin, as in a perf map.
+//! **Addresses.** `address` is the start of a header, `entry` the start of the code, `size` the size of everything.
+//! After the instructions and their stubs comes data, as far as it is in the code cache: up to JDK 22 all of it, since
+//! then hardly any. Offsets of data that is elsewhere are nonsense, beyond `size` or negative. Code thus ends at the
+//! first data, as in a perf map.
 //!
-//! **Clock.** Stamps are seconds since the JVM began, in whole milliseconds; `time_ms` is when that was by the wall
-//! clock (now less the time since, both cut to milliseconds: `defaultStream::init_log` of share/utilities/ostream.cpp).
-//! So a time is right to [`ERROR`]. Code is taken to be there that much earlier: memory is not used again for a
-//! while after it was freed, so that early is never wrong, but late is.
+//! **Clock.** Stamps are seconds since the JVM started, in whole milliseconds. `time_ms` is the wall-clock time of the
+//! start (computed as the current time minus the elapsed time, both truncated to milliseconds:
+//! `defaultStream::init_log` in share/utilities/ostream.cpp). Times are therefore accurate to [`ERROR`]. Code is
+//! assumed to exist that much earlier. Early does no harm, because freed memory is not reused immediately; late would
+//! be wrong.
 //!
-//! **End.** Code that is "made not entrant" still runs to its end, and nothing is logged when it is freed. But where
-//! one code range touches an older one's memory, all of the older one is gone.
+//! **Removal.** Code that is "made not entrant" still runs to its end, and its freeing is not logged. But once other
+//! code overlaps an older code range, all of the older one is gone.
 //!
-//! **Traps.** The parts that the compiler threads write (`compilation_log`, with the inlining) are in files of their
-//! own, `/tmp/hs_cTHREAD_pidPID.log`, until the JVM ends; one that was killed has left all `nmethod` elements, but no
-//! inlining. A newer JDK moves code (`<relocated nmethod …>`, with a blank in its name).
+//! **Pitfalls.** The parts that compiler threads write (`compilation_log`, with the inlined calls) are in separate
+//! files, `/tmp/hs_cTHREAD_pidPID.log`, until the JVM exits. A JVM that was killed leaves all `nmethod` elements, but
+//! no inlined calls. Newer JDKs move code (`<relocated nmethod …>`, with a blank in the element's name).
 
 use super::element::{address, attribute, attributes, tag, unescaped};
 use super::inlining::Inlining;
@@ -38,10 +39,10 @@ use memchr::memmem;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// By how much a time may be wrong, in nanoseconds: the beginning by a millisecond, a stamp by half of one.
+/// How much a time may be off, in nanoseconds: the start by a millisecond, a stamp by half a millisecond.
 const ERROR: u64 = 2_000_000;
 
-/// True if a file begins as the log does.
+/// True if a file that starts with `head` is such a log.
 pub(super) fn sniff(head: &[u8]) -> bool {
     header(head).is_some()
 }
@@ -52,13 +53,13 @@ fn header(bytes: &[u8]) -> Option<&[u8]> {
     memmem::find(head, b"<hotspot_log ").filter(|_| begins).and_then(|at| tag(&head[at..]))
 }
 
-/// Reads it.
+/// Reads a compilation log. Fails only if its root element is missing.
 pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
     let header = header(bytes).ok_or_else(|| Error::new("has no <hotspot_log> element"))?;
     let began = attribute(header, b"time_ms").and_then(number::<u64>).and_then(|ms| ms.checked_mul(1_000_000));
     let mut log = CodeLog::new(LogClock::SinceStart { began }, "nmethod element");
     log.pid = attribute(header, b"process").and_then(number);
-    // A log without a whole line at its end is of a JVM that still runs or was killed.
+    // If the last line is incomplete, the JVM is still running or was killed.
     log.torn = !bytes.trim_ascii_end().ends_with(b">");
     let mut reader = CompilationReader { log, by_id: FxHashMap::default(), blobs: BTreeMap::new() };
     reader.methods(bytes);
@@ -69,9 +70,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
 
 struct CompilationReader {
     log: CodeLog,
-    /// The event that loaded the code of a compilation.
+    /// Index of the load event, by compilation ID.
     by_id: FxHashMap<u32, usize>,
-    /// The content of the code cache: by its first address, its end and the event that loaded it.
+    /// What is in the code cache: start address → (end address, index of the load event).
     blobs: BTreeMap<u64, (u64, usize)>,
 }
 
@@ -101,7 +102,7 @@ impl CompilationReader {
         self.log.load(time, code);
     }
 
-    /// Ends what was in that memory.
+    /// Ends all code that overlaps this range of memory.
     fn make_room(&mut self, (start, end): (u64, u64), time: Option<u64>) {
         while let Some((&at, &(_, load))) = self.blobs.range(..end).next_back().filter(|(_, (old, _))| *old > start) {
             self.blobs.remove(&at);
@@ -111,7 +112,7 @@ impl CompilationReader {
         }
     }
 
-    /// Notes where the log shows how each code range was compiled.
+    /// Records where in the log the compilation of each code range is described.
     fn tasks(&mut self, bytes: &[u8]) {
         let mut starts = memmem::find_iter(bytes, b"<task compile_id='").peekable();
         while let Some(start) = starts.next() {
@@ -126,15 +127,15 @@ impl CompilationReader {
     }
 }
 
-/// The content of an `nmethod` element.
+/// An `nmethod` element.
 struct Nmethod {
     id: Option<u32>,
     name: Vec<u8>,
-    /// From the header's first byte to behind the last of all.
+    /// Address range of everything, from the header to the end of the data.
     blob: (u64, u64),
     start: u64,
     end: u64,
-    /// Nanoseconds since the JVM began.
+    /// Nanoseconds since the JVM started.
     stamp: Option<u64>,
 }
 
@@ -170,7 +171,7 @@ impl Nmethod {
     }
 }
 
-/// `12.345` seconds.
+/// Parses seconds such as `12.345` to nanoseconds.
 fn nanoseconds(stamp: &[u8]) -> Option<u64> {
     let point = memchr::memchr(b'.', stamp)?;
     let (whole, part) = (number::<u64>(&stamp[..point])?, &stamp[point + 1..]);
@@ -182,7 +183,7 @@ fn nanoseconds(stamp: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// JDK 17's first, then 25's: data behind the code, and data elsewhere.
+    /// An element as JDK 17 writes it, with data after the code, then one of JDK 25, with the data elsewhere.
     const LOG: &str = "<?xml version='1.0' encoding='UTF-8'?>
 <hotspot_log version='160 1' process='7635' time_ms='1795332023031'>
 <tty>

@@ -1,20 +1,20 @@
-//! The elements of HotSpot's log: `<name key='value' key='value'/>`, each in a line of its own.
+//! Parses the elements of HotSpot's log: `<name key='value' key='value'/>`, each on a line of its own.
 //!
-//! It is not an XML document that a reader could trust: the log of a running or killed JVM ends anywhere, and
-//! unfinished parts of a thread's log are in CDATA. But in text and values `<`, `>`, `&` and quotes are always escaped,
-//! so what looks like an element is one (`xmlStream` of HotSpot's share/utilities/xmlstream.cpp).
+//! An XML parser would not help: the log of a running or killed JVM ends anywhere, and unfinished parts of a thread's
+//! log are in CDATA. But `<`, `>`, `&` and quotes are always escaped in text and values, so anything that looks like an
+//! element is one (`xmlStream` in HotSpot's share/utilities/xmlstream.cpp).
 
 use crate::bytes::digits::hex;
 use crate::bytes::escapes::utf16_letter;
 use std::borrow::Cow;
 
-/// The text between the `<` at the start of `bytes` and its `>`; `None` if the line or the file ends before.
+/// The text between `<` at the start of `bytes` and the next `>`. `None` if the line or file ends before.
 pub(super) fn tag(bytes: &[u8]) -> Option<&[u8]> {
     let end = memchr::memchr2(b'>', b'\n', bytes)?;
     (bytes[end] == b'>').then(|| bytes[1..end].strip_suffix(b"/").unwrap_or(&bytes[1..end]))
 }
 
-/// The keys of a tag and their values, as they stand.
+/// The keys and values of an element, still escaped.
 pub(super) fn attributes(tag: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = tag;
     std::iter::from_fn(move || {
@@ -27,18 +27,18 @@ pub(super) fn attributes(tag: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// One value, as it stands.
+/// The value of a key, still escaped.
 pub(super) fn attribute<'a>(tag: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     attributes(tag).find(|(own, _)| *own == key).map(|(_, value)| value)
 }
 
-/// A hexadecimal number behind `0x`.
+/// Parses a hexadecimal number with `0x`.
 pub(super) fn address(value: &[u8]) -> Option<u64> {
     hex(value.strip_prefix(b"0x")?)
 }
 
-/// A value without its escapes: those of XML, and `\u00df`, by which HotSpot prints what is not ASCII (`Symbol::print_utf8_on`),
-/// a unit of UTF-16 each.
+/// Unescapes a value: XML escapes, and `\u00df`, a UTF-16 unit, which HotSpot prints for non-ASCII characters
+/// (`Symbol::print_utf8_on`).
 pub(super) fn unescaped(value: &[u8]) -> Cow<'_, [u8]> {
     const ESCAPES: [(&[u8], u8); 5] =
         [(b"&lt;", b'<'), (b"&gt;", b'>'), (b"&amp;", b'&'), (b"&apos;", b'\''), (b"&quot;", b'"')];

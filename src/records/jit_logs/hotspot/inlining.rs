@@ -1,4 +1,4 @@
-//! The functions that the compiler expanded into a method: the `parse` elements of its `task`.
+//! Finds the calls that were inlined into a method: the `parse` elements of its `task`.
 //!
 //! ```text
 //! <task compile_id='3' method='java.lang.String hashCode ()I' …>
@@ -9,12 +9,12 @@
 //! <bc code='182' bci='17'/>
 //! <call method='1388' instr='invokevirtual'/>
 //! <inline_success reason='inline'/>
-//! <parse method='1388'>                        expanded into it, at its bytecode 17
+//! <parse method='1388'>                        inlined into it, at its bytecode 17
 //! ```
 //!
-//! Numbers are of this task only. C2 puts some calls off: `<late_inline method='1393'>` gives the callers of the
-//! `parse` that follows, innermost first (`<jvms bci='5' method='1391'/>`). When it has to begin anew, the method
-//! itself is parsed again. No addresses are reported, so this can be reported about code, and never of a place in it.
+//! IDs are only valid within the task. C2 postpones some calls: `<late_inline method='1393'>` lists the callers of the
+//! next `parse`, innermost first (`<jvms bci='5' method='1391'/>`). If C2 starts over, it parses the method itself
+//! again. There are no addresses, so inlined calls are known for a code range, but not for a position in it.
 
 use super::element::{attribute, tag, unescaped};
 use super::method::class_spelled;
@@ -23,7 +23,7 @@ use crate::model::code::{ExpandedCall, MOST_INLINED, SourceMap};
 use crate::records::jit_logs::code_log::LogPositions;
 use rustc_hash::FxHashMap;
 
-/// Reads tasks.
+/// Reads the inlined calls of tasks.
 #[derive(Debug)]
 pub(super) struct Inlining;
 
@@ -46,26 +46,26 @@ impl LogPositions for Inlining {
     }
 }
 
-/// A `parse` element.
+/// A `parse` element: a method that the compiler parsed, to inline it or to compile it.
 struct Parsed<'a> {
     method: &'a [u8],
     parent: Option<usize>,
-    /// The place of the call in its caller.
+    /// Bytecode index of the call in its caller.
     bytecode: u32,
 }
 
 #[derive(Default)]
 struct CompileTask<'a> {
-    /// Classes and primitive types, by number.
+    /// Names of classes and primitive types, by ID.
     types: FxHashMap<&'a [u8], &'a [u8]>,
-    /// The tags of methods, by number.
+    /// The start tags of methods, by ID.
     methods: FxHashMap<&'a [u8], &'a [u8]>,
     parsed: Vec<Parsed<'a>>,
-    /// The first of them with this parent, method and bytecode.
+    /// The first `parse` with this parent, method and bytecode index.
     places: FxHashMap<(usize, &'a [u8], u32), usize>,
-    /// Those that have not ended, and the bytecode that each has come to.
+    /// The `parse` elements that have not ended, with the current bytecode index in each.
     open: Vec<(usize, u32)>,
-    /// The callers of the deferred calls, innermost first.
+    /// The callers of a postponed call, innermost first.
     callers: Option<Vec<(&'a [u8], u32)>>,
 }
 
@@ -111,7 +111,7 @@ impl<'a> CompileTask<'a> {
         self.parsed.push(Parsed { method, parent, bytecode });
     }
 
-    /// The caller of the deferred calls; as near to it as is known.
+    /// Index of the `parse` that contains a postponed call, or of its closest known caller.
     fn innermost(&self, callers: &[(&'a [u8], u32)]) -> usize {
         let mut at = 0;
         for pair in callers.windows(2).rev() {
@@ -124,7 +124,7 @@ impl<'a> CompileTask<'a> {
         at
     }
 
-    /// All but the method itself, callers before what they call.
+    /// All inlined calls, callers before callees.
     fn callers_first(&self) -> Vec<ExpandedCall> {
         let mut calls: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for (at, call) in self.parsed.iter().enumerate() {
@@ -132,7 +132,7 @@ impl<'a> CompileTask<'a> {
                 calls.entry(parent).or_default().push(at);
             }
         }
-        // The next one is last.
+        // Reversed, because the last element is taken next.
         let mut order = |caller: usize| {
             let mut those = calls.remove(&caller).unwrap_or_default();
             those.sort_by_key(|at| std::cmp::Reverse(self.parsed[*at].bytecode));
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!((calls.len(), calls[most - 1].depth as usize), (most + 1, most - 1));
         let last = String::from_utf8(calls[most].function.clone()).unwrap();
         assert_eq!(last, format!("[{} more calls, nested more than {most} deep]", all - most));
-        // Each late call names all of its callers.
+        // Each postponed call lists all of its callers.
         let callers: String = (0..2000).map(|_| "<jvms bci='1' method='11'/>").collect();
         let late = format!("<late_inline method='11'>{callers}</late_inline><parse method='11'></parse>");
         assert!(Inlining.expanded([HEAD, &body, &late.repeat(50)].concat().as_bytes()).len() > most);

@@ -1,4 +1,4 @@
-//! A real compilation log and code list, compared with a second reader and with the JVM's own map.
+//! Compares a real compilation log and code list with a second reader and with the JVM's own perf map.
 
 use super::super::{CodeLog, LogEventKind, LogId};
 use crate::second_readers::hotspot as slow;
@@ -9,7 +9,7 @@ const PID: u32 = 12340;
 const LOG: &str = "hotspot_pid12340.log";
 const LIST: &str = "codelist-12340.txt";
 
-/// So much earlier than its stamp code is taken to be there: the log's times are not better.
+/// How much earlier than its stamp code is assumed to exist, in nanoseconds: the accuracy of the log's times.
 const EARLY: u64 = 2_000_000;
 
 fn unpacked(name: &str) -> Vec<u8> {
@@ -22,7 +22,7 @@ fn read(bytes: &[u8]) -> CodeLog {
     (id.log().read)(bytes).unwrap()
 }
 
-/// Name, first address and size of each code range, with its time.
+/// Time, start address, size and name of each code range.
 fn loads(log: &CodeLog) -> Vec<(Option<u64>, u64, u64, String)> {
     let events = log.events.iter().filter_map(|event| match event.kind {
         LogEventKind::Load(code) => {
@@ -33,7 +33,7 @@ fn loads(log: &CodeLog) -> Vec<(Option<u64>, u64, u64, String)> {
     events.collect()
 }
 
-/// Methods of the JVM's own map, by their first address: size and name. A line without arguments is not a method.
+/// Methods in the JVM's own map: start address → (size, name). A line without parentheses is not a method.
 fn mapped() -> BTreeMap<u64, (u64, String)> {
     let map = String::from_utf8(unpacked("jcmd.map")).unwrap();
     let lines = map.lines().map(|line| line.splitn(3, ' ').collect::<Vec<_>>());
@@ -91,7 +91,7 @@ fn the_code_list_shows_names_places_and_tiers_as_the_log_does() {
     assert_eq!(read(&unpacked(LIST)).pid, Some(PID as i32));
 }
 
-/// Some 600 places of a part of each.
+/// Tries about 600 positions in a part of each log.
 #[test]
 fn cut_and_changed_logs_name_nothing_else() {
     for (name, part) in [(LOG, 60_000), (LIST, 6_000)] {

@@ -1,24 +1,24 @@
-//! Names of methods as HotSpot's perf map spells them (`Method::external_name` of share/oops/method.cpp).
+//! Spells method names like HotSpot's perf map (`Method::external_name` in share/oops/method.cpp).
 
-/// A method, as its class file names it.
+/// A method, named as in its class file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Method<'a> {
     /// The class, with dots: `java.util.Map$Entry`.
     pub(super) class: &'a [u8],
     pub(super) name: &'a [u8],
-    /// Arguments and result as descriptors: `(ILjava/lang/String;)V`.
+    /// Descriptor of arguments and result: `(ILjava/lang/String;)V`.
     pub(super) descriptor: &'a [u8],
 }
 
 impl<'a> Method<'a> {
-    /// `java.lang.String charAt (I)C`. A name that was made by another language's compiler may have blanks.
+    /// Parses `java.lang.String charAt (I)C`. Names from compilers of other languages may contain blanks.
     pub(super) fn from_words(text: &'a [u8]) -> Option<Self> {
         let (class, rest) = split(text, memchr::memchr(b' ', text)?);
         let (name, descriptor) = split(rest, memchr::memrchr(b' ', rest)?);
         Self { class, name, descriptor }.if_whole()
     }
 
-    /// `java.lang.String.charAt(I)C`
+    /// Parses `java.lang.String.charAt(I)C`.
     pub(super) fn from_joined(text: &'a [u8]) -> Option<Self> {
         let (path, descriptor) = text.split_at(memchr::memrchr(b'(', text)?);
         let (class, name) = split(path, memchr::memrchr(b'.', path)?);
@@ -29,7 +29,8 @@ impl<'a> Method<'a> {
         (!self.class.is_empty() && !self.name.is_empty() && self.descriptor.starts_with(b"(")).then_some(self)
     }
 
-    /// `char java.lang.String.charAt(int)`; with a descriptor that cannot be read, that follows the name.
+    /// Spells the method as `char java.lang.String.charAt(int)`. A descriptor that can't be parsed is appended
+    /// unchanged.
     pub(super) fn spelled(self) -> Vec<u8> {
         let Some((arguments, result)) = types(self.descriptor) else {
             return [self.class, b".", self.name, self.descriptor].concat();
@@ -38,14 +39,14 @@ impl<'a> Method<'a> {
     }
 }
 
-/// The compiler of a method's code, as it follows its name; nothing behind wrappers of native functions, which no
-/// compiler made.
+/// The suffix that names the compiler of a method's code. Empty for wrappers of native functions, which no compiler
+/// made.
 pub(super) fn compiler_mark(compiler: &[u8], level: Option<u32>) -> &'static [u8] {
     match (compiler, level) {
         (b"c1", _) | (b"C1", _) => b" [c1]",
         (b"c2", _) | (b"C2", _) => b" [c2]",
         (b"jvmci" | b"JVMCI", _) => b" [jvmci]",
-        // Lists have only the level (`CompLevel` of share/compiler/compilerDefinitions.hpp).
+        // Code lists only have the level (`CompLevel` in share/compiler/compilerDefinitions.hpp).
         (_, Some(1..=3)) => b" [c1]",
         (_, Some(4)) => b" [c2]",
         _ => b"",
@@ -56,7 +57,7 @@ fn split(text: &[u8], at: usize) -> (&[u8], &[u8]) {
     (&text[..at], &text[at + 1..])
 }
 
-/// Arguments and result in Java's spelling.
+/// Arguments and result of a descriptor, in Java's spelling.
 fn types(descriptor: &[u8]) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
     let mut rest = descriptor.strip_prefix(b"(")?;
     let mut arguments = Vec::new();
@@ -68,8 +69,8 @@ fn types(descriptor: &[u8]) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
     rest.is_empty().then_some((arguments, result))
 }
 
-/// A class as the compilers' logs name it: `java.lang.String`, and arrays by their descriptors with dots,
-/// `[Ljava.lang.String;`.
+/// Spells a class in Java's way, given as the compilation log has it: `java.lang.String`, or for arrays a descriptor
+/// with dots, `[Ljava.lang.String;`.
 pub(super) fn class_spelled(name: &[u8]) -> Vec<u8> {
     let mut rest = name;
     let array = name.starts_with(b"[").then(|| next_type(&mut rest)).flatten();

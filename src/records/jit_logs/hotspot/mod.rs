@@ -1,13 +1,13 @@
-//! The records of OpenJDK's HotSpot about its compiled methods, without a perf map.
+//! Reads what OpenJDK's HotSpot records about its compiled methods, other than perf maps.
 //!
 //! | artifact | how | holds |
 //! |---|---|---|
-//! | compilation log ([`COMPILATION`]) | `-XX:+UnlockDiagnosticVMOptions -XX:+LogCompilation`: `hotspot_pidPID.log` | every method compiled, with times, tiers and what was inlined |
-//! | code list ([`CODE_LIST`]) | `jcmd PID Compiler.codelist` | the methods that are compiled now |
+//! | compilation log ([`COMPILATION`]) | `-XX:+UnlockDiagnosticVMOptions -XX:+LogCompilation`: `hotspot_pidPID.log` | every compiled method, with times, tiers and inlined calls |
+//! | code list ([`CODE_LIST`]) | `jcmd PID Compiler.codelist` | the methods that are compiled at that moment |
 //!
-//! Neither lists the interpreter, stubs, adapters and other code that is not a method: only the perf map of `jcmd PID
-//! Compiler.perfmap` or `-XX:+DumpPerfMapAtExit` does. Names are put together as that map spells them, `int
-//! java.lang.String.hashCode()`, with the compiler behind: ` [c1]` or ` [c2]`.
+//! Neither lists the interpreter, stubs, adapters and other code that is not a method; only the perf map of `jcmd PID
+//! Compiler.perfmap` or `-XX:+DumpPerfMapAtExit` does. Names are spelled as in that map, `int
+//! java.lang.String.hashCode()`, followed by the compiler: ` [c1]` or ` [c2]`.
 
 mod code_list;
 mod compilation;
@@ -19,7 +19,7 @@ mod method;
 
 use crate::records::jit_logs::code_log::JitLog;
 
-/// The output of `-XX:+LogCompilation`.
+/// The log of `-XX:+LogCompilation`.
 pub(super) const COMPILATION: JitLog = JitLog {
     name: "HotSpot compilation log",
     id: "hotspot-log",

@@ -1,11 +1,11 @@
-//! The lines of the log that give something.
+//! Parses the kinds of lines that matter.
 
 use super::trace::TraceId;
 use crate::bytes::digits::{self, hex};
 use memchr::memmem;
 use std::ops::Range;
 
-/// `[3f857057e8f0] {jit-backend-dump`, or its end, `[3f8570582ade] jit-backend-dump}`.
+/// The start of a section, `[3f857057e8f0] {jit-backend-dump`, or its end, `[3f8570582ade] jit-backend-dump}`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bracket<'a> {
     pub(super) time: u64,
@@ -13,7 +13,7 @@ pub(super) struct Bracket<'a> {
     pub(super) is_begin: bool,
 }
 
-/// Reads such a line; newer ones have the number of the thread before it (`0# `).
+/// Parses the start or end of a section. Newer versions of PyPy write the thread's number before it (`0# `).
 pub(super) fn bracket(line: &[u8]) -> Option<Bracket<'_>> {
     let thread = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let line = if thread > 0 { line[thread..].strip_prefix(b"# ")? } else { line };
@@ -28,7 +28,8 @@ pub(super) fn bracket(line: &[u8]) -> Option<Bracket<'_>> {
     (!section.is_empty() && section.iter().all(is_word)).then_some(Bracket { time, section, is_begin })
 }
 
-/// Reads `debug_merge_point(1, 2, 'add;…')`: depth and number of the call, and where the text in quotes stands.
+/// Parses `debug_merge_point(1, 2, 'add;…')`: depth and number of the call, and the range of the quoted text in the
+/// line.
 pub(super) fn merge_point(line: &[u8]) -> Option<(u32, u64, Range<usize>)> {
     const BEGIN: &[u8] = b"debug_merge_point(";
     let rest = line.strip_prefix(BEGIN)?;
@@ -40,26 +41,26 @@ pub(super) fn merge_point(line: &[u8]) -> Option<(u32, u64, Range<usize>)> {
     Some((u32::try_from(depth).ok()?, call, quote + 1..end))
 }
 
-/// From the line above a trace's operations, which begins at `offset`.
+/// Parses the trace in the line above its operations, which is at `offset`.
 pub(super) fn head_id(head: &[u8], offset: usize) -> Option<TraceId> {
     let bridge = || memmem::rfind(head, b" with ");
     let end = if head.starts_with(b"Loop ") { memmem::rfind(head, b") : ")? + 1 } else { bridge()? };
     TraceId::parse(&head[..end], offset)
 }
 
-/// True if an operation ends a call that was traced through: what follows is its caller's.
+/// True if an operation ends a call that was traced through; the next ones belong to its caller.
 pub(super) fn leaves_call(operation: &[u8]) -> bool {
     memmem::find(operation, b": leave_portal_frame(").is_some()
 }
 
-/// The guard of an operation.
+/// The guard of an operation, if it has one.
 pub(super) fn guard_of(operation: &[u8]) -> Option<u64> {
     const BEGIN: &[u8] = b"descr=<Guard0x";
     let rest = &operation[memmem::find(operation, BEGIN)? + BEGIN.len()..];
     hex(&rest[..memchr::memchr(b'>', rest)?])
 }
 
-/// ELF's number of the processor that PyPy calls so.
+/// ELF `e_machine` for PyPy's name of a CPU.
 pub(super) fn machine_of(backend: &[u8]) -> Option<u16> {
     Some(match backend {
         b"x86" => 3,

@@ -1,4 +1,4 @@
-//! A real log: its machine code, and damage in many places.
+//! Tests the machine code of a real log, and damages it in many places.
 
 use super::super::{JIT_LOGS, JitLog, LogEventKind};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ fn pypy() -> &'static JitLog {
     JIT_LOGS.iter().find(|log| log.id == "pypy-log").unwrap()
 }
 
-/// The machine code of the log's loops, put together by hand: what was dumped, and what was written over it.
+/// The machine code of the log's loops, assembled independently from the dumps and patches.
 fn code_of(log: &str, start: u64, end: u64) -> Vec<u8> {
     let mut memory = BTreeMap::new();
     for dump in log.lines().filter_map(|line| line.strip_prefix("CODE_DUMP @")) {
@@ -52,7 +52,7 @@ fn damaged_logs_do_no_harm() {
             assert!(map.lines.iter().all(|line| line.inlined.is_none_or(|call| (call as usize) < map.calls.len())));
         }
     };
-    // Some 300 places, spread evenly: the unit tests go through all places of a small one.
+    // About 300 positions, evenly spread. The unit tests try all positions of a small log.
     for at in (0..bytes.len()).step_by(bytes.len() / 300) {
         read(&bytes[..at]);
         let mut changed = bytes.clone();

@@ -1,19 +1,19 @@
-//! The machine code of a log: blocks, and patches of existing ones.
+//! Collects the machine code of a log: blocks, and patches of existing blocks.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// No patch is longer: a jump to an address of 64 bits; blocks are.
+/// Longest patch in bytes: a jump to a 64-bit address. Blocks are longer.
 const LONGEST_PATCH: usize = 16;
 
-/// A piece of machine code that was dumped at once.
+/// A block of machine code that was dumped at once.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) start: u64,
     pub(super) bytes: Vec<u8>,
-    /// The place in the log.
+    /// Offset in the log.
     pub(super) offset: usize,
-    /// The processor's counter then.
+    /// Value of the time-stamp counter at that time.
     pub(super) time: Option<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Block {
         self.start + self.bytes.len() as u64
     }
 
-    /// The bytes at these addresses, if it has all of them.
+    /// The bytes at an address range, if the block contains all of it.
     pub(super) fn at(&self, range: &Range<u64>) -> Option<&[u8]> {
         let from = usize::try_from(range.start.checked_sub(self.start)?).ok()?;
         let to = usize::try_from(range.end.checked_sub(self.start)?).ok()?;
@@ -30,16 +30,16 @@ impl Block {
     }
 }
 
-/// The machine code of a log, in its order.
+/// All machine code of a log.
 #[derive(Debug, Default)]
 pub(super) struct MachineCode {
     pub(super) blocks: Vec<Block>,
-    /// By their first address, those that nothing was written over.
+    /// Index by start address of the blocks that were not overwritten.
     newest: BTreeMap<u64, usize>,
 }
 
 impl MachineCode {
-    /// Takes a dump: a patch of a block, or a new block. Reports whether it was a patch.
+    /// Adds a dump, as a patch of an existing block or as a new block. Returns whether it was a patch.
     pub(super) fn write(&mut self, start: u64, bytes: Vec<u8>, (offset, time): (usize, Option<u64>)) -> bool {
         let Some(end) = start.checked_add(bytes.len() as u64) else { return false };
         if bytes.len() <= LONGEST_PATCH && self.patch(start, &bytes) {
@@ -60,7 +60,7 @@ impl MachineCode {
         false
     }
 
-    /// The block that has this address now.
+    /// Index of the block that is currently at an address.
     pub(super) fn block_at(&self, addr: u64) -> Option<usize> {
         let (_, &block) = self.newest.range(..=addr).next_back()?;
         (addr < self.blocks[block].end()).then_some(block)

@@ -1,24 +1,24 @@
-//! Places in the interpreted program, as PyPy prints them.
+//! Parses locations in the interpreted program, as PyPy prints them.
 
 use crate::bytes::digits::decimal;
 use crate::model::backing::base_name;
 use crate::model::code::Line;
 use memchr::memmem;
 
-/// A place in the interpreted program.
+/// A location in the interpreted program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Place<'a> {
-    /// The function; all that is written, if that is of no known form.
+    /// The function; the whole text if its format is unknown.
     pub(super) function: &'a [u8],
     pub(super) file: &'a [u8],
-    /// Counted from 1; 0 is unknown.
+    /// The line, from 1; 0 if unknown.
     pub(super) line: u32,
-    /// The bytecode and its operation, `#16 FOR_ITER`, or `<generator>`.
+    /// Bytecode index and operation, `#16 FOR_ITER`, or `<generator>`.
     pub(super) at: &'a [u8],
 }
 
 impl<'a> Place<'a> {
-    /// Reads `fib;/a/work.py:3-5~#16 FOR_ITER` or `<code object gen, file "/a/work.py", line 36> <generator>`.
+    /// Parses `fib;/a/work.py:3-5~#16 FOR_ITER` or `<code object gen, file "/a/work.py", line 36> <generator>`.
     pub(super) fn parse(text: &'a [u8]) -> Self {
         let whole = Self { function: text, ..Self::default() };
         Self::bytecode(text).or_else(|| Self::code_object(text)).unwrap_or(whole)
@@ -33,7 +33,7 @@ impl<'a> Place<'a> {
         Some(Self { function, file, line, at })
     }
 
-    /// In merge points full stops stand for the commas.
+    /// Parses a code object. In merge points it has periods in place of commas.
     fn code_object(text: &'a [u8]) -> Option<Self> {
         let rest = text.strip_prefix(b"<code object ")?;
         let (function, rest) = split(rest, memmem::find(rest, b" file ")?, 6)?;
@@ -46,7 +46,7 @@ impl<'a> Place<'a> {
         Some(Self { function, file, line: u32::try_from(decimal(line)?).ok()?, at: at.trim_ascii() })
     }
 
-    /// As people read it: `fib work.py:5 #16 FOR_ITER`.
+    /// A readable name: `fib work.py:5 #16 FOR_ITER`.
     pub(super) fn name(&self) -> Vec<u8> {
         let mut name = self.function.to_vec();
         if self.line > 0 {
@@ -59,13 +59,13 @@ impl<'a> Place<'a> {
         name
     }
 
-    /// The functions from `offset` on, in the expanded call of that number.
+    /// A line entry for this location from `offset` on, inside the inlined call with that index.
     pub(super) fn from(&self, offset: u64, inlined: Option<u32>) -> Line<'a> {
         Line { offset, file: self.file, line: self.line, inlined, ..Line::default() }
     }
 }
 
-/// The parts before and behind `at`, without `len` bytes of separator.
+/// The text before `at`, and the text after `len` bytes of separator.
 fn split(text: &[u8], at: usize, len: usize) -> Option<(&[u8], &[u8])> {
     Some((text.get(..at)?, text.get(at + len..)?))
 }

@@ -1,4 +1,4 @@
-//! Source lines and inlined calls of a loop or bridge, from its operations.
+//! Decodes source lines and inlined calls of a trace from its operations.
 
 use super::lines::{head_id, leaves_call, merge_point};
 use super::place::Place;
@@ -9,20 +9,20 @@ use crate::records::jit_logs::LogPositions;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The data that is needed to read the operations of one trace again.
+/// What is needed to read the operations of a trace again.
 #[derive(Debug)]
 pub(super) struct Operations {
-    /// The part of the log: the operations, or a loop's place if they were not logged.
+    /// The range of the log to decode: the operations, or a loop's location if its operations were not logged.
     pub(super) entry: Range<usize>,
-    /// True if it is only a place.
+    /// True if `entry` is only a location.
     is_place: bool,
-    /// Operations count from the beginning of the block; the code begins so much later.
+    /// Distance from the start of the block, to which offsets of operations are relative, to the start of the code.
     ahead: u64,
     begins_in: Option<MergePointId>,
 }
 
 impl Operations {
-    /// `block`: where its block of machine code begins, if that was dumped.
+    /// `block` is the start of the trace's block of machine code, if it was dumped.
     pub(super) fn of(trace: &Trace, block: Option<u64>) -> Self {
         let begins_in = trace.begins_in;
         let start = trace.block_start.or(block).unwrap_or(trace.code.start);
@@ -36,10 +36,10 @@ impl Operations {
     }
 }
 
-/// All that is needed to read operations again.
+/// What is needed to decode the lines of all traces.
 #[derive(Debug)]
 pub(super) struct Positions {
-    /// By where they begin.
+    /// Keyed by the start of [`Operations::entry`].
     pub(super) operations: FxHashMap<usize, Operations>,
     pub(super) points: MergePoints,
 }
@@ -71,10 +71,10 @@ impl LogPositions for Positions {
 #[derive(Debug)]
 struct OpenCall<'a> {
     depth: u32,
-    /// Its number in this trace; `None` if it was entered before.
+    /// The call's number in this trace; `None` if it was entered before the trace began.
     number: Option<u64>,
     place: Place<'a>,
-    /// [`SourceMap::calls`]
+    /// Index into [`SourceMap::calls`].
     inlined: Option<u32>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> OperationWalk<'a> {
         if let Some((depth, number, text)) = merge_point(line) {
             self.enter(depth, Some(number), Place::parse(&line[text]));
         } else if let Some(offset) = offset_of(line) {
-            // The part before the code makes the block ready.
+            // The part before the code only prepares the block.
             let offset = offset.saturating_sub(ahead);
             self.operation(offset);
             if leaves_call(line) && self.open.len() > 1 {
@@ -105,7 +105,7 @@ impl<'a> OperationWalk<'a> {
         }
     }
 
-    /// The interpreter is here now.
+    /// The interpreter arrives at a location in a call of this depth.
     fn enter(&mut self, depth: u32, number: Option<u64>, place: Place<'a>) {
         while self.open.last().is_some_and(|open| open.depth > depth) {
             self.open.pop();
@@ -127,8 +127,8 @@ impl<'a> OperationWalk<'a> {
         self.open.push(OpenCall { depth, number, place, inlined });
     }
 
-    /// Code from `offset` on is of where the interpreter is; of several operations at one offset all but the last have
-    /// no code.
+    /// The code from `offset` on belongs to the interpreter's current location. If several operations have the same
+    /// offset, all but the last have no code.
     fn operation(&mut self, offset: u64) {
         let Some(open) = self.open.last() else { return };
         let line = open.place.from(offset, open.inlined);
@@ -141,7 +141,7 @@ impl<'a> OperationWalk<'a> {
     }
 }
 
-/// Of `+698: guard_nonnull_class(…)`.
+/// Parses the offset in `+698: guard_nonnull_class(…)`.
 fn offset_of(line: &[u8]) -> Option<u64> {
     let rest = line.strip_prefix(b"+")?;
     number(&rest[..memchr::memchr(b':', rest)?])

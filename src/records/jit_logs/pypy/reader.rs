@@ -1,4 +1,4 @@
-//! Walks the log, line by line.
+//! Reads the log line by line.
 
 use super::lines::{Bracket, bracket, guard_of, head_id, leaves_call, machine_of, merge_point};
 use super::machine_code::{Block, MachineCode};
@@ -13,7 +13,7 @@ use memchr::memmem;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The backend's own functions from its start: nothing in the log names them.
+/// Name for the helper functions that the backend creates at startup. The log doesn't name them.
 const HELPER: &[u8] = b"PyPy helper";
 
 pub(super) fn read(bytes: &[u8]) -> CodeLog {
@@ -36,7 +36,7 @@ pub(super) fn read(bytes: &[u8]) -> CodeLog {
     reader.finish()
 }
 
-/// The section of a loop's or bridge's operations that is being read.
+/// The section with a trace's operations that is being read.
 #[derive(Debug)]
 struct OpenOperations {
     begin: usize,
@@ -48,21 +48,21 @@ struct OpenOperations {
 struct PypyLogReader<'a> {
     bytes: &'a [u8],
     log: CodeLog,
-    /// The time of the last bracket.
+    /// The time of the last line that begins or ends a section.
     time: Option<u64>,
     code: MachineCode,
     traces: Vec<Trace>,
-    /// The last trace of that number.
+    /// Index of the last trace for each loop number.
     loops: FxHashMap<i64, usize>,
-    /// The last bridge out of that guard.
+    /// Index of the last bridge for each guard.
     bridges: FxHashMap<u64, usize>,
-    /// The trace that lies in a block of machine code.
+    /// Index of the trace in each block of machine code.
     in_block: FxHashMap<usize, usize>,
-    /// The place of each guard.
+    /// The merge point of each guard.
     guards: FxHashMap<u64, Option<MergePointId>>,
     points: MergePoints,
     operations: Option<OpenOperations>,
-    /// The trace of this section of the backend, and the other one that was patched there.
+    /// The trace of the current backend section; `patched` is another trace that was patched in it.
     current: Option<usize>,
     patched: Option<usize>,
 }
@@ -115,7 +115,7 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// Machine code: `7f82f0f51950 +0  4889…`.
+    /// Parses a dump of machine code: `7f82f0f51950 +0  4889…`.
     fn dump(&mut self, dump: &[u8], offset: usize) {
         let mut words = dump.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
         let mut word = || words.next();
@@ -181,7 +181,7 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// `Loop 1 (…) : loop with 76 ops`, `bridge out of Guard 0x… with 32 ops`.
+    /// Parses `Loop 1 (…) : loop with 76 ops` or `bridge out of Guard 0x… with 32 ops`.
     fn operations_head(&mut self, head: &[u8], offset: usize) {
         let Some(open) = &mut self.operations else { return };
         open.trace = match head_id(head, offset) {
@@ -214,7 +214,7 @@ impl PypyLogReader<'_> {
             roots.push(root);
         }
         events.sort_by_key(|part| part.offset);
-        // On other processors it is the thread's own time.
+        // On other CPUs, times are the thread's own CPU time.
         let is_ticks = matches!(self.log.machine, Some(3 | 62));
         self.log.clock = if is_ticks { LogClock::Ticks } else { LogClock::None };
         let time = |part: LoggedCodePart| part.time.filter(|_| is_ticks);
@@ -224,7 +224,7 @@ impl PypyLogReader<'_> {
         self.log
     }
 
-    /// The blocks that no loop or bridge is in, with their places in the log.
+    /// The blocks without a loop or bridge.
     fn helpers(&mut self) -> Vec<LoggedCodePart> {
         let name = self.log.texts.intern(HELPER);
         let blocks = self.code.blocks.iter().enumerate().filter(|(number, _)| !self.in_block.contains_key(number));
@@ -248,8 +248,8 @@ impl PypyLogReader<'_> {
         Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    /// The name of a loop or bridge, and the place that it has it of: that of the loop, or of the outermost call that
-    /// the bridge goes on in. `roots` are those of the traces before.
+    /// The name of a trace, and its root: the location of the loop, or of the outermost call that a bridge continues.
+    /// `roots` are the roots of the traces before it.
     fn name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> (Vec<u8>, Option<Vec<u8>>) {
         let text = |range: Range<usize>| self.bytes.get(range).unwrap_or_default();
         match &trace.id {
@@ -269,7 +269,7 @@ impl PypyLogReader<'_> {
     }
 }
 
-/// Code, and where and when the log reports it.
+/// A code range, and where and when the log describes it.
 #[derive(Debug, Clone, Copy)]
 struct LoggedCodePart {
     offset: usize,

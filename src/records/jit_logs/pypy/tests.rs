@@ -3,7 +3,7 @@ use super::*;
 use crate::model::code::{InlinedCall, SourceMap};
 use crate::records::jit_logs::{LogClock, LogCode, LogEventKind};
 
-/// A helper, a loop that calls a function, and a bridge out of that.
+/// A helper, a loop that calls a function, and a bridge out of that function.
 const BACKEND: &str = "\
 [10] {jit-backend-dump
 BACKEND x86_64
@@ -88,7 +88,7 @@ fn source_map<'a>(log: &'a CodeLog, text: &'a str, code: &LogCode) -> SourceMap<
     log.positions.as_ref().unwrap().source_map(text.as_bytes(), &text.as_bytes()[code.positions()])
 }
 
-/// Offset, line, and the call that it is in.
+/// Offset, line, and inlined call of each line entry.
 fn lines(map: &SourceMap<'_>) -> Vec<(u64, u32, Option<u32>)> {
     map.lines.iter().map(|line| (line.offset, line.line, line.inlined)).collect()
 }

@@ -1,16 +1,16 @@
-//! Loops and bridges, as the log reports them, and the code that was traced through: a tree of merge points, each with the
-//! one around it.
+//! Traces (loops and bridges) as the log describes them, and the tree of merge points, each with the merge point of its
+//! caller.
 
 use crate::bytes::digits::{self, hex};
 use memchr::memmem;
 use std::ops::Range;
 
-/// The name of a loop or bridge in the log.
+/// Identifies a trace in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TraceId {
-    /// `Loop 1 (…)`: its number, and where its place is in the log; helpers have number -1 and no place.
+    /// `Loop 1 (…)`: its number, and the range of its location in the log. Helpers have number -1 and no location.
     Loop(i64, Range<usize>),
-    /// `bridge out of Guard 0x…`
+    /// `bridge out of Guard 0x…`: the guard.
     Bridge(u64),
 }
 
@@ -18,29 +18,29 @@ pub(super) enum TraceId {
 #[derive(Debug)]
 pub(super) struct Trace {
     pub(super) id: TraceId,
-    /// The place of its address in the log.
+    /// Offset in the log of the line with its address.
     pub(super) offset: usize,
-    /// The processor's counter then.
+    /// Value of the time-stamp counter at that line.
     pub(super) time: Option<u64>,
-    /// Its code.
+    /// The address range of its code.
     pub(super) code: Range<u64>,
-    /// The start of the block of machine code, relative to which operations give their places.
+    /// Start address of its block of machine code. Offsets of operations are relative to it.
     pub(super) block_start: Option<u64>,
-    /// The block of machine code that it lies in.
+    /// Index of its block of machine code.
     pub(super) block: Option<usize>,
-    /// The operations of it in the log.
+    /// The range of its operations in the log.
     pub(super) operations: Range<usize>,
-    /// The calls that a bridge begins in.
+    /// For a bridge: the merge point at which it begins.
     pub(super) begins_in: Option<MergePointId>,
     /// The first merge point of its operations.
     pub(super) first: Option<MergePointId>,
-    /// The trace that a bridge leaves, if its patch was logged.
+    /// For a bridge: index of the trace that it leaves, if its patch was logged.
     pub(super) leaves: Option<usize>,
 }
 
 impl Trace {
-    /// Reads `Loop 1 (fib;…) has address 0x… to 0x… (bootstrap 0x…)` or `bridge out of Guard 0x… has address …`.
-    /// `offset`: where the line stands.
+    /// Parses `Loop 1 (fib;…) has address 0x… to 0x… (bootstrap 0x…)` or `bridge out of Guard 0x… has address …`.
+    /// `offset` is the line's offset in the log.
     pub(super) fn parse(line: &[u8], offset: usize, time: Option<u64>) -> Option<Self> {
         const HAS: &[u8] = b" has address 0x";
         let at = memmem::rfind(line, HAS)?;
@@ -65,7 +65,7 @@ impl Trace {
         })
     }
 
-    /// Reads what follows: `     gc table: 0x…`.
+    /// Parses a line that follows, such as `     gc table: 0x…`. Returns false for other lines.
     pub(super) fn learn(&mut self, line: &[u8]) -> bool {
         let Some(at) = memmem::find(line, b": 0x") else { return false };
         let Some(addr) = hex(&line[at + 4..]) else { return false };
@@ -81,7 +81,7 @@ impl Trace {
 }
 
 impl TraceId {
-    /// Reads `Loop 1 (…)` or `bridge out of Guard 0x…`, which is at `offset`.
+    /// Parses `Loop 1 (…)` or `bridge out of Guard 0x…`, which is at `offset` in the log.
     pub(super) fn parse(text: &[u8], offset: usize) -> Option<Self> {
         if let Some(guard) = text.strip_prefix(b"bridge out of Guard ") {
             return hex(guard.strip_prefix(b"0x").unwrap_or(guard)).map(Self::Bridge);
@@ -94,18 +94,18 @@ impl TraceId {
     }
 }
 
-/// A merge point of the log, in the calls around it.
+/// A merge point: a location of the interpreter, logged between operations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MergePoint {
-    /// The place of its text in the log.
+    /// The range of its text in the log.
     pub(super) text: (u64, u64),
-    /// The number of calls that were traced through to get here.
+    /// How many calls that were traced through it is inside of.
     pub(super) depth: u32,
-    /// The merge point of the caller.
+    /// The merge point of its caller.
     pub(super) caller: Option<MergePointId>,
 }
 
-/// A merge point, by its number.
+/// Index of a merge point in [`MergePoints`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MergePointId(u32);
 
@@ -114,7 +114,7 @@ pub(super) struct MergePointId(u32);
 pub(super) struct MergePoints(Vec<MergePoint>);
 
 impl MergePoints {
-    /// Adds one that follows `last`.
+    /// Adds the merge point that follows `last` in the log.
     pub(super) fn push(&mut self, text: (u64, u64), depth: u32, last: Option<MergePointId>) -> Option<MergePointId> {
         let caller = self.around(last, depth);
         let id = u32::try_from(self.0.len()).ok()?;
@@ -122,7 +122,7 @@ impl MergePoints {
         Some(MergePointId(id))
     }
 
-    /// The innermost of a merge point and its callers that is less deep than `depth`.
+    /// The innermost merge point with a depth below `depth`, among `at` and its callers.
     pub(super) fn around(&self, mut at: Option<MergePointId>, depth: u32) -> Option<MergePointId> {
         while let Some(id) = at {
             let point = self.get(id);
@@ -138,7 +138,7 @@ impl MergePoints {
         &self.0[id.0 as usize]
     }
 
-    /// From the innermost to the outermost.
+    /// A merge point and its callers, innermost first.
     pub(super) fn chain(&self, at: Option<MergePointId>) -> impl Iterator<Item = &MergePoint> {
         std::iter::successors(at, |&id| self.get(id).caller).map(|id| self.get(id))
     }

@@ -1,4 +1,4 @@
-//! V8's log: `node --log-code` or `--prof` leaves `isolate-0x…-PID-v8.log`, one for each isolate (a worker is one).
+//! Reads V8's log. `node --log-code` or `--prof` writes an `isolate-0x…-PID-v8.log` per isolate (such as a worker).
 //!
 //! ```text
 //! v8-version,11,3,244,8,-node.38,0
@@ -8,25 +8,26 @@
 //! code-move,0x7f9a6c026500,0x7f9a6c0a6500
 //! ```
 //!
-//! A line is a word and fields behind commas. Facts about them that the reader must know (measured with node 18, 20, 22
-//! and 25):
-//! * `code-creation`: tag, kind, µs, address, size, name; of functions also the address of the SharedFunctionInfo,
-//!   which is the function's identity, and the mark of the tier. Tag, `:`, mark and name are what `--perf-prof` calls
-//!   the code. Kinds are numbers that differ from version to version.
-//! * **A function's name is written as it is**, with commas and line feeds; the file behind it, and everything else, is
-//!   escaped: `\n`, `\\`, `\x2C`, and UTF-16 units `\ud83d`. The fields behind the name are found from the line's end.
-//! * An interpreted function's code is bytecode on the heap, which is not a machine code: it is left out. With
-//!   `--interpreted-frames-native-stack` there is a trampoline besides, of the kind that builtins have.
-//! * WebAssembly has no number in its name, but for functions without one: `wasm-function[3]` is
-//!   `wasm-function[3]-3-liftoff` to `--perf-prof`, any other name `NAME-liftoff` here.
-//! * Moves and deletions have **no times**: they lie between the lines around them that have. As V8 moves code into
-//!   free memory, moved code is taken to be at both places from the time of the line before; what comes there later
-//!   ends it. Functions move, too (`sfi-move`).
-//! * Times count from when the isolate began to log: no clock that a recording has. `sources` ties them.
-//! * `code-source-info` (`--log-source-position`; node 18: `--log-source-code`) follows its creation: script, the
-//!   function's start and end, then C(ode offset)O(ffset in the script)I(nlined call), and of inlined calls the
-//!   F(unction), O(ffset of the call) and I(nlined call that this one is in), and the functions. Offsets in scripts
-//!   count UTF-16 units. Sparkplug's code has none.
+//! A line is a keyword and comma-separated fields. What to know about them (measured with Node.js 18, 20, 22 and 25):
+//! * `code-creation`: tag, kind, µs, address, size, name. Functions also have the address of their SharedFunctionInfo,
+//!   which identifies the function, and the mark of the tier. `--perf-prof` composes its names of tag, `:`, mark and
+//!   name. Kinds are numbers that differ between versions.
+//! * **A function's name is not escaped**, so it may contain commas and line feeds. The file after it, and everything
+//!   else, is escaped: `\n`, `\\`, `\x2C`, and UTF-16 units `\ud83d`. The fields after the name are found from the
+//!   line's end.
+//! * The code of an interpreted function is bytecode on the heap, not machine code, and is left out. With
+//!   `--interpreted-frames-native-stack` it also has a trampoline, with the same kind as builtins.
+//! * WebAssembly functions have no number in their name unless they are otherwise unnamed. `--perf-prof` calls
+//!   `wasm-function[3]` `wasm-function[3]-3-liftoff`; any other name becomes `NAME-liftoff` here.
+//! * Moves and deletions have **no times**; they happened between the lines around them that have. V8 moves code into
+//!   free memory, so moved code is assumed to be at both addresses from the time of the line before, until other code
+//!   is created at its old address. Functions (SharedFunctionInfos) move too (`sfi-move`).
+//! * Times are relative to when the isolate began to log, so they are on no clock of a recording. `sources` relates
+//!   them.
+//! * `code-source-info` (`--log-source-position`; Node.js 18: `--log-source-code`) follows the creation: script, the
+//!   function's start and end; then C(ode offset)O(ffset in the script)I(nlined call); for each inlined call its
+//!   F(unction), O(ffset of the call) and the I(nlined call that contains it); then the functions. Offsets in scripts
+//!   count UTF-16 units. Sparkplug's code has no such line.
 //!
 //! See V8's `src/logging/log.cc` and `tools/tickprocessor.mjs`.
 
@@ -41,7 +42,7 @@ mod tests;
 
 use super::JitLog;
 
-/// V8's log.
+/// The table entry for V8's log.
 pub(super) const V8_LOG: JitLog = JitLog {
     name: "V8 log",
     id: "v8-log",
@@ -52,7 +53,7 @@ pub(super) const V8_LOG: JitLog = JitLog {
     process: None,
 };
 
-/// True if a file begins as V8's logs do.
+/// True if a file that starts with `head` is a log of V8.
 fn sniff(head: &[u8]) -> bool {
     head.starts_with(b"v8-version,")
 }

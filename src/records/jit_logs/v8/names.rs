@@ -1,16 +1,16 @@
-//! Names as `--perf-prof` has them.
+//! Spells names like `--perf-prof`.
 
 use super::records::Creation;
 use crate::bytes::digits::hex;
 use crate::bytes::escapes::{utf16_letter, utf16_unit};
 
-/// The kinds that give, counted from that of builtins (src/objects/code-kind.h).
+/// The kind of WebAssembly code, relative to that of builtins (src/objects/code-kind.h).
 const WASM: i64 = 2;
 
-/// Between a function's name and its place.
+/// What separates a function's name from its location.
 const PLACES: &[&[u8]] = &[b" /", b" file:", b" node:"];
 
-/// Writes what the code is called: tag, mark of the tier, name.
+/// Writes the name of code: tag, mark of the tier, function name.
 pub(super) fn spell(creation: &Creation<'_>, builtins: i64, name: &mut Vec<u8>) {
     name.clear();
     name.extend_from_slice(creation.tag);
@@ -25,13 +25,13 @@ pub(super) fn spell(creation: &Creation<'_>, builtins: i64, name: &mut Vec<u8>) 
     }
 }
 
-/// True if it is machine code: bytecode is not, and what has a negative kind is a function of the program's own.
+/// True for machine code. Bytecode is not, and a negative kind means a native function of the program itself.
 pub(super) fn is_native(creation: &Creation<'_>, builtins: i64) -> bool {
     let is_bytecode = creation.tier == b"~" && creation.kind != builtins;
     creation.kind >= 0 && creation.size > 0 && !is_bytecode
 }
 
-/// True if it is WebAssembly's.
+/// True for WebAssembly code.
 pub(super) fn is_wasm(creation: &Creation<'_>, builtins: i64) -> bool {
     creation.function.is_some() && creation.kind == builtins + WASM && matches!(creation.tier, b"" | b"*")
 }
@@ -47,7 +47,7 @@ fn spell_wasm(creation: &Creation<'_>, name: &mut Vec<u8>) {
     name.extend_from_slice(if creation.tier.is_empty() { b"-liftoff" } else { b"-turbofan" });
 }
 
-/// Writes a function's name as it stands, and the place behind it without escapes.
+/// Writes a function's name unchanged, and the location after it unescaped.
 pub(super) fn spell_function(text: &[u8], name: &mut Vec<u8>) {
     let blanks = PLACES.iter().filter_map(|place| memchr::memmem::find(text, place));
     let blank = blanks.min().or_else(|| memchr::memrchr(b' ', text)).unwrap_or(text.len());
@@ -56,7 +56,7 @@ pub(super) fn spell_function(text: &[u8], name: &mut Vec<u8>) {
     unescape(place, name);
 }
 
-/// Writes a text without V8's escapes, as UTF-8. Text that is not an escape stays.
+/// Unescapes a text to UTF-8. Invalid escapes stay unchanged.
 pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(escape) = memchr::memchr(b'\\', rest) {
@@ -70,7 +70,7 @@ pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// The letter that a text begins with, the first of them a backslash, and the length of its escape.
+/// The character at the start of a text that begins with a backslash, and the length of its escape.
 fn escaped(text: &[u8]) -> (char, usize) {
     let (letter, len) = utf16_letter(text).unwrap_or_else(|| {
         let (unit, len) = unit(text);
@@ -79,7 +79,8 @@ fn escaped(text: &[u8]) -> (char, usize) {
     (letter.unwrap_or(char::REPLACEMENT_CHARACTER), len)
 }
 
-/// The UTF-16 unit of the escape at the start of a text, and its length; a backslash that escapes nothing is itself.
+/// The UTF-16 unit at the start of a text, and the length of its escape. A backslash that isn't an escape stands for
+/// itself.
 pub(super) fn unit(text: &[u8]) -> (u16, usize) {
     let escape = match text {
         [b'\\', b'n', ..] => Some((u16::from(b'\n'), 2)),

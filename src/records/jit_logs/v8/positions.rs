@@ -1,36 +1,36 @@
-//! The grammar of `code-source-info`.
+//! Parses `code-source-info` records.
 
 use super::records::{Fields, hexadecimal};
 use crate::bytes::digits::decimal;
 
-/// The content of a `code-source-info`, its lists not yet read.
+/// A `code-source-info` record. Its lists are parsed on demand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceInfo<'a> {
     pub(super) addr: u64,
     pub(super) script: u64,
-    /// Empty if it reports none.
+    /// The undecoded list of positions; empty if the record has none.
     pub(super) positions: &'a [u8],
     inlined: &'a [u8],
     functions: &'a [u8],
 }
 
-/// From this byte of the code on, it is of this place in the script.
+/// The code from offset `code` on belongs to the offset `script` in the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) code: u64,
     pub(super) script: Option<u32>,
-    /// The inlined call.
+    /// Index of the inlined call that contains it, if any.
     pub(super) inlined: Option<u32>,
 }
 
 /// A call that was inlined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Inlined {
-    /// The called function.
+    /// Index of the called function.
     pub(super) function: Option<u32>,
-    /// The place in the caller's script.
+    /// Offset of the call in the caller's script.
     pub(super) script: Option<u32>,
-    /// The inlined call; `None` in the code's own function.
+    /// Index of the inlined call that contains this one; `None` directly in the code's own function.
     pub(super) parent: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> SourceInfo<'a> {
         Ok(Self { addr, script, positions: list()?, inlined: list()?, functions: list()? })
     }
 
-    /// In the order of the log, up to damage.
+    /// The positions in log order, up to any damage.
     pub(super) fn positions(&self) -> impl Iterator<Item = Position> + use<'a> {
         let mut list = PositionList(self.positions);
         std::iter::from_fn(move || {
@@ -54,7 +54,7 @@ impl<'a> SourceInfo<'a> {
         })
     }
 
-    /// The same of inlined calls.
+    /// The inlined calls in log order, up to any damage.
     pub(super) fn inlined(&self) -> impl Iterator<Item = Inlined> + use<'a> {
         let mut list = PositionList(self.inlined);
         std::iter::from_fn(move || {
@@ -64,7 +64,7 @@ impl<'a> SourceInfo<'a> {
         })
     }
 
-    /// The functions that were inlined.
+    /// The SharedFunctionInfo addresses of the inlined functions.
     pub(super) fn functions(&self) -> impl Iterator<Item = u64> + use<'a> {
         let texts = self.functions.split(|byte| *byte == b'S').filter(|text| !text.is_empty());
         texts.map_while(hexadecimal)
@@ -75,13 +75,13 @@ fn place(number: Option<u64>) -> Option<u32> {
     number.and_then(|number| u32::try_from(number).ok())
 }
 
-/// Numbers behind letters.
+/// A list of numbers, each preceded by a letter.
 #[derive(Debug, Clone, Copy)]
 struct PositionList<'a>(&'a [u8]);
 
 impl PositionList<'_> {
-    /// The number behind this letter, `Some(None)` if absent or it is negative; `None` if another letter or damage
-    /// comes next.
+    /// The number after this letter; `Some(None)` if it is missing or negative, `None` if something other than the
+    /// letter comes next.
     fn number(&mut self, letter: u8) -> Option<Option<u64>> {
         let rest = self.0.strip_prefix(&[letter])?;
         let len = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();

@@ -1,4 +1,4 @@
-//! Puts the log's records together.
+//! Reads a log record by record.
 
 use super::names::{is_native, is_wasm, spell};
 use super::positions::SourceInfo;
@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
 use rustc_hash::FxHashMap;
 
-/// The kind of builtins, until one is seen.
+/// The kind of builtins, until the log shows it.
 const BUILTINS: i64 = 2;
 
-/// Reads a whole log.
+/// Reads a whole log of V8.
 pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
     let log = CodeLog::new(LogClock::SinceStart { began: None }, "line");
     let mut reader = V8LogReader {
@@ -45,21 +45,21 @@ struct V8LogReader<'a> {
     file: &'a [u8],
     log: CodeLog,
     sources: Sources,
-    /// The kind of builtins.
+    /// The number that this version of V8 uses for the kind "builtin".
     builtins: i64,
-    /// The time of the last record that had one, in nanoseconds.
+    /// The time of the last record with a time, in nanoseconds.
     time: u64,
-    /// The last load at an address, by its place among the events.
+    /// Index of the last load event at each address.
     at_addr: FxHashMap<u64, u32>,
     last: Option<Created<'a>>,
     scratch: Vec<u8>,
 }
 
-/// The code that was created last: what follows reports it.
+/// The code that was created last; a `code-source-info` refers to it.
 struct Created<'a> {
     at: usize,
     creation: Creation<'a>,
-    /// Its place among the events, if it is machine code.
+    /// Index of the load event, if it is machine code.
     load: Option<u32>,
     function: Option<u32>,
 }
@@ -110,7 +110,7 @@ impl<'a> V8LogReader<'a> {
         self.push(LogCode::new(name, creation.addr, creation.size))
     }
 
-    /// Adds code of now.
+    /// Adds a load event with the current time.
     fn push(&mut self, code: LogCode) -> Option<u32> {
         let load = u32::try_from(self.log.events.len()).ok()?;
         let addr = code.addr;
@@ -119,7 +119,7 @@ impl<'a> V8LogReader<'a> {
         Some(load)
     }
 
-    /// A `code-source-info` reports the code that was created last.
+    /// Handles a `code-source-info`, which describes the code that was created last.
     fn add_source_info(&mut self, info: SourceInfo<'a>, end: usize) {
         let Some(last) = self.last.take_if(|last| last.creation.addr == info.addr) else { return };
         if let Some(function) = last.function {
@@ -143,8 +143,8 @@ impl<'a> V8LogReader<'a> {
         Ok(())
     }
 
-    /// Code is at another address from now on. When it left the first one is not known: until other code comes there, it
-    /// is at both.
+    /// Records that code is now at another address as well. When it left the old one is unknown, so it is assumed to be
+    /// at both until other code is created there.
     fn moved(&mut self, (from, to): (u64, u64)) {
         let Some(load) = self.at_addr.remove(&from) else { return };
         if let LogEventKind::Load(code) = self.log.events[load as usize].kind

@@ -1,14 +1,14 @@
-//! The log's lines: words, fields and where they end.
+//! Splits the log into records and fields.
 
 use crate::bytes::digits::{decimal, hex, number};
 
-/// A function's name may go over lines; no longer one is believed.
+/// Limit in bytes of a record whose name contains line feeds.
 const LONGEST_NAME: usize = 0x1_0000;
 
-/// Tags of code that JavaScript functions have, by version (src/logging/code-events.h).
+/// Tags of the code of JavaScript functions in various versions of V8 (src/logging/code-events.h).
 const FUNCTION_TAGS: &[&[u8]] = &[b"JS", b"Function", b"LazyCompile", b"Script", b"Eval"];
 
-/// The words that begin lines: what begins otherwise belongs to a name, or is damage.
+/// The keywords that begin a record. A line that begins otherwise belongs to a name, or is damaged.
 const WORDS: &[&[u8]] = &[
     b"code-creation",
     b"code-source-info",
@@ -33,19 +33,19 @@ const WORDS: &[&[u8]] = &[
     b"feedback-vector",
 ];
 
-/// A record: a line, or several where a name has line feeds.
+/// A record: one line, or several if a name contains line feeds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogRecord<'a> {
-    /// Its start.
+    /// Offset in the log.
     pub(super) at: usize,
-    /// Without the line feed at its end.
+    /// The text without the line feed at its end.
     pub(super) text: &'a [u8],
-    /// True if it ends with a line feed: the log is written in pieces.
+    /// True if it ends with a line feed. The last record may not, because the log is written in pieces.
     pub(super) whole: bool,
 }
 
 impl<'a> LogRecord<'a> {
-    /// The first record at or behind a place.
+    /// The record that begins at offset `at`.
     pub(super) fn at(file: &'a [u8], at: usize) -> Option<Self> {
         let rest = file.get(at..).filter(|rest| !rest.is_empty())?;
         let line = |end: usize| Self { at, text: &rest[..end], whole: end < rest.len() };
@@ -54,7 +54,7 @@ impl<'a> LogRecord<'a> {
         if !first.text.starts_with(b"code-creation,") || first.creation().is_ok_and(|creation| creation.is_whole()) {
             return Some(first);
         }
-        // The function's name may go on.
+        // The function's name may contain line feeds.
         let mut next = end;
         while next + 1 < rest.len() && next < LONGEST_NAME && !WORDS.contains(&word(&rest[next + 1..])) {
             next = line_end(rest, next + 1);
@@ -65,25 +65,25 @@ impl<'a> LogRecord<'a> {
         Some(first)
     }
 
-    /// The start of the next one.
+    /// Offset of the next record.
     pub(super) fn end(&self) -> usize {
         self.at + self.text.len() + usize::from(self.whole)
     }
 
-    /// The kind of record; `None` if it begins as none does.
+    /// The keyword; `None` if the line doesn't begin with one.
     pub(super) fn word(&self) -> Option<&'a [u8]> {
         let word = word(self.text);
         let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
         (!word.is_empty() && word.iter().all(plain)).then_some(word)
     }
 
-    /// The fields behind the word.
+    /// The fields after the keyword.
     pub(super) fn fields(&self) -> Fields<'a> {
         let behind = memchr::memchr(b',', self.text).map(|comma| &self.text[comma + 1..]);
         Fields(behind)
     }
 
-    /// The content of a `code-creation`.
+    /// Parses a `code-creation` record.
     pub(super) fn creation(&self) -> Result<Creation<'a>, &'static str> {
         let mut fields = self.fields();
         let tag = fields.next().filter(|tag| !tag.is_empty()).ok_or("has no tag")?;
@@ -110,7 +110,7 @@ fn word(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr2(b',', b'\n', text).unwrap_or(text.len())]
 }
 
-/// The fields that are left.
+/// The remaining fields of a record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'a>(Option<&'a [u8]>);
 
@@ -125,7 +125,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A `code-creation`.
+/// A `code-creation` record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Creation<'a> {
     pub(super) tag: &'a [u8],
@@ -134,22 +134,22 @@ pub(super) struct Creation<'a> {
     pub(super) time: u64,
     pub(super) addr: u64,
     pub(super) size: u64,
-    /// The name as it is there.
+    /// The name as logged.
     pub(super) name: &'a [u8],
-    /// Of functions, the SharedFunctionInfo; of WebAssembly some other number.
+    /// The address of a function's SharedFunctionInfo; for WebAssembly some other number.
     pub(super) function: Option<u64>,
-    /// The mark of the tier; empty if absent.
+    /// The mark of the tier; empty if there is none.
     pub(super) tier: &'a [u8],
 }
 
 impl Creation<'_> {
-    /// True if all of it is there that belongs to such a tag.
+    /// True if it has all the fields that code with this tag should have.
     fn is_whole(&self) -> bool {
         self.function.is_some() || !FUNCTION_TAGS.contains(&self.tag)
     }
 }
 
-/// Name, number and tier of a function: `name,0x29296bbd1190,*`
+/// Parses name, address and tier of a function: `name,0x29296bbd1190,*`.
 fn function(rest: &[u8]) -> Option<(&[u8], u64, &[u8])> {
     let last = memchr::memrchr(b',', rest)?;
     let tier = &rest[last + 1..];
@@ -159,7 +159,7 @@ fn function(rest: &[u8]) -> Option<(&[u8], u64, &[u8])> {
     is_mark.then_some((&rest[..before], id, tier))
 }
 
-/// An address: `0x…`.
+/// Parses an address: `0x…`.
 pub(super) fn hexadecimal(text: &[u8]) -> Option<u64> {
     hex(text.strip_prefix(b"0x")?)
 }

@@ -1,5 +1,5 @@
-//! Scripts and functions: what reports lines and inlined calls. A script's text stays in the log until a position in it
-//! is requested.
+//! Scripts and functions, from which source lines and inlined calls are decoded. A script's text stays in the log until
+//! one of its positions is requested.
 
 use super::names::{spell_function, unescape, unit};
 use super::positions::{Inlined, SourceInfo};
@@ -12,20 +12,20 @@ use std::sync::OnceLock;
 /// V8's name for a script without a name.
 const UNNAMED: &[u8] = b"<unknown>";
 
-/// The name of an inlined function that the log does not name.
+/// Our name for an inlined function that the log doesn't name.
 const UNKNOWN: &[u8] = b"(unknown)";
 
-/// All scripts and functions of one log.
+/// All scripts and functions of a log.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     texts: Texts,
     scripts: Vec<Script>,
     functions: Vec<ScriptFunction>,
-    /// The places of functions and their start times; sorted in the end.
+    /// Which function was at which address from when on. Sorted by [`Self::finish`].
     homes: Vec<Home>,
-    /// The function at each address now.
+    /// The function currently at each address.
     current: FxHashMap<u64, u32>,
-    /// The names of inlined functions in code whose names begin like that: `JS:*`.
+    /// The spelled name for each (inlined function, prefix of the name of the code that contains it, such as `JS:*`).
     inlined: FxHashMap<(u32, TextId), TextId>,
 }
 
@@ -34,17 +34,17 @@ struct Script {
     id: u64,
     since: u64,
     name: TextId,
-    /// The text of the log.
+    /// The range of its text in the log.
     text: (usize, usize),
-    /// The starts of lines, in UTF-16 units.
+    /// Offsets of the starts of its lines, in UTF-16 units.
     lines: OnceLock<Box<[u32]>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct ScriptFunction {
-    /// Without tag and mark.
+    /// The name without tag and mark.
     name: TextId,
-    /// Its tag and `:`.
+    /// The tag of its code, followed by `:`.
     tag: TextId,
     script: Option<u64>,
 }
@@ -57,7 +57,7 @@ struct Home {
 }
 
 impl Sources {
-    /// The function that code was made of.
+    /// The function that code was created for, added if it is new.
     pub(super) fn function(&mut self, creation: &Creation<'_>, scratch: &mut Vec<u8>) -> Option<u32> {
         let id = creation.function?;
         scratch.clear();
@@ -80,19 +80,19 @@ impl Sources {
         self.current.insert(id, function);
     }
 
-    /// A function moved.
+    /// Records that a function's SharedFunctionInfo moved.
     pub(super) fn moved(&mut self, from: u64, to: u64, time: u64) {
         if let Some(function) = self.current.remove(&from) {
             self.is_at(to, time, function);
         }
     }
 
-    /// A function is of this script.
+    /// Records which script a function belongs to.
     pub(super) fn is_of(&mut self, function: u32, script: u64) {
         self.functions[function as usize].script = Some(script);
     }
 
-    /// A script's text is this part of the log.
+    /// Records that a script's text is this range of the log.
     pub(super) fn script(&mut self, id: u64, since: u64, name: &[u8], text: (usize, usize)) {
         let mut plain = Vec::with_capacity(name.len());
         if name != UNNAMED {
@@ -102,7 +102,7 @@ impl Sources {
         self.scripts.push(Script { id, since, name, text, lines: OnceLock::new() });
     }
 
-    /// Some code has these functions inlined: they will be called as the code is, with its tag and mark.
+    /// Records which functions are inlined into some code. Their names get the tag and mark of that code.
     pub(super) fn inlines(&mut self, info: &SourceInfo<'_>, creation: &Creation<'_>) {
         let prefix = self.texts.intern(&prefix(creation));
         for id in info.functions() {
@@ -111,7 +111,7 @@ impl Sources {
                 continue;
             }
             let ScriptFunction { name, tag, .. } = self.functions[function as usize];
-            // Code inlined into a script's own code is a function.
+            // A function inlined into a script's top-level code keeps its own tag.
             let outer = [b"Script", &b"Eval"[..]].contains(&creation.tag);
             let tag = if outer { self.texts.get(tag).to_vec() } else { [creation.tag, b":"].concat() };
             let spelled = [&tag, creation.tier, self.texts.get(name)].concat();
@@ -120,7 +120,7 @@ impl Sources {
         }
     }
 
-    /// Makes it ready to be queried.
+    /// Sorts everything for lookups, after the last record.
     pub(super) fn finish(mut self) -> Self {
         self.homes.sort_unstable();
         self.homes.shrink_to_fit();
@@ -145,7 +145,7 @@ fn prefix(creation: &Creation<'_>) -> Vec<u8> {
 }
 
 impl Script {
-    /// Line and column of an offset, counted from 1.
+    /// Line and column of an offset in the script, both from 1.
     fn position(&self, file: &[u8], offset: u32) -> (u32, u32) {
         let (start, end) = self.text;
         let lines = self.lines.get_or_init(|| line_starts(file.get(start..end).unwrap_or_default()));
@@ -155,14 +155,14 @@ impl Script {
     }
 }
 
-/// The starts of the lines of an escaped text, in UTF-16 units. Line terminators are JavaScript's.
+/// Offsets of the starts of lines in an escaped text, in UTF-16 units. Line terminators are those of JavaScript.
 fn line_starts(text: &[u8]) -> Box<[u32]> {
     let (mut starts, mut at, mut rest) = (vec![0], 0u32, text);
     let mut last = 0;
     while !rest.is_empty() {
         let (unit, len, units) = units(rest);
         rest = &rest[len..];
-        // A line feed belongs to the carriage return before it.
+        // A line feed after a carriage return belongs to it.
         if last == u16::from(b'\r') && unit != u16::from(b'\n') {
             starts.push(at);
         }
@@ -175,15 +175,15 @@ fn line_starts(text: &[u8]) -> Box<[u32]> {
     starts.into_boxed_slice()
 }
 
-/// The start of a text: a UTF-16 unit, its length in bytes, and how many units it stands for. Plain bytes are taken in
-/// runs.
+/// The first UTF-16 unit of a text, its length in bytes, and how many units it stands for. Unescaped bytes are combined
+/// to a run, whose unit is 0.
 fn units(text: &[u8]) -> (u16, usize, u32) {
     if text[0] == b'\\' {
         let (unit, len) = unit(text);
         return (unit, len, 1);
     }
     let run = memchr::memchr(b'\\', text).unwrap_or(text.len());
-    // V8 escapes whatever is not ASCII; should some version not, it is UTF-8.
+    // V8 escapes everything that is not ASCII. If some version doesn't, the text is UTF-8.
     let units = text[..run].iter().map(|byte| u32::from(byte & 0xc0 != 0x80) + u32::from(*byte >= 0xf0)).sum();
     (0, run, units)
 }
@@ -251,7 +251,7 @@ impl<'a> Decoder<'a> {
         spelled.map_or(UNKNOWN, |id| texts.get(*id))
     }
 
-    /// File, line and column of an offset, as far as known.
+    /// File, line and column of an offset; empty and 0 if unknown.
     fn place(&self, script: Option<&'a Script>, offset: Option<u32>) -> (&'a [u8], u32, u32) {
         let name = |script: &'a Script| Some(self.sources.texts.get(script.name)).filter(|name| !name.is_empty());
         let placed = script.zip(offset).and_then(|(script, offset)| Some((name(script)?, script, offset)));

@@ -7,7 +7,7 @@ fn read(text: &[u8]) -> CodeLog {
     (V8_LOG.read)(&[LOG, text].concat()).unwrap()
 }
 
-/// (time in µs, name, address, size) of every load.
+/// (time in µs, name, address, size) of each load event.
 fn loads(log: &CodeLog) -> Vec<(u64, String, u64, u64)> {
     let load = |event: &crate::records::jit_logs::LogEvent| match event.kind {
         LogEventKind::Load(code) => {
@@ -85,7 +85,7 @@ fn moved_code_is_at_both_places_from_the_line_before_on() {
     assert!(matches!(log.events[3].kind, LogEventKind::Unload { load: 2, at: 0x300 }));
 }
 
-/// Offsets in the script: `inner` is on line 2, `middle` on line 3, the calls of `inner` at 30 and 36.
+/// Offsets in the script: `inner` is on line 2, `middle` on line 3, with calls of `inner` at offsets 30 and 36.
 const INLINING: &[u8] = b"code-creation,JS,10,1,0x1000,41,inner /a.js:2:15,0xa0,~\n\
     script-source,81,/a.js,1\\n// \\xfc\\x2C \\ud83d\\ude00: two\\nthree\\n\n\
     code-source-info,0x1000,81,2,17,C0O2,,\n\

@@ -1,8 +1,9 @@
-//! BPF_BTF: u32 number of objects, then for each: u32 id, u32 size, the object.
+//! Parses BPF_BTF: u32 number of objects, then per object u32 ID, u32 size and the object.
 //!
-//! An object (`struct btf_header`): u16 magic, u8 version, u8 flags, u32 length of the header, then u32 offset and u32
-//! length of the types and of the strings, both counted from the header's end. A type: u32 name (an offset in the
-//! strings), u32 info (kind in bits 24–28, number of members in the lowest 16), u32 size or type, then what its kind has.
+//! An object (`struct btf_header`): u16 magic, u8 version, u8 flags, u32 header length, then u32 offset and u32 length
+//! of the types and of the strings, both relative to the end of the header. A type: u32 name (an offset in the
+//! strings), u32 info (kind in bits 24–28, number of members in the lowest 16), u32 size or type, then data depending
+//! on the kind.
 
 use crate::bytes::cursor::Cursor;
 use crate::error::{Result, Skipped};
@@ -14,15 +15,15 @@ const MAGIC: u16 = 0xeb9f;
 /// `BTF_KIND_FUNC`
 const FUNC: u32 = 12;
 
-/// The questions about an object.
+/// An object as far as we need it: strings and function names.
 #[derive(Debug)]
 pub(super) struct Btf {
     pub(super) strings: Arc<BpfStrings>,
-    /// By the numbers of the types, which begin with 1: the name of a function, else 0.
+    /// Name of each function type, 0 for other types. Type ID 1 is at index 0.
     functions: Vec<u32>,
 }
 
-/// All objects, by their numbers.
+/// Reads all objects, by their IDs.
 pub(super) fn read(mut section: Cursor<'_>, skipped: &mut Skipped) -> FxHashMap<u32, Btf> {
     let mut objects = FxHashMap::default();
     let count = section.u32("number of BTF objects").unwrap_or_else(|error| {
@@ -49,7 +50,7 @@ fn next(section: &mut Cursor<'_>, objects: &mut FxHashMap<u32, Btf>, skipped: &m
 }
 
 impl Btf {
-    /// The name of the function of this type.
+    /// The name of a function, by its type ID.
     pub(super) fn function(&self, type_id: u32) -> Option<BpfText> {
         let name = *self.functions.get(type_id.checked_sub(1)? as usize)?;
         (name > 0).then_some(BpfText(name))
@@ -71,7 +72,7 @@ impl Btf {
         strings.bytes(string_offset.into(), "BTF before its strings")?;
         let strings = strings.bytes(string_len.into(), "BTF strings")?;
         types.bytes(type_offset.into(), "BTF before its types")?;
-        // Lines need no types.
+        // If the types cannot be read, the strings are still good for source lines.
         let mut functions = Vec::new();
         let named = types.part(type_len.into(), "BTF types").and_then(|types| name_functions(types, &mut functions));
         named.unwrap_or_else(|error| skipped.add(error));
@@ -79,7 +80,7 @@ impl Btf {
     }
 }
 
-/// Adds the name of each type that is a function, 0 for each other.
+/// Appends one entry per type: the name of a function, 0 for other types.
 fn name_functions(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Result<()> {
     while !types.is_empty() {
         let start = types;

@@ -1,40 +1,39 @@
-//! BPF_PROG_INFO: u32 number of programs, then for each (`struct perf_bpil`): u32 length of the info, u32 length of the
-//! data, u64 bits of the arrays that are there, `struct bpf_prog_info`, the data.
+//! Parses BPF_PROG_INFO: u32 number of programs, then per program (`struct perf_bpil`) u32 length of the info, u32
+//! length of the data, u64 mask of the arrays present, `struct bpf_prog_info`, the data.
 //!
-//! The kernel has pointers to arrays; the file has offsets in the data. Kernels of other ages have shorter and longer
-//! structures: what is missing counts as 0. `jited_line_info` has the address of each entry of `line_info`.
+//! Where the kernel has pointers to arrays, the file has offsets in the data. The struct is shorter or longer in other
+//! kernel versions; missing fields count as 0. `jited_line_info` has the address of each entry of `line_info`.
 
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::{Error, Result, Skipped};
 use crate::model::bpf::{BpfLine, BpfText};
 
-/// The facts about one program.
+/// The description of one program.
 #[derive(Debug)]
 pub(super) struct ProgramInfo<'data> {
     pub(super) id: u32,
-    /// A hash of its instructions.
+    /// Hash of the program's instructions.
     pub(super) tag: [u8; 8],
     pub(super) name: &'data [u8],
-    /// The number of its BTF object.
+    /// ID of the program's BTF object.
     pub(super) btf: u32,
     pub(super) functions: Vec<FunctionInfo<'data>>,
     line_info: InfoArray<'data>,
     line_addrs: InfoArray<'data>,
 }
 
-/// One of its functions.
+/// A function of a program.
 #[derive(Debug)]
 pub(super) struct FunctionInfo<'data> {
     pub(super) addr: u64,
-    /// Its machine code.
     pub(super) bytes: &'data [u8],
-    /// The hash of its own instructions.
+    /// Hash of the function's own instructions.
     pub(super) tag: Option<[u8; 8]>,
-    /// Its type in the BTF object.
+    /// Type ID of the function in the BTF object.
     pub(super) type_id: Option<u32>,
 }
 
-/// Entries of one length; this many of their first bytes are known.
+/// An array whose entries may be longer than the fields we know.
 #[derive(Debug, Clone, Copy)]
 struct InfoArray<'data> {
     bytes: &'data [u8],
@@ -42,27 +41,27 @@ struct InfoArray<'data> {
     endian: Endian,
 }
 
-/// The places of arrays in `struct bpf_prog_info`.
+/// Where `struct bpf_prog_info` describes an array.
 struct ArrayField {
     name: &'static str,
-    /// Its bit among those of the arrays that are there (`PERF_BPIL_*`).
+    /// The array's bit in the mask of the arrays present (`PERF_BPIL_*`).
     bit: u32,
-    /// The place of its offset.
+    /// Offset in the struct of the array's data offset.
     place: usize,
     count: u32,
     stride: u32,
-    /// The length of an entry in the first version.
+    /// Length in bytes of an entry in the first version.
     least: u32,
 }
 
-/// The structure itself, and what its arrays are in.
+/// A program as stored: the struct, the data of its arrays, and the mask of the arrays present.
 struct Raw<'data> {
     info: Cursor<'data>,
     data: Cursor<'data>,
     arrays: u64,
 }
 
-/// Gives each program; what cannot be read of one is counted, and what follows it read on.
+/// Calls `each` for every program. An array that cannot be read is counted and left empty; a cut program ends the walk.
 pub(super) fn each<'data>(
     mut section: Cursor<'data>,
     skipped: &mut Skipped,
@@ -100,7 +99,7 @@ impl<'data> Raw<'data> {
         self.info.endian().u64(*self.at(place))
     }
 
-    /// An array; empty if the recorder did not ask for it.
+    /// Reads an array. It is empty if the recorder didn't ask the kernel for it.
     fn array(&self, field: &ArrayField, skipped: &mut Skipped) -> InfoArray<'data> {
         let read = || -> Result<&'data [u8]> {
             if self.arrays >> field.bit & 1 == 0 || field.count == 0 {
@@ -141,7 +140,7 @@ impl<'data> Raw<'data> {
         ProgramInfo { id: self.u32(4), tag: *self.at(8), name, btf: self.u32(128), functions, line_info, line_addrs }
     }
 
-    /// The machine code of all functions follows each other.
+    /// The program's functions. Their machine code is stored back to back.
     fn functions(
         &self,
         mut code: &'data [u8],
@@ -167,7 +166,7 @@ impl<'data> Raw<'data> {
 }
 
 impl ProgramInfo<'_> {
-    /// The lines of each function, in their order.
+    /// The line entries of each function, sorted by offset. The outer list has the order of [`Self::functions`].
     pub(super) fn lines(&self) -> Vec<Vec<BpfLine>> {
         let mut of_functions = vec![Vec::new(); self.functions.len()];
         let mut starts: Vec<(u64, usize)> = self.functions.iter().map(|function| function.addr).zip(0..).collect();
@@ -190,7 +189,7 @@ impl ProgramInfo<'_> {
     }
 }
 
-/// The column is in the lower bits of `line_col`.
+/// Number of low bits in `line_col` that hold the column.
 const COLUMN_BITS: u32 = 10;
 
 impl<'data> InfoArray<'data> {

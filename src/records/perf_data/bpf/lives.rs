@@ -1,4 +1,4 @@
-//! The program whose function a KSYMBOL record means: programs come and go, and their code lies where others' lay.
+//! Finds the function that a KSYMBOL record refers to. Programs come and go, and addresses are reused.
 
 use super::super::record::BpfEvent;
 use crate::model::bpf::BpfFunctionId;
@@ -9,11 +9,11 @@ const LOADED: u16 = 1;
 /// `PERF_BPF_EVENT_PROG_UNLOAD`
 const UNLOADED: u16 = 2;
 
-/// When each program was there, and what lay where. Positions count what happened, in the order of time.
+/// When each program was loaded and what was at each address. Positions count program events and symbols in time order.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
     of_programs: FxHashMap<(u32, [u8; 8]), Life>,
-    /// By address, in the order of loading.
+    /// Candidates by address, in the order in which their programs were loaded.
     at: FxHashMap<u64, Vec<FunctionCandidate>>,
 }
 
@@ -23,7 +23,7 @@ struct Life {
     unloaded: Option<usize>,
 }
 
-/// A function that may be meant.
+/// A function that was at some address.
 #[derive(Debug, Clone, Copy)]
 struct FunctionCandidate {
     life: Life,
@@ -31,23 +31,23 @@ struct FunctionCandidate {
     tags: [Option<[u8; 8]>; 2],
 }
 
-/// A function, and by what a KSYMBOL record is known to mean it.
+/// A function, and how a KSYMBOL record identifies it.
 #[derive(Debug)]
 pub(super) struct KnownFunction {
     pub(super) id: BpfFunctionId,
-    /// Its program's number and hash: those of BPF_EVENT.
+    /// The program's ID and hash, as in BPF_EVENT.
     pub(super) program: (u32, [u8; 8]),
     pub(super) addr: u64,
-    /// The hash in its symbol's name, and another that may be there.
+    /// The hash that the symbol's name should contain, and an alternative.
     pub(super) tags: [Option<[u8; 8]>; 2],
 }
 
-/// A KSYMBOL record.
+/// When a KSYMBOL record appeared, and for which address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SymbolMoment {
     pub(super) addr: u64,
     pub(super) position: usize,
-    /// The symbol.
+    /// Index of the kernel symbol.
     pub(super) index: usize,
 }
 
@@ -61,7 +61,7 @@ impl Lives {
         }
     }
 
-    /// All events are reported for.
+    /// Sorts the known functions by address. Call this after the last event.
     pub(super) fn settle(&mut self, known: &[KnownFunction]) {
         for &KnownFunction { id, program, addr, tags } in known {
             let life = self.of_programs.get(&program).copied().unwrap_or_default();
@@ -70,10 +70,10 @@ impl Lives {
         self.at.values_mut().for_each(|candidates| candidates.sort_by_key(|candidate| candidate.life.loaded));
     }
 
-    /// The function of a symbol that appeared at this moment, while nothing else did at its address until `until`. Its
-    /// program's event comes behind it. perf reports programs that were there before, and a program that was being
-    /// loaded just then is reported for twice: then the event came before it, and as if absent, the hash in the
-    /// symbol's name decides.
+    /// The function of a symbol that appeared at `moment`; `until` is the position of the next symbol at the same
+    /// address. Normally the program's load event follows the symbol. Programs that were loaded before the recording
+    /// are synthesized by perf, and a program that is being loaded at that moment is reported twice; its event may then
+    /// come first. In this case, and if there is no event, the hash in the symbol's name decides.
     pub(super) fn function(&self, moment: &SymbolMoment, until: usize, name: &[u8]) -> Option<BpfFunctionId> {
         let candidates = self.at.get(&moment.addr)?;
         let next = candidates.partition_point(|candidate| candidate.life.loaded < Some(moment.position));
@@ -88,7 +88,7 @@ impl Lives {
     }
 }
 
-/// The hash in a symbol's name: `bpf_prog_6deef7357e7b4530_sd_devices`.
+/// The hash in the name of a symbol such as `bpf_prog_6deef7357e7b4530_sd_devices`.
 fn tag_of(name: &[u8]) -> Option<[u8; 8]> {
     let digits: &[u8; 16] = name.strip_prefix(b"bpf_prog_")?.first_chunk()?;
     let number = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;

@@ -1,13 +1,13 @@
-//! The BPF programs of a recording: machine code, source lines, names.
+//! Machine code, source lines and names of the BPF programs in a recording.
 //!
-//! KSYMBOL records show where the code of each function lay, and when. Everything else is in two features that perf
-//! writes when it ends: BPF_PROG_INFO has what the kernel reported each program ([`info`]), BPF_BTF the names and the
-//! source text ([`btf`]). They know no times; BPF_EVENT records show when a program of a number and hash (tag) was
-//! loaded, right behind the KSYMBOL records of its functions ([`lives`] puts the three together).
+//! KSYMBOL records show where the code of each function was, and when. The rest is in two features that perf writes at
+//! the end: BPF_PROG_INFO has the kernel's description of each program ([`info`]), BPF_BTF has names and source text
+//! ([`btf`]). Neither has times. BPF_EVENT records show when a program with some ID and hash (tag) was loaded; each
+//! directly follows the KSYMBOL records of the program's functions. [`lives`] combines the three.
 //!
-//! perf queries the kernel for a program when it sees its BPF_EVENT: one that was gone by then there is no more than a
-//! name, and so of all where it did not run as root or was reported `--no-bpf-event`. Code that belongs to no program
-//! (trampolines, dispatchers) has a KSYMBOL record only.
+//! perf asks the kernel about a program when it sees its BPF_EVENT. A program that is already gone by then is only
+//! known by name; so are all programs if perf didn't run as root or ran with `--no-bpf-event`. Code that belongs to no
+//! program (trampolines, dispatchers) only has a KSYMBOL record.
 //!
 //! Layouts: `write_bpf_prog_info` and `write_bpf_btf` in tools/perf/util/header.c, `struct bpf_prog_info` in
 //! include/uapi/linux/bpf.h, Documentation/bpf/btf.rst.
@@ -29,22 +29,21 @@ use info::FunctionInfo;
 use lives::{KnownFunction, Lives, SymbolMoment};
 use std::sync::Arc;
 
-/// Collects the order of events of programs and symbols, record by record.
+/// Collects the order of program events and kernel symbols, record by record.
 #[derive(Debug, Default)]
 pub(super) struct BpfSurvey {
     happened: Vec<(Nanos, Happened)>,
 }
 
-/// The content of a record.
 #[derive(Debug, Clone, Copy)]
 enum Happened {
-    /// The kernel's symbol, by the order of their records.
+    /// Index of a kernel symbol, in the order of the records.
     Symbol(usize),
     Program(BpfEvent),
 }
 
 impl BpfSurvey {
-    /// The symbol that is at this place of the list.
+    /// Adds a KSYMBOL record. `index` is the symbol's index in the list of kernel symbols.
     pub(super) fn symbol(&mut self, time: Nanos, index: usize) {
         self.happened.push((time, Happened::Symbol(index)));
     }
@@ -53,8 +52,8 @@ impl BpfSurvey {
         self.happened.push((time, Happened::Program(event)));
     }
 
-    /// All functions, noted at the symbols that they have; tables that could not be read, beside them. The symbols are
-    /// as they were reported for.
+    /// Returns all functions and the tables that could not be read, and links each kernel symbol to its function.
+    /// `symbols` must be in the order in which they were added.
     pub(super) fn finish(self, recording: &Recording, symbols: &mut [KernelSymbol]) -> (Vec<BpfFunction>, Skipped) {
         let mut skipped = Skipped::new("BPF table");
         let (functions, known) = functions(recording, &mut skipped);
@@ -88,7 +87,7 @@ impl BpfSurvey {
     }
 }
 
-/// The functions of all programs, in the order of the file.
+/// The functions of all programs in file order, and how to recognize each.
 fn functions(recording: &Recording, skipped: &mut Skipped) -> (Vec<BpfFunction>, Vec<KnownFunction>) {
     let (mut functions, mut known) = (Vec::new(), Vec::new());
     let endian = recording.header.endian;
@@ -104,7 +103,8 @@ fn functions(recording: &Recording, skipped: &mut Skipped) -> (Vec<BpfFunction>,
         let lines = lines.into_iter().chain(std::iter::repeat_with(Vec::new));
         for (at, (function, lines)) in info.functions.iter().zip(lines).enumerate() {
             let FunctionInfo { addr, bytes, tag, type_id } = *function;
-            // For the first one the kernel writes the program's hash; perf its own, of programs that were there before.
+            // The symbol of a program's first function contains the program's hash if the kernel wrote it, but the
+            // function's own hash if perf wrote it for a program that was already loaded.
             let tags = [tag, (at == 0).then_some(info.tag)];
             let id = BpfFunctionId(functions.len() as u32);
             known.push(KnownFunction { id, program: (info.id, info.tag), addr, tags });

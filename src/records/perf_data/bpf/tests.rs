@@ -10,7 +10,7 @@ struct Program {
     tag: u8,
     btf: u32,
     addrs: [u64; 2],
-    /// The byte that all of its machine code consists of.
+    /// The byte that fills all of its machine code.
     fill: u8,
 }
 
@@ -66,7 +66,7 @@ fn prog_info(programs: &[Program], endian: Endian) -> Vec<u8> {
     [words(endian, &[programs.len() as u32]), each.collect::<Vec<_>>().concat()].concat()
 }
 
-/// One object: an integer, two functions.
+/// A BPF_BTF section with one object: an integer type and two functions.
 fn btf(id: u32, endian: Endian) -> Vec<u8> {
     let types = words(endian, &[1, 1 << 24, 4, 0x20, 1, 12 << 24, 1, 12, 12 << 24, 1]);
     let mut object = ByteWriter::new(endian);
@@ -80,7 +80,7 @@ fn btf(id: u32, endian: Endian) -> Vec<u8> {
     [words(endian, &[1, id, object.len() as u32]), object].concat()
 }
 
-/// A recording in pipe form: its events have times, and each record that, too.
+/// A recording in pipe form. Its events and records have times.
 struct Pipe {
     endian: Endian,
     bytes: Vec<u8>,
@@ -129,7 +129,7 @@ impl Pipe {
         self.push(kind::BPF_EVENT, &body.finish());
     }
 
-    /// The data of the survey, and the warnings.
+    /// The surveyed processes and the warnings.
     fn survey(&self) -> (Processes, Vec<String>) {
         let mut warnings = Warnings::new();
         let recording = Recording::parse(&self.bytes, &mut warnings).unwrap();
@@ -147,7 +147,7 @@ fn first_program() -> Program {
     Program { id: 3, tag: 0x11, btf: 9, addrs: ADDRS, fill: 0x90 }
 }
 
-/// For each symbol, in the order of time: the program whose function it is.
+/// For each symbol, in time order: the ID of the program that it belongs to.
 fn programs_of_symbols(processes: &Processes) -> Vec<Option<u32>> {
     let program = |id: crate::model::bpf::BpfFunctionId| processes.bpf_functions[id.0 as usize].program.id;
     processes.kernel_symbols.iter().map(|symbol| symbol.bpf.map(program)).collect()
@@ -179,7 +179,7 @@ fn functions_have_names_code_and_lines_in_either_byte_order() {
     }
 }
 
-/// Two programs, one after the other, at one address: the second one's number is lower, and it is first.
+/// Two programs use the same address one after the other. The second has a lower ID and comes first in the file.
 #[test]
 fn the_times_of_symbols_decide_whose_code_is_at_an_address() {
     let mut pipe = Pipe::new(Endian::Little);
@@ -194,7 +194,7 @@ fn the_times_of_symbols_decide_whose_code_is_at_an_address() {
     };
     life(30, 2, 0x33);
     life(10, 3, 0x11);
-    // Was gone before perf could ask for it.
+    // This program was gone before perf could ask for it.
     life(20, 4, 0x11);
     let (processes, _) = pipe.survey();
     assert_eq!(programs_of_symbols(&processes), [Some(3), None, None, None, Some(2), None]);
@@ -222,13 +222,13 @@ fn without_events_the_hash_in_the_name_decides_and_a_trampoline_has_none() {
     pipe.ksymbol(2, ADDRS[1], false, b"bpf_prog_1212121212121212_helper");
     pipe.ksymbol(3, ADDRS[1], false, b"bpf_prog_5555555555555555_other");
     pipe.ksymbol(4, ADDRS[0], false, b"bpf_trampoline_6442");
-    // As perf itself writes the first function's.
+    // perf itself names the first function like this.
     pipe.ksymbol(5, ADDRS[0], false, b"bpf_prog_7575757575757575_main_of_it");
     let (processes, _) = pipe.survey();
     assert_eq!(programs_of_symbols(&processes), [Some(3), Some(3), None, None, Some(3)]);
 }
 
-/// Another program by the same number has another hash.
+/// A different program with the same ID has a different hash.
 #[test]
 fn a_number_that_was_given_again_is_another_program() {
     let mut pipe = Pipe::new(Endian::Little);
@@ -244,7 +244,7 @@ fn two_programs() -> Vec<u8> {
     prog_info(&[first_program(), second], Endian::Little)
 }
 
-/// The result of reading these sections.
+/// Surveys a recording that has these feature sections.
 fn survey_of(programs: &[u8], types: &[u8]) -> (Processes, Vec<String>) {
     let mut pipe = Pipe::new(Endian::Little);
     pipe.feature(25, programs);
@@ -293,7 +293,7 @@ fn a_changed_byte_distorts_no_more_than_what_it_states() {
 fn counts_that_no_file_can_hold_take_no_memory() {
     let mut programs = two_programs();
     programs[..4].copy_from_slice(&u32::MAX.to_le_bytes());
-    // The length in the second array of the first program.
+    // The length of the second array of the first program.
     programs[20 + 104..][..4].copy_from_slice(&u32::MAX.to_le_bytes());
     let (processes, warnings) = survey_of(&programs, &btf(9, Endian::Little));
     assert_eq!(processes.bpf_functions.len(), 2);

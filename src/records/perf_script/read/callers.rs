@@ -1,18 +1,18 @@
-//! The part of a stack in common with the stack before: its callers, which are at its end.
+//! Finds the callers that a stack shares with the previous stack. Callers are at the end of a stack's text.
 
 use crate::model::stacks::StackId;
 use memchr::memmem::Finder;
 use std::ops::Range;
 
-/// Finds where samples end.
+/// Searches a text for empty lines, which end samples.
 #[derive(Debug)]
 pub(super) struct Paragraphs {
     finder: Finder<'static>,
-    /// No empty line begins before this.
+    /// No empty line begins before this offset.
     none_before: usize,
 }
 
-/// As far as this an empty line is looked for at first.
+/// How many bytes to search for an empty line.
 const NEAR: usize = 1 << 16;
 
 impl Default for Paragraphs {
@@ -22,8 +22,8 @@ impl Default for Paragraphs {
 }
 
 impl Paragraphs {
-    /// The place where the text from `start` on has its first empty line, without the line feeds before it, if that is
-    /// not far.
+    /// Offset of the first empty line after `start`, not counting the line feed before it. `None` if there is none
+    /// within [`NEAR`] bytes.
     pub(super) fn end(&mut self, text: &[u8], start: usize) -> Option<usize> {
         if start < self.none_before {
             return None;
@@ -37,45 +37,45 @@ impl Paragraphs {
     }
 }
 
-/// The lines of the stack before.
+/// The lines of the previous stack.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
-    /// Its place in the text.
+    /// The stack's byte range in the text.
     range: Range<usize>,
-    /// Its lines, outermost first.
+    /// Its lines, outermost caller first.
     lines: Vec<CallerLine>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct CallerLine {
-    /// The number of bytes from its start to the stack's end.
+    /// Number of bytes from the start of the line to the end of the stack.
     to_end: usize,
-    /// The stack of this line and all below it.
+    /// The stack made of this line and its callers.
     stack: Option<StackId>,
 }
 
-/// The part of a stack that is known from the one before.
+/// What a stack shares with the previous one.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// The end of its own lines.
+    /// End of the lines that it doesn't share.
     pub(super) own_end: usize,
-    /// The stack of the others.
+    /// The stack made of the shared lines, that is, of the common callers.
     pub(super) stack: Option<StackId>,
-    /// The number of others.
+    /// Number of shared lines.
     lines: usize,
 }
 
 impl Callers {
-    /// Compares the stack that is there with the one before.
+    /// Compares the stack in `range` with the previous one.
     pub(super) fn shared(&self, text: &[u8], range: &Range<usize>) -> Shared {
         let (before, now) = (&text[self.range.clone()], &text[range.clone()]);
         let shared = shared_end(before, now);
-        // A line is shared if it begins behind a line feed here, too.
+        // A line counts as shared only if it also begins after a line feed here.
         let begins_a_line = |to_end: usize| to_end == now.len() || now[now.len() - to_end - 1] == b'\n';
         let is_shared = |line: &CallerLine| line.to_end <= shared && begins_a_line(line.to_end);
         let lines = self.lines.iter().rposition(is_shared).map_or(0, |last| last + 1);
         match self.lines[..lines].last() {
-            // Its own lines end before a line feed.
+            // The line feed between own and shared lines is not part of the own lines.
             Some(line) => {
                 let own_end = range.start.max((range.end - line.to_end).saturating_sub(1));
                 Shared { own_end, stack: line.stack, lines }
@@ -84,19 +84,20 @@ impl Callers {
         }
     }
 
-    /// The stack that is read now, this much of it shared; its own lines follow, outermost first.
+    /// Starts recording the current stack, keeping the shared lines. Its own lines follow via [`Self::push`], outermost
+    /// first.
     pub(super) fn begin(&mut self, range: Range<usize>, shared: &Shared) {
         self.lines.truncate(shared.lines);
         self.range = range;
     }
 
-    /// The next line of it.
+    /// Adds the next line of the current stack.
     pub(super) fn push(&mut self, to_end: usize, stack: Option<StackId>) {
         self.lines.push(CallerLine { to_end, stack });
     }
 }
 
-/// The length of the common suffix of two texts, in bytes.
+/// Length in bytes of the common suffix of two texts.
 fn shared_end(a: &[u8], b: &[u8]) -> usize {
     const WORD: usize = 16;
     let ((_, a_words), (_, b_words)) = (a.as_rchunks::<WORD>(), b.as_rchunks::<WORD>());
@@ -119,12 +120,12 @@ mod tests {
         callers.begin(0..6, &shared);
         callers.push(2, stack(0));
         callers.push(6, stack(1));
-        // Of `ab` and `b` only the letter is the same.
+        // `ab` and `b` share a letter, but not a line.
         let shared = callers.shared(text, &(7..12));
         assert_eq!((shared.own_end, shared.stack), (9, stack(0)));
         callers.begin(7..12, &shared);
         callers.push(5, stack(2));
-        // One is all that the other begins with.
+        // Here one stack is the end of the other.
         let shared = callers.shared(text, &(10..12));
         assert_eq!((shared.own_end, shared.stack), (10, stack(0)));
     }

@@ -1,40 +1,40 @@
-//! Lines and stacks that were read before, in this part of a text or in earlier ones.
+//! Remembers lines and stacks that were read before, in this part or earlier ones.
 
 use crate::model::stacks::{FrameId, StackId};
 use crate::records::perf_script::hash_of;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// With more text than this a memo starts afresh, so that its memory has a bound.
+/// A memo with more bytes of text than this is emptied, to limit its memory.
 const MOST: usize = 4 << 20;
 
-/// The same with more entries than this.
+/// A memo with more entries than this is emptied too.
 const MOST_ENTRIES: usize = 1 << 16;
 
-/// The frames of each distinct line. Lines stand side by side: nearly each one of a text is looked up, and what one look
-/// takes is to be in the processor's cache.
+/// The frames of each distinct line. Nearly every line of a text is looked up, so all texts are stored in one buffer
+/// that stays in the CPU's cache.
 #[derive(Debug, Default)]
 pub(super) struct LineMemo {
-    /// By [`hash_of`]; of two lines with the same one is known.
+    /// By [`hash_of`]. If two lines have the same hash, only one is remembered.
     of: FxHashMap<u64, KnownLine>,
     texts: Vec<u8>,
-    /// Those of lines that have several, leaf first.
+    /// The frames of lines with several frames, leaf first.
     joined: Vec<FrameId>,
 }
 
 #[derive(Debug)]
 struct KnownLine {
-    /// The start of its text.
+    /// Offset of its text in [`LineMemo::texts`].
     start: u32,
     len: u32,
     frames: LineFrames,
 }
 
-/// The frames that a line gives, leaf first.
+/// The frames of a line, leaf first.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LineFrames {
     One(FrameId),
-    /// Their places in [`LineMemo::joined`].
+    /// A range of [`LineMemo::joined`].
     Several {
         start: u32,
         len: u32,
@@ -42,7 +42,7 @@ pub(super) enum LineFrames {
 }
 
 impl LineMemo {
-    /// Removes all if it is too much; its earlier answers are invalid then.
+    /// Empties the memo if it is too large. This invalidates earlier [`LineFrames`].
     pub(super) fn make_room(&mut self) {
         if self.texts.len() > MOST || self.of.len().max(self.joined.len()) > MOST_ENTRIES {
             *self = Self::default();
@@ -54,7 +54,7 @@ impl LineMemo {
         (self.texts[*start as usize..][..*len as usize] == *line).then_some(*frames)
     }
 
-    /// Keeps the frames of a line; `None` if absent.
+    /// Remembers the frames of a line. `None` if there are no frames.
     pub(super) fn add(&mut self, line: &[u8], frames: &[FrameId]) -> Option<LineFrames> {
         let told = match *frames {
             [] => return None,
@@ -72,7 +72,6 @@ impl LineMemo {
         Some(told)
     }
 
-    /// The frames themselves.
     pub(super) fn frames<'a>(&'a self, told: &'a LineFrames) -> &'a [FrameId] {
         match told {
             LineFrames::One(frame) => std::slice::from_ref(frame),
@@ -81,7 +80,7 @@ impl LineMemo {
     }
 }
 
-/// Whole stacks by their text. Only those that came twice are kept: where all are different, it costs little.
+/// Stacks by their text. A text is kept from its second occurrence on; thus distinct stacks cost little.
 #[derive(Debug, Default)]
 pub(super) struct StackMemo {
     seen: FxHashMap<u64, SeenStack>,
@@ -90,19 +89,19 @@ pub(super) struct StackMemo {
 
 #[derive(Debug)]
 struct SeenStack {
-    /// The place of its text; if it came only once.
+    /// Range of its text in [`StackMemo::texts`]; empty if the stack occurred only once.
     text: Range<usize>,
     stack: Option<StackId>,
 }
 
 impl StackMemo {
-    /// The stack of a text that is kept.
+    /// The stack of a text, if it is remembered.
     pub(super) fn get(&self, key: u64, text: &[u8]) -> Option<Option<StackId>> {
         let seen = self.seen.get(&key)?;
         (self.texts[seen.text.clone()] == *text && !text.is_empty()).then_some(seen.stack)
     }
 
-    /// The stack of a text.
+    /// Remembers the stack of a text.
     pub(super) fn add(&mut self, key: u64, text: &[u8], stack: Option<StackId>) {
         if self.texts.len() > MOST || self.seen.len() > MOST_ENTRIES {
             self.texts.clear();
@@ -112,7 +111,7 @@ impl StackMemo {
             self.seen.insert(key, SeenStack { text: 0..0, stack });
             return;
         };
-        // One of two texts with the same key is kept.
+        // Of two texts with the same hash, the first one that is kept stays.
         if seen.text.is_empty() {
             let start = self.texts.len();
             self.texts.extend_from_slice(text);
@@ -134,7 +133,7 @@ mod tests {
         assert_eq!(memo.get(1, b"a"), None);
         memo.add(1, b"a", stack);
         assert_eq!(memo.get(1, b"a"), Some(stack));
-        // Another text of the same key.
+        // A different text with the same hash.
         assert_eq!(memo.get(1, b"b"), None);
         memo.add(1, b"b", None);
         assert_eq!((memo.get(1, b"a"), memo.get(1, b"b")), (Some(stack), None));

@@ -1,4 +1,4 @@
-//! The facts that texts state, read as a whole, in parts, and line by line.
+//! Tests that a text gives the same profile when read as a whole, in parts, and line by line.
 
 use super::*;
 use crate::model::backing::tests::those;
@@ -83,7 +83,7 @@ fn only_jit_code_has_a_tier_and_only_where_its_name_shows() {
     assert_eq!(tiers, [Some(Tier::Optimised), None, None, Some(Tier::Interpreted)]);
 }
 
-/// Lines of every sort.
+/// Lines of every kind.
 const LINES: [&str; 14] = [
     "j 6 1.000002: 7 cycles: \n",
     "j 5/6 1.000003: faults: \n",
@@ -104,7 +104,7 @@ fn lines() -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(&LINES[..]), 0..40).prop_map(|lines| lines.concat())
 }
 
-/// The content of a text, taken apart line by line, without the state of lines before.
+/// The profile of a text, read line by line without state from earlier lines.
 fn by_lines(text: &str) -> Vec<String> {
     let mut warnings = Warnings::new();
     let known = RecordLineFacts::default();
@@ -142,12 +142,12 @@ proptest! {
         let whole = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
         let (mut known, mut parts, mut skipped) = (RecordLineFacts::default(), Profile::new(), Skipped::new("line"));
         let (mut rest, mut at) = (text.as_bytes(), 0);
-        // Each part is read by the one whose turn it is.
+        // The readers take turns.
         let of_frames = has_no_headers(text.as_bytes());
         let new = |_| (PartReader::new(Keep::EachRow).without_headers(of_frames), Taken::default(), Renumbered::default());
         let mut readers: Vec<_> = (0..readers).map(new).collect();
         while !rest.is_empty() {
-            // As much as it takes to find a place where it can be cut.
+            // Just enough text to find a point where it can be cut.
             let part = (len..rest.len()).map(|len| cut(&rest[..len])).find(|cut| *cut > 0).unwrap_or(rest.len());
             readers.rotate_left(1);
             let (reader, taken, numbers) = &mut readers[0];

@@ -1,17 +1,18 @@
-//! Frames as perf lays them out: a tab, the address in sixteen columns, and what is the same for most of a stack.
+//! Recognizes frames in perf's usual layout without parsing them: a tab, the address in sixteen columns, and a tail
+//! that is the same for most frames of a stack.
 //!
 //! ```text
 //! ⇥    7f94270c9cef [unknown] (/tmp/perf-29971.map)
 //! ⇥    7f94270bb3ce [unknown] (/tmp/perf-29971.map)
 //! ```
 
-/// An address as it is there, blanks and all: what it is a number of need not be known to find it again.
+/// An address as printed, including blanks. It can be looked up without parsing the number.
 pub(super) type Column = [u8; 16];
 
-/// The end of the address in its line.
+/// Where the address ends in its line.
 pub(super) const END: usize = 1 + size_of::<Column>();
 
-/// The address of a frame without a name, and what follows it; `None` if the line is laid out in another way.
+/// Splits an unnamed frame into address and tail. `None` if the line has a different layout.
 pub(super) fn split(line: &[u8]) -> Option<(Column, &[u8])> {
     let (address, tail) = line.split_first_chunk::<END>()?;
     let laid_out = address[0] == b'\t' && tail.starts_with(b" [unknown] (") && tail.ends_with(b")");
@@ -21,24 +22,23 @@ pub(super) fn split(line: &[u8]) -> Option<(Column, &[u8])> {
 /// A frame below another one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Below {
-    /// One without a name and with the same tail.
+    /// An unnamed frame with the same tail.
     Unnamed {
-        /// Its address.
         column: Column,
-        /// The end of its line.
+        /// Offset of the end of its line.
         end: usize,
     },
-    /// One that has a name.
+    /// A frame that has a name.
     Named {
-        /// The end of its line.
+        /// Offset of the end of its line.
         end: usize,
-        /// True if it is one of user space.
+        /// True if the frame is in user space.
         is_user: bool,
     },
 }
 
-/// The frame behind the line feed at `end`; `None` if the line is not a frame, or laid out in another way, or has
-/// another tail, or no line feed.
+/// The frame on the line after the line feed at `end`. `None` if it is no frame, has a different layout or tail, or has
+/// no line feed.
 #[inline]
 pub(super) fn below(text: &[u8], end: usize, tail: &[u8]) -> Option<Below> {
     let (address, rest) = text.get(end + 1..)?.split_first_chunk::<END>()?;
@@ -53,9 +53,9 @@ pub(super) fn below(text: &[u8], end: usize, tail: &[u8]) -> Option<Below> {
     Some(Below::Named { end: behind + memchr::memchr(b'\n', rest)?, is_user })
 }
 
-/// True if an address is one of user space; `None` if it is none.
+/// True for a user-space address; `None` if the column isn't an address.
 fn is_user(column: &Column) -> Option<bool> {
-    // All of them are looked at, sixteen at a time: blanks, then digits.
+    // No early exit, so that all sixteen columns are tested at once: blanks, then digits.
     let digits = column.iter().fold(true, |all, byte| all & (*byte == b' ' || byte.is_ascii_hexdigit()));
     let blank_behind_digit = column.windows(2).fold(false, |any, pair| any | (pair[0] != b' ' && pair[1] == b' '));
     let is_address = digits && !blank_behind_digit && column[column.len() - 1] != b' ';

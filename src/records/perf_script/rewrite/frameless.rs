@@ -1,33 +1,33 @@
-//! Samples of which perf printed no frame: an empty line follows the header at once.
+//! Counts samples for which perf printed no frame: their header is directly followed by an empty line.
 //!
-//! perf prints an empty line behind the call chain of each sample, and behind nothing else. It drops chains whole that hold
-//! words which are neither addresses nor marks.
+//! perf prints an empty line after each call chain and nowhere else. It drops a whole chain if one of its words is in
+//! the range of the context markers but is none of them.
 
 use super::naming::Counts;
 use crate::records::perf_script::header::Header;
 use crate::records::perf_script::known::is_record_line;
 use memchr::memmem;
 
-/// Counts a sample with these frames, or whatever is below its header.
+/// Counts one sample, given the lines below its header.
 pub(super) fn count_one(frames: &[u8]) -> Counts {
     let frameless = u64::from(is_bare_header(&frames[line_start(frames)..]));
     Counts { samples: 1, frameless, ..Counts::default() }
 }
 
-/// The meaning of the last line before a block for an empty line that begins the block.
+/// What precedes a block, to interpret an empty line at its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum LastLine {
-    /// It does not exist, or has no end, or it is empty: no sample ends here.
+    /// Nothing, an unfinished line or an empty line: no sample ends here.
     #[default]
     Open,
-    /// A header.
+    /// The line is a header without a frame.
     Header,
-    /// Any other.
+    /// The line is neither empty nor a header without a frame.
     Other,
 }
 
 impl LastLine {
-    /// That of a text.
+    /// Classifies the last line of a text.
     pub(super) fn of(text: &[u8]) -> Self {
         let Some(text) = text.strip_suffix(b"\n") else { return Self::Open };
         match &text[line_start(text)..] {
@@ -56,9 +56,9 @@ fn line_start(text: &[u8]) -> usize {
     memchr::memrchr(b'\n', text).map_or(0, |end| end + 1)
 }
 
-/// True if a line is a sample's first and has no frame.
+/// True if a line is a header without a frame.
 fn is_bare_header(line: &[u8]) -> bool {
-    // Most samples end with a frame: that is seen at once.
+    // Most samples end with a frame, which this test excludes cheaply.
     let may_be = !line.starts_with(b"\t") && line.trim_ascii_end().ends_with(b":");
     may_be && !is_record_line(line) && Header::parse(line).is_some()
 }
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(counted(&format!("{HEADER}{FRAME}\n{HEADER}\n{HEADER}{FRAME}{FRAME}\n")), (3, 1));
         let record = "php 27930 35804.338135: PERF_RECORD_COMM: php:27930/27930\n";
         assert_eq!(counted(&format!("{record}{HEADER}\n")), (1, 1));
-        // Samples of one line, lines of source, headers of files, nothing.
+        // One-line samples, source lines, file headers, nothing.
         for text in [
             "php 27930 35804.3381:  1 c:  2234 f (/x)\n".repeat(3),
             "# captured on: \n#\n#\n".to_owned(),

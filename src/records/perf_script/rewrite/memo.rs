@@ -1,4 +1,4 @@
-//! The new text of frames, written out once for each address: stacks share most of their frames with those before.
+//! Remembers the new text of frames by address. Stacks share most of their frames with earlier ones.
 
 use super::column::Column;
 use super::samples::{Frames, SampleMemo};
@@ -9,70 +9,69 @@ use crate::model::{FrameAddr, Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Texts of frames that were named before. Good for one source of names and one [`Style`].
+/// Texts of frames that were named before. Valid for one namer and one [`Style`].
 #[derive(Debug, Default)]
 pub struct Memo {
     told: FxHashMap<Key, RememberedFrame>,
-    /// Return addresses of JIT code also by their letters, where objects are shown: no number is read then.
+    /// Return addresses of JIT code by their printed column, if objects are shown. These are found without parsing a
+    /// number.
     columns: FxHashMap<(Pid, u128), RememberedFrame>,
     texts: Vec<u8>,
     files: Interner<Box<[u8]>, u32>,
-    /// Whole samples, too.
+    /// Remembered texts of whole samples.
     pub(super) samples: SampleMemo,
-    /// The period for which all holds that was reported since the last [`Memo::begin`].
+    /// The period for which all answers since the last [`Memo::begin`] are valid.
     told_for: Range<Nanos>,
 }
 
-/// A frame: whose, where, and in what.
+/// Identifies a frame: process, address, object.
 pub(super) type Key = (Pid, FrameAddr, Object);
 
-/// The object of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Object {
-    /// JIT code, in a text that shows no objects.
+    /// JIT code, in a text that doesn't show objects.
     NotShown,
-    /// JIT code.
+    /// JIT code, in a text that shows objects.
     Jit,
-    /// A file, by its number in the memo: the address is the offset in it, in every process.
+    /// A file, by its number in the memo. The address is an offset in the file, the same in every process.
     File(u32),
 }
 
-/// The remembered form of a frame.
+/// What is remembered about a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KnownFrame<'a> {
-    /// The text after its address.
+    /// The frame has a name.
     Named {
-        /// As it is written.
+        /// The text to print after its address.
         text: &'a [u8],
-        /// True if other functions had this place at other times, and nothing shows which is meant.
+        /// True if several functions were at this address at different times and the sample has no time to choose by.
         is_one_of_several: bool,
     },
-    /// That nobody can name it.
+    /// Nobody knows the frame's name.
     Unknown,
 }
 
-/// When a frame is requested.
+/// When a frame's name is asked for: the sample's time, and the jitdumps mapped by then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
     /// The time of the sample, if it has one.
     pub(super) time: Option<Nanos>,
-    /// The number of jitdumps that the process has mapped by then: the next one may have the name.
+    /// The number of jitdumps that the process has mapped so far. A further one may bring the name.
     pub(super) markers: usize,
 }
 
-/// The new text of a frame, and its period.
+/// The new text of a frame, and when it is valid.
 #[derive(Debug, Clone)]
 struct RememberedFrame {
-    /// `None` if nobody can name it,
+    /// `None` if nobody knows the name while the process has [`Self::markers`] jitdumps mapped.
     text: Option<Range<usize>>,
     is_one_of_several: bool,
     valid: Range<Nanos>,
-    /// with this many jitdumps mapped.
     markers: usize,
 }
 
 impl RememberedFrame {
-    /// The known answers; `for_all` holds less and less.
+    /// The remembered answer. `for_all` is narrowed to the period in which it is valid.
     fn tell<'a>(&self, texts: &'a [u8], for_all: &mut Range<Nanos>) -> KnownFrame<'a> {
         *for_all = both(for_all.clone(), self.valid.clone());
         let is_one_of_several = self.is_one_of_several;
@@ -85,48 +84,48 @@ impl RememberedFrame {
     }
 }
 
-/// With more text than this it starts afresh, so that its memory has a bound.
+/// A memo with more bytes of text than this is emptied, to limit its memory.
 const MOST: usize = 4 << 20;
 
-/// The same with more frames than this, named or not: for texts whose addresses hardly ever repeat.
+/// A memo with more frames than this is emptied too; for texts whose addresses hardly ever repeat.
 const MOST_FRAMES: usize = 1 << 16;
 
 impl Memo {
-    /// The known answer for a frame.
+    /// What is remembered about a frame; `None` if nothing valid.
     pub(super) fn get(&mut self, key: &Key, when: When) -> Option<KnownFrame<'_>> {
         let told = self.told.get(key).filter(|told| told.holds(when))?;
         Some(told.tell(&self.texts, &mut self.told_for))
     }
 
-    /// A sample begins that is to be kept.
+    /// Begins a sample that will be kept by [`Self::keep`].
     pub(super) fn begin(&mut self) {
         self.told_for = ALWAYS;
     }
 
-    /// Keeps what the sample's frames have become.
+    /// Remembers the new text of a whole sample.
     pub(super) fn keep(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts) {
         self.samples.add(frames, after, counts, self.told_for.clone());
     }
 
-    /// The number of a file.
+    /// The memo's number for a file.
     pub(super) fn file(&mut self, path: &[u8]) -> Object {
         Object::File(self.files.number(path))
     }
 
-    /// The same of a return address of JIT code by its column, where objects are shown.
+    /// Like [`Self::get`], by the printed column of a return address in JIT code.
     pub(super) fn get_column(&mut self, pid: Pid, column: Column, when: When) -> Option<KnownFrame<'_>> {
         let told = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|told| told.holds(when))?;
         Some(told.tell(&self.texts, &mut self.told_for))
     }
 
-    /// That the address of the frame with this key stands so in its column; for [`Self::get_column`].
+    /// Remembers a frame by its printed column as well, for [`Self::get_column`].
     pub(super) fn know_column(&mut self, key: Key, column: Column) {
         if let (Some(told), (pid, FrameAddr::Return(_), Object::Jit)) = (self.told.get(&key), key) {
             self.columns.insert((pid, u128::from_ne_bytes(column)), told.clone());
         }
     }
 
-    /// Writes a name out: `name+0xoffset (object)`, and its source line if that is wanted.
+    /// Formats and remembers a named frame: ` name+0xoffset (object)`, plus its source line if requested.
     pub(super) fn add(&mut self, key: Key, named: &Named<'_>, valid: Range<Nanos>, style: Style) -> &[u8] {
         self.make_room();
         let shown = key.2 != Object::NotShown;
@@ -154,7 +153,7 @@ impl Memo {
         &self.texts[text]
     }
 
-    /// That nobody can name a frame, at these times and with this many jitdumps mapped.
+    /// Remembers that nobody knows the name of a frame, in this period and with this many jitdumps mapped.
     pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
         self.make_room();
         self.told_for = both(self.told_for.clone(), valid.clone());
@@ -170,7 +169,7 @@ impl Memo {
     }
 }
 
-/// Appends a name without what would end its line.
+/// Appends a name with control characters, which would end the line, replaced by blanks.
 fn put_printable(out: &mut Vec<u8>, name: &[u8]) {
     out.extend(name.iter().map(|&byte| if byte < b' ' { b' ' } else { byte }));
 }

@@ -1,11 +1,11 @@
-//! Names the frames of JIT code in a block of text and leaves every other byte as it is.
+//! Names the unnamed JIT frames in a block of text and leaves every other byte unchanged.
 //!
-//! A block is cut at any line; [`State`] shows what the lines before it reported. Blocks can so be rewritten side by
-//! side.
+//! Blocks may be cut at any line. [`State`] holds what the lines before a block say, so blocks can be rewritten in
+//! parallel:
 //!
 //! ```text
 //! feeder:  cut ── State at its start, advance past it ── cut ── …
-//! workers: rewrite(block, state, namer) → the same bytes, or new ones, and what was found
+//! workers: rewrite(block, state, namer) → the same bytes, or new ones, and counts
 //! ```
 
 mod column;
@@ -33,19 +33,19 @@ use samples::Frames;
 use state::{Sample, last_paragraph, lines};
 use std::ops::Range;
 
-/// The outcome of a block.
+/// The result for a block.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Rewritten {
-    /// Nothing to name: the block's own bytes stand.
+    /// Nothing was renamed; use the block's own bytes.
     Unchanged(Counts),
-    /// The new text is in the buffer.
+    /// The output buffer holds the new text.
     Changed(Counts),
-    /// Names are missing: load them and repeat.
+    /// Some names are not loaded yet. Load them and rewrite the block again.
     Needs(Needs),
 }
 
-/// Rewrites one block into an empty buffer; `records` are its record lines, as [`State::advance`] gives them. The memo
-/// remembers what the same namer said of blocks before.
+/// Rewrites a block into an empty buffer. `records` are the block's record lines, from [`State::advance`]. The memo
+/// remembers the namer's answers from earlier blocks and must only be used with the same namer.
 pub fn rewrite<'n>(
     (block, records): (&[u8], &[Range<usize>]),
     state: &State,
@@ -89,15 +89,15 @@ struct RewriteJob<'b, 'n, 'f> {
     memo: &'f mut Memo,
     edited: Edited<'b, 'f>,
     state: State,
-    /// The kind of the last line before the block.
+    /// What kind of line precedes the block.
     line_before: LastLine,
-    /// Up to where the beginnings of samples were looked for.
+    /// The block was searched for headers up to here.
     seen: usize,
-    /// Up to where the ends of samples were counted.
+    /// Ends of samples were counted up to here.
     counted: usize,
-    /// The end of the last line that was a frame without a name in user space.
+    /// End of the last line that was an unnamed user-space frame.
     last_frame: Option<usize>,
-    /// The last frame's object: the next one's is mostly the same.
+    /// The last frame's object and its class; the next frame usually has the same.
     last_place: Option<(&'b [u8], Place)>,
     unknown: Finder<'static>,
     empty_line: Finder<'static>,
@@ -105,27 +105,25 @@ struct RewriteJob<'b, 'n, 'f> {
     needs: Needs,
 }
 
-/// The answer for a frame.
+/// The answer for a frame. The key is the frame's key in the memo.
 enum FrameAnswer {
-    /// The memo has it under this key.
     Named(Key),
-    /// It has that, too.
     Unknown(Key),
     NotLoaded,
 }
 
-/// A block, some stretches of it replaced.
+/// A block with some ranges replaced.
 struct Edited<'b, 'f> {
     block: &'b [u8],
     out: &'f mut Vec<u8>,
-    /// Up to where the block was copied to `out`.
+    /// The block was copied to `out` up to here.
     copied: usize,
 }
 
 impl Edited<'_, '_> {
     fn replace(&mut self, range: Range<usize>, text: &[u8]) {
         if self.copied == 0 {
-            // Names are longer than `[unknown]`: make room for what most blocks become.
+            // Names are longer than `[unknown]`; this is enough for most blocks.
             self.out.reserve(self.block.len() + self.block.len() / 2);
         }
         self.out.extend_from_slice(&self.block[self.copied..range.start]);
@@ -135,7 +133,7 @@ impl Edited<'_, '_> {
 }
 
 impl<'b> RewriteJob<'b, '_, '_> {
-    /// Everything between two record lines.
+    /// Processes the lines between two record lines.
     fn stretch(&mut self, range: Range<usize>) {
         if !self.style.rename {
             return self.unnamed(range);
@@ -150,7 +148,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// The frames without a name between two places.
+    /// Names the unnamed frames in a range.
     fn unnamed(&mut self, range: Range<usize>) {
         let text = &self.block[..range.end];
         let mut at = range.start;
@@ -160,8 +158,9 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// Names a whole sample at once, if it was named before; `before` reaches up to its first frame without a name. The
-    /// end of its frames; if it cannot be determined where they do or whose they are.
+    /// Names all frames of a sample at once, if the same stack was named before. `before` extends up to the sample's
+    /// first unnamed frame. Returns the end of the sample's frames, or `None` if the sample must be processed frame by
+    /// frame.
     fn sample(&mut self, text: &'b [u8], before: Range<usize>) -> Option<usize> {
         // Record lines may change the meaning of a frame.
         if !self.state.known.is_empty() {
@@ -172,7 +171,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         if text[start] != b'\t' {
             return None;
         }
-        // Nothing above a sample's first frame matters but the header.
+        // Between the header and the first unnamed frame nothing matters.
         let sample = Sample::from(&Header::parse(&text[header..start - 1])?);
         let end = before.end + self.empty_line.find(&text[before.end..])?;
         let frames = Frames::new(&sample, &text[start..end]);
@@ -189,7 +188,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
         let mut lines = memchr::memchr_iter(b'\n', &text[start..end]);
         if !lines.all(|feed| text[start + feed + 1] == b'\t') {
-            // Not frames alone: a sample may begin in it without an empty line before it.
+            // There are lines other than frames; another sample may begin without an empty line before it.
             self.counted = counted;
             return None;
         }
@@ -209,21 +208,21 @@ impl<'b> RewriteJob<'b, '_, '_> {
         Some(end)
     }
 
-    /// Counts the samples that end before a place.
+    /// Counts the samples that end before `end`.
     fn count_ends(&mut self, end: usize) {
         let before = if self.counted == 0 { self.line_before } else { LastLine::Open };
         self.counts += frameless::count(&self.block[self.counted..end], before);
         self.counted = end;
     }
 
-    /// The line of a frame without a name, and those below that are like it. The end of the part that was looked at.
+    /// Names the frame at an occurrence of `[unknown]`, and similar frames below it. Returns where to continue.
     fn at_hit(&mut self, text: &[u8], hit: usize) -> usize {
         let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
         let mut end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
         if !is_frame_line(&text[start..end]) {
             let behind = object_end(&text[hit + UNKNOWN.len()..end]).map(|len| hit + UNKNOWN.len() + len);
             if self.style.srcline && behind.is_some() {
-                // A line of source would tear what follows the frame from it.
+                // A source line would separate the frame from the fields that follow it.
                 return end;
             }
             end = behind.unwrap_or(end);
@@ -234,17 +233,17 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// Goes on below a frame that the memo has: frames that differ from its line in nothing but the address, which most
-    /// do, are not taken apart, and those that have a name are passed over. The end of the part that was looked at.
+    /// Continues below a frame that is in the memo. Most frames below differ from it only in their address and need no
+    /// parsing; named frames are skipped. Returns where to continue.
     fn frames_below(&mut self, line: Range<usize>, key: Key, text: &[u8]) -> usize {
-        // The same number is another place in each file.
+        // Only absolute addresses: relative ones mean something else in each file.
         let absolute = matches!(self.last_place, Some((_, Place::Anonymous(_))));
         let block = self.block;
         let Some((column, tail)) = column::split(&block[line.clone()]).filter(|_| absolute) else { return line.end };
         self.memo.know_column(key, column);
         let pid = key.0;
         let when = When { time: self.state.sample.time, markers: self.state.known.markers_of(pid) };
-        // True if what is called in the frame right above returns into one of user space.
+        // True if the frame directly above is in user space, so that the current address is a return address.
         let (mut end, mut is_called) = (line.end, true);
         while let Some(below) = column::below(text, end, tail) {
             match below {
@@ -270,8 +269,8 @@ impl<'b> RewriteJob<'b, '_, '_> {
         end
     }
 
-    /// A line that may be a frame; `in_sample` is where it begins if the line is a sample of one line. The key in the
-    /// memo, if it is one of JIT code and was requested.
+    /// Names the frame in a line, if it is one. `in_sample` is where the frame begins in a one-line sample. Returns its
+    /// key in the memo if it is JIT code and the namer was asked.
     fn line(&mut self, line: Range<usize>, in_sample: Option<usize>) -> Option<Key> {
         let end = line.end - usize::from(self.block[line.clone()].ends_with(b"\r"));
         let block = self.block;
@@ -287,7 +286,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         if place == Place::Elsewhere && !native {
             return None;
         }
-        // Right below another such frame nothing is new.
+        // Directly below another unnamed frame, sample and process are known.
         let continues = in_stack && self.last_frame.is_some_and(|end| end + 1 == line.start);
         let returns = continues || (in_stack && self.returns(line.start));
         if in_stack {
@@ -316,17 +315,17 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// Brings the open sample up to a line, looking only at what no line before had to look at.
+    /// Updates the current sample for a frame at `line`, looking only at lines not looked at before.
     fn enter_sample(&mut self, line: usize) {
         self.state.enter_sample(&self.block[self.seen..line]);
         self.seen = line;
     }
 
-    /// True if the frame at `line` has a frame above it, into which it will return: not the first of its stack, nor the
-    /// first below the kernel's.
+    /// True if the frame at `line` is a caller, so that its address is a return address. The first frame of a stack and
+    /// the first one below the kernel's are not.
     fn returns(&self, line: usize) -> bool {
         let mut end = line;
-        // A source line may be between two frames.
+        // There may be a source line between two frames.
         for _ in 0..2 {
             let Some(stop) = end.checked_sub(1) else { return false };
             let start = memchr::memrchr(b'\n', &self.block[..stop]).map_or(0, |at| at + 1);
@@ -342,7 +341,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         false
     }
 
-    /// Names a frame; what it becomes takes the place of all that follows its address.
+    /// Names a frame by replacing the text after its address. Returns its key in the memo.
     fn name(&mut self, behind_address: Range<usize>, frame: Frame<'_>, place: Place, returns: bool) -> Option<Key> {
         let Sample { pid, tid, time } = self.state.sample;
         let known = |tid| self.state.known.process_of(tid);
@@ -356,7 +355,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
             self.name_native(behind_address, pid, dso, &frame, returns);
             return None;
         }
-        // If it has no name, it need not be JIT code.
+        // An unnamed frame in such a file need not be JIT code.
         let counted = u64::from(place != Place::MaybeJit);
         let Some(pid) = pid else {
             self.counts.unresolved += counted;
@@ -418,7 +417,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// Names a frame if its name is known, from this or an earlier block or by the namer.
+    /// Names a frame if the memo or the namer knows its name.
     fn ask(&mut self, behind_address: Range<usize>, object: Object, wanted: Wanted<'_>) -> FrameAnswer {
         let key = (wanted.pid, wanted.addr, object);
         match self.memo.get(&key, When { time: wanted.time, markers: wanted.markers }) {
@@ -458,8 +457,8 @@ impl<'b> RewriteJob<'b, '_, '_> {
     }
 }
 
-/// True if a line is a frame of a stack: a tab indents it, or blanks where the text went through a terminal, or nothing
-/// where the indent was lost.
+/// True if a line is a frame of a stack. It is indented by a tab, or by blanks if the text went through a terminal, or
+/// not at all if the indentation was lost.
 fn is_frame_line(line: &[u8]) -> bool {
     match line.first() {
         Some(b'\t') => true,
@@ -468,7 +467,7 @@ fn is_frame_line(line: &[u8]) -> bool {
     }
 }
 
-/// True if a line is a frame of user space, into which what is called there will return.
+/// True if a line is a user-space frame, so that the frame below it holds a return address.
 fn is_caller(frame: &[u8]) -> bool {
     let addr = first_word(frame).and_then(|at| address(&frame[at..]));
     addr.is_some_and(|(addr, _)| addr >> 63 == 0)

@@ -1,87 +1,88 @@
-//! The question about a frame, the answer, and how often there was which.
+//! The question about a frame, the answer, and statistics about the answers.
 
 use crate::model::{FrameAddr, Nanos, Pid};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::{AddAssign, Range};
 
-/// A frame to be named.
+/// A frame to name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted<'a> {
-    /// The process; 0 in files.
+    /// The process; 0 for a frame in a file.
     pub pid: Pid,
-    /// The place: in memory, or in this file.
+    /// The address in the process, or the offset in `file`.
     pub addr: FrameAddr,
-    /// The file, if it is not a JIT code.
+    /// The file, unless the frame is JIT code.
     pub file: Option<&'a [u8]>,
-    /// When, if the text states it.
+    /// The time of the sample, if the text shows it.
     pub time: Option<Nanos>,
-    /// The number of jitdumps that the process has mapped, as far as the text reported until then.
+    /// The number of jitdumps that the process has mapped so far, according to the text.
     pub markers: usize,
 }
 
-/// A frame's name.
+/// The name of a frame.
 #[derive(Debug, Clone)]
 pub struct Named<'a> {
-    /// The function.
+    /// Name of the function.
     pub name: Cow<'a, [u8]>,
-    /// The offset of the frame's printed address in it.
+    /// The offset of the printed address in the function.
     pub offset: u64,
-    /// The object that JIT code is shown under.
+    /// The object to print for the frame.
     pub dso: Cow<'a, [u8]>,
     /// Source file and line.
     pub source: Option<(Cow<'a, [u8]>, u32)>,
-    /// True if other functions had this place at other times, and the text does not give the time: the last is named.
+    /// True if several functions were at this address at different times and the text shows no time. The last one was
+    /// chosen.
     pub is_one_of_several: bool,
 }
 
-/// An answer to [`Wanted`].
+/// The answer to [`Wanted`].
 #[derive(Debug)]
 pub enum Answer<'a> {
-    /// It has a name, and it is the same one at these times (the first included, the last not).
+    /// The name, and the half-open period in which it is valid.
     Named(Named<'a>, Range<Nanos>),
-    /// Unknown, at these times.
+    /// There is no name in this half-open period.
     Unknown(Range<Nanos>),
-    /// The names of this process, or of this place in a file, have not been looked for: ask again when they have.
+    /// The names of this process, or of this file offset, are not loaded. Ask again after loading them.
     NotLoaded,
 }
 
-/// The addresses to look up before a block can be rewritten.
+/// What must be loaded before a block can be rewritten.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// The JIT code of these processes.
+    /// Processes whose JIT code is needed.
     pub pids: BTreeSet<Pid>,
-    /// These offsets in files; of return addresses, one less.
+    /// File offsets whose symbols are needed. For return addresses the offset is one less.
     pub places: BTreeSet<(Vec<u8>, u64)>,
 }
 
 impl Needs {
-    /// True if there is nothing.
+    /// True if nothing is needed.
     pub fn is_empty(&self) -> bool {
         self.pids.is_empty() && self.places.is_empty()
     }
 }
 
-/// The findings in a block.
+/// Statistics of a block.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// Frames named.
+    /// Number of JIT frames that were named.
     pub named: u64,
-    /// Frames at places that had several owners, in a text that does not give the time.
+    /// Number of named frames whose address belonged to several functions, in a text without times.
     pub ambiguous: u64,
-    /// Frames in places of JIT code that nobody could name.
+    /// Number of frames in memory of JIT code that nobody could name.
     pub unresolved: u64,
-    /// Frames printed relative to a file whose base the text does not give.
+    /// Number of unresolved frames whose address is relative to a file that the text doesn't locate.
     pub relative: u64,
-    /// Frames of unknown processes.
+    /// Number of unresolved frames whose process is unknown.
     pub nobodys: u64,
-    /// Frames of files that were named, where that is requested.
+    /// Number of frames in files that were named (with [`super::Style::native`]).
     pub native: u64,
-    /// Frames of files that were not.
+    /// Number of frames in files that could not be named.
     pub native_left: u64,
-    /// Samples with call chains.
+    /// Number of samples with call chains.
     pub samples: u64,
-    /// Samples without any frame.
+    /// Number of samples without any frame.
     pub frameless: u64,
 }
 

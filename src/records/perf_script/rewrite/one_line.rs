@@ -1,4 +1,4 @@
-//! Samples of one line: the frame follows the event, and more may follow it.
+//! One-line samples: the frame follows the event, and more fields may follow the frame.
 //!
 //! ```text
 //! node 16014   477.666805:    1001001 cpu-clock:      7f1 f+0x1 (/tmp/perf-16014.map)
@@ -9,8 +9,8 @@ use crate::records::perf_script::frame::Frame;
 use crate::records::perf_script::header::Header;
 use memchr::memmem;
 
-/// The end of the object after a frame's symbol. In samples of one line more may follow: where a branch went (`=>` and
-/// the next frame), the last branches. `None` if nothing follows, or no object is shown.
+/// The end of the object after a frame's symbol, if more fields follow it: `=>` and a branch target, or branches.
+/// `None` if nothing follows or no object is shown.
 pub(super) fn object_end(text: &[u8]) -> Option<usize> {
     let mut depth = text.strip_prefix(b" (").map(|_| 0usize)?;
     let end = text.iter().position(|byte| {
@@ -24,8 +24,8 @@ pub(super) fn object_end(text: &[u8]) -> Option<usize> {
     Some(end + 1).filter(|&end| !text[end..].trim_ascii().is_empty())
 }
 
-/// The start of the frame of a sample of one line, if it has a name. More may follow a frame (where a branch went, the
-/// last branches), and names hold anything: only a frame whose object ends the line is sure to be one.
+/// The start of a named frame in a one-line sample. Because fields may follow a frame and names may contain anything,
+/// only a frame whose object ends the line counts.
 pub(super) fn named_frame(line: &[u8]) -> Option<usize> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let header = Header::parse(line).filter(|_| line.ends_with(b")"))?;
@@ -39,7 +39,7 @@ pub(super) fn named_frame(line: &[u8]) -> Option<usize> {
     behind_event.filter(sure).or_else(|| at_word(behind_header).filter(sure))
 }
 
-/// The start of the word before `at`, if only one space is between.
+/// The start of the word before `at`, if exactly one space separates them.
 pub(super) fn word_before(text: &[u8], at: usize) -> Option<usize> {
     let end = at.checked_sub(1).filter(|&end| text[end] == b' ')?;
     let start = text[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);

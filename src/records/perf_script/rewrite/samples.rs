@@ -1,4 +1,4 @@
-//! Whole samples that were named before: where a program runs in circles, most are.
+//! Remembers whole samples that were named before. In programs that run in loops, most samples repeat.
 
 use super::naming::Counts;
 use super::state::Sample;
@@ -8,14 +8,15 @@ use crate::records::perf_script::hash_of;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The new frames of samples, by their text. Samples without a name for any frame are in it, too.
+/// The new text of samples by their old one, including samples in which nothing was named.
 #[derive(Debug, Default)]
 pub(super) struct SampleMemo {
-    /// Places in `samples`; `None` of texts that came only once, when there was a lot already.
+    /// Indices into `samples`, by hash of the old text. `None` for a text that was seen once while the memo already
+    /// held [`MUCH`] text.
     of: FxHashMap<u64, Option<u32>>,
     samples: Vec<NamedSample>,
     texts: Vec<u8>,
-    /// The number that was requested, and the number found.
+    /// Number of lookups; `found` is the number of hits.
     asked: usize,
     found: usize,
 }
@@ -24,13 +25,13 @@ pub(super) struct SampleMemo {
 struct NamedSample {
     whose: Whose,
     before: Range<usize>,
-    /// `None` if nothing changes.
+    /// `None` if the text stays the same.
     after: Option<Range<usize>>,
     counts: Counts,
     valid: Range<Nanos>,
 }
 
-/// The process of frames, else the thread: it does not matter where the process is known.
+/// The process, or else the thread. The thread doesn't matter if the process is known.
 type Whose = (Option<Pid>, Option<Tid>);
 
 /// The frames of a sample as they are in the text.
@@ -48,26 +49,26 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// With less text than this every sample is kept, with more only what came twice: where all are different, it costs
+/// With less text than this, every sample is kept. Beyond it, only repeated ones are, so that distinct samples cost
 /// little.
 const MUCH: usize = 4 << 20;
 
-/// With more text than this it starts afresh, so that its memory has a bound.
+/// With more bytes of text than this the memo is emptied, to limit its memory.
 const MOST: usize = 16 << 20;
 
-/// The same with more samples than this, kept or not.
+/// With more samples than this, kept or not, it is emptied too.
 const MOST_SAMPLES: usize = 1 << 16;
 
-/// After this many it is looked whether looking for them pays.
+/// After this many lookups, [`SampleMemo::pays`] starts to judge by the hits.
 const TRIED: usize = 1 << 13;
 
 impl SampleMemo {
-    /// True if samples repeat often enough to be looked for.
+    /// True if samples repeat often enough for lookups to be worthwhile.
     pub(super) fn pays(&self) -> bool {
         self.asked < TRIED || self.found >= self.asked / 8
     }
 
-    /// The text of a sample's frames at its time, `None` if nothing changes, and their counts; if they are known.
+    /// Looks up a sample by its frames and time. Returns the new text (`None` if it stays the same) and its counts.
     pub(super) fn get(&mut self, frames: Frames<'_>, time: Option<Nanos>) -> Option<(Option<&[u8]>, &Counts)> {
         self.asked += 1;
         let NamedSample { whose, before, after, counts, valid } =
@@ -80,7 +81,7 @@ impl SampleMemo {
         Some((after.clone().map(|after| &self.texts[after]), counts))
     }
 
-    /// Keeps what a sample has become, in two pieces of text, and at which times it is so.
+    /// Remembers the new text of a sample, given in two pieces, with its counts and the period in which it is valid.
     pub(super) fn add(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts, valid: Range<Nanos>) {
         if self.texts.len() > MOST || self.of.len() >= MOST_SAMPLES {
             *self = Self { asked: self.asked, found: self.found, ..Self::default() };
@@ -92,7 +93,7 @@ impl SampleMemo {
         }
         let before = self.push(&[frames.text]);
         let after = after.map(|after| self.push(&after));
-        // Fewer than there are hashes, which are few.
+        // There are at most [`MOST_SAMPLES`] entries, so the index fits.
         self.of.insert(frames.hash, Some(self.samples.len() as u32));
         self.samples.push(NamedSample { whose: frames.whose, before, after, counts, valid });
     }

@@ -1,4 +1,4 @@
-//! The state that the text before a place gives it, and the places where a text can be cut.
+//! The state that a block inherits from the text before it, and where a text can be cut into blocks.
 
 use super::frameless::LastLine;
 use crate::model::{Nanos, Pid, Tid};
@@ -10,7 +10,7 @@ use crate::records::perf_script::sample_end;
 use memchr::memmem;
 use std::ops::Range;
 
-/// The state that the text before a block gives it.
+/// The state at the start of a block: the open sample, facts from record lines, and the kind of the last line.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     pub(super) sample: Sample,
@@ -18,7 +18,7 @@ pub struct State {
     pub(super) last_line: LastLine,
 }
 
-/// The process of the following frames.
+/// Thread and time of the frames that follow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sample {
     pub(super) pid: Option<Pid>,
@@ -26,20 +26,20 @@ pub(super) struct Sample {
     pub(super) time: Option<Nanos>,
 }
 
-/// The part of a buffer makes the next block: up to the last end of a sample, else the last line's end; all of it if it
-/// that is one endless line. 0 only for an empty buffer.
+/// Length of the next block in a buffer: up to the end of its last complete sample, else of its last complete line,
+/// else all of it. 0 only for an empty buffer.
 pub fn cut(buffer: &[u8]) -> usize {
     let line_end = || memchr::memrchr(b'\n', buffer).map(|at| at + 1);
     sample_end(buffer).or_else(line_end).unwrap_or(buffer.len())
 }
 
 impl State {
-    /// The facts from the record lines so far.
+    /// The facts from record lines so far.
     pub fn known(&self) -> &RecordLineFacts {
         &self.known
     }
 
-    /// Goes past a block without rewriting it. Reports where its record lines are.
+    /// Moves past a block without rewriting it. Returns the ranges of its record lines.
     pub fn advance(&mut self, block: &[u8]) -> Vec<Range<usize>> {
         let records: Vec<Range<usize>> = record_lines(block).collect();
         records.iter().for_each(|line| self.known.apply(&block[line.clone()]));
@@ -48,20 +48,20 @@ impl State {
         records
     }
 
-    /// The sample that is open at the end of `text`, if one begins in it: that of the last line that can begin one.
-    /// Samples needn't have an empty line between them: where registers or the like are printed, those end a sample.
+    /// Sets the sample that is open at the end of `text`, if one begins in it: the sample of the last header. There
+    /// need not be an empty line between samples: if registers or other fields are printed, these end a sample.
     pub(super) fn enter_sample(&mut self, text: &[u8]) {
         let mut end = text.strip_suffix(b"\n").map_or(text.len(), <[u8]>::len);
         if text.is_empty() {
             return;
         }
-        // A line without time and event begins a sample if frames are right below it.
+        // A line without time and event is a header if frames follow directly.
         let mut below_is_frame = true;
         loop {
             let start = memchr::memrchr(b'\n', &text[..end]).map_or(0, |at| at + 1);
             let line = text[start..end].trim_ascii_end();
             match line.first() {
-                // What precedes the text may end with the line that its first line feed ends.
+                // The first line feed of `text` may only end a line that began before it.
                 None if start == 0 => return,
                 None => return self.sample = Sample::default(),
                 Some(b'\t') => below_is_frame = true,
@@ -86,7 +86,7 @@ impl State {
     }
 }
 
-/// The start of the last paragraph: behind the last empty line. `None` if there is no empty line.
+/// The start of the last paragraph, after the last empty line. `None` if there is no empty line.
 pub(super) fn last_paragraph(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     while let Some(at) = memchr::memrchr(b'\n', &text[..end]) {
@@ -105,7 +105,7 @@ impl From<&Header<'_>> for Sample {
     }
 }
 
-/// Lines of a text from a place on, as ranges without the line feed.
+/// The lines of a text from offset `at` on, as ranges without the line feed.
 pub(super) fn lines(text: &[u8], mut at: usize) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || {
         let start = at;

@@ -1,32 +1,32 @@
-//! The way frames are named and printed.
+//! How frames are named and printed.
 
 use crate::records::perf_script::frame::{Frame, UNKNOWN};
 use crate::records::perf_script::known::{BEYOND_ANY_FILE, FileAddresses};
 use memchr::memmem;
 
-/// The options for naming and printing frames.
+/// Options for naming and printing frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style {
-    /// Name frames that already have a name, too.
+    /// Also rename frames that already have a name.
     pub rename: bool,
-    /// Print the source line, where it is known, on a line of its own, as `-F +srcline` does.
+    /// Print the source line, if known, on a line of its own, like `-F +srcline`.
     pub srcline: bool,
-    /// Name frames of files, too, where the text shows the mappings.
+    /// Also name frames in files, if the text shows the mappings.
     pub native: bool,
-    /// True if this text has no offsets behind its symbols (`-F sym` without `symoff`).
+    /// True if the text has no offsets after its symbols (`-F sym` without `symoff`).
     pub no_offsets: bool,
-    /// The way this text prints the addresses of files, if that is known.
+    /// How the text prints addresses in files, if known.
     pub file_addresses: Option<FileAddresses>,
 }
 
 impl Style {
-    /// Finds out from a text's first bytes whether offsets are printed behind symbols, and how addresses of files are.
+    /// Detects from the beginning of a text whether symbols have offsets and how addresses in files are printed.
     pub fn learn(&mut self, head: &[u8]) {
         let frames =
             || head.split(|&byte| byte == b'\n').filter_map(|line| Frame::parse_indented(line.trim_ascii_end()));
         let mut known = frames().filter(|frame| frame.symbol != UNKNOWN && !frame.inlined).peekable();
         self.no_offsets = known.peek().is_some() && known.all(|frame| frame.offset.is_none());
-        // A shared library is never mapped as low as its own offsets are.
+        // Shared libraries are mapped far above their own file offsets.
         let shared =
             |frame: &Frame<'_>| frame.dso.is_some_and(|dso| memmem::find(dso, b".so").is_some_and(|at| at > 0));
         let mut libraries = frames().filter(|frame| !frame.inlined && shared(frame)).peekable();

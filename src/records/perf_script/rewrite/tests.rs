@@ -1,4 +1,4 @@
-//! Texts before and after.
+//! Texts before and after rewriting.
 
 use super::*;
 use crate::model::Nanos;
@@ -6,7 +6,7 @@ use crate::records::perf_script::known::FileAddresses;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Names every address of process 5 between 0x1000 and 0x2000 `jit`, at or before the time 9 s.
+/// Names every address of process 5 between 0x1000 and 0x2000 `jit`, up to the time 9 s.
 fn namer(wanted: Wanted<'_>) -> Answer<'static> {
     if let Some(file) = wanted.file {
         return native(file, wanted.addr);
@@ -29,7 +29,7 @@ fn namer(wanted: Wanted<'_>) -> Answer<'static> {
     }
 }
 
-/// Contains `main` at 0x100 of /bin/x; has not looked at 0x500 and beyond.
+/// Knows `main` at 0x100 of /bin/x. Offsets from 0x500 on are not loaded.
 fn native(file: &[u8], addr: FrameAddr) -> Answer<'static> {
     let named = |at: u64| Named {
         name: Cow::Borrowed(b"main"),
@@ -103,8 +103,8 @@ fn any_cut_gives_the_same_text() {
             out.extend_from_slice(&bytes);
             sum += counts;
         }
-        // Only whether a frame is a return address can be lost with the line above it: the address 0x2000 and
-        // 0x1000 of the second sample stand right behind their function's end and start.
+        // If the line above is cut off, a frame no longer knows that it is a return address. This matters for 0x2000
+        // and 0x1000 in the second sample, which are right after the end and at the start of their function.
         if first.ends_with(b"\n\n") || first.is_empty() {
             assert_eq!((String::from_utf8(out).unwrap(), sum), (whole.clone(), counts.clone()), "cut at {at}");
         }
@@ -202,7 +202,7 @@ fn an_unknown_address_is_not_queried_again() {
     let (mut memo, mut out) = (Memo::default(), Vec::new());
     let found = rewrite((text.as_bytes(), &[]), &State::default(), Style::default(), &namer, &mut memo, &mut out);
     assert_eq!(found, Rewritten::Unchanged(Counts { unresolved: 9, samples: 3, ..Counts::default() }));
-    // Once as the address of the sample, once as a return address.
+    // Once as the sampled address, once as a return address.
     assert_eq!(asked.into_inner(), 2);
 }
 
@@ -221,7 +221,7 @@ fn samples_that_repeat_become_what_each_becomes_alone() {
     let samples = |at: usize| format!("{}{}\n", headers[at * 7 % 5], frames[at * 11 % 6]);
     let (mut text, mut expected, mut sum) = (String::new(), String::new(), Counts::default());
     for at in (0..30).chain(0..30).chain(10..20) {
-        // The first sample of a block has no empty line before it: here that line counts as one.
+        // The first sample of a block has no empty line before it, so one is added.
         let (named, counts) = rewritten(&format!("\n\n{}", samples(at)), Style::default());
         text += &samples(at);
         expected += &named[2..];
@@ -285,7 +285,7 @@ fn the_addressing_of_files_follows_shared_libraries() {
     assert_eq!(learnt("h\n\t 1234 f+0x1 (/bin/x)\n"), None);
 }
 
-/// A stack as perf lays it out; each object's addresses.
+/// A stack in perf's layout, given the address and the rest of each frame.
 fn stack(header: &str, frames: &[(u64, &str)]) -> String {
     let frames = frames.iter().map(|(addr, rest)| format!("\t{addr:16x} {rest}\n"));
     format!("{header}\n{}\n", frames.collect::<String>())
@@ -298,7 +298,7 @@ fn frames_below_each_other_are_named_each_for_itself() {
     let again = [(0x1010, ANON), (0x1008, ANON), (0x1008, ANON)];
     let map = "app 5 8.000004: PERF_RECORD_MMAP2 5/5: [0x1800(0x800) @ 0x1000 fe:00 1 0]: r-xp /memfd:x\n";
     let text = [
-        // Only the first is not a return address; the functions that end at 0x1000 and are at 0x3000 are unknown.
+        // All but the first are return addresses. The functions that end at 0x1000 and those at 0x3000 are unknown.
         stack(
             "app 5 8.000002: 1 c: ",
             &[(0x1000, ANON), (0x1000, ANON), (0x1008, ANON), (0x3000, ANON), (0x1008, ANON)],
@@ -306,7 +306,7 @@ fn frames_below_each_other_are_named_each_for_itself() {
         stack("app 5 8.000003: 1 c: ", &again),
         stack("app 6 8.000004: 1 c: ", &again),
         stack("app 5 9.000000: 1 c: ", &again),
-        // The same numbers in a file are other places.
+        // The same numbers mean other places in a file.
         map.to_owned(),
         stack("app 5 8.000005: 1 c: ", &[(0x1010, FILE), (0x1008, FILE), (0x1008, FILE)]),
     ];

@@ -1,22 +1,24 @@
-// Activity over time: weights of rows summed by time, for lanes (by category) and for the heat map. No drawing, no
+// Activity over time: sums the weights of rows by time, for the lanes (by category) and the heat map. No drawing, no
 // state.
 //
-// A sample of a clock stands for the time before it, a span for the time after its start: their weights are spread over
-// that time, so that a thread that was busy all the time looks so at any width. Other events count at their time. In a
-// large recording a row is the sum of a whole unit of time, and is spread over that unit.
+// A sample of a clock event stands for the time before it, and a span for the time after its start. Their weights are
+// spread over that time, so that a busy thread looks busy at any zoom. Other events count at their own time. In a large
+// recording a row is the sum of one unit of time, and its weight is spread over that unit.
 
 import { hashOfName, warmLetter } from "./shades.js";
 
-/** The unit of single samples, in nanoseconds, is at most this; a longer one is what samples are summed by. */
+/** In nanoseconds. If the unit of time is longer, each row is the sum of many samples. */
 const SINGLE_UNIT = 1000;
 
-/** The way the rows of an event stand for time: −1 before, 1 after, 0 not at all. */
+/** Which time the rows of an event stand for: the time before them (−1), after them (1), or only their own time (0). */
 export function reachOf(profile, event, weight) {
   if (profile.rowsLast) return weight === "period" ? 1 : 0;
   return event.unit === "nanoseconds" && weight === "period" ? -1 : 0;
 }
 
-/** The rows of each track: those of track t are `row[start[t]]` to before `row[start[t + 1]]`, in the order of time. */
+/**
+ * Sorts rows by track. The rows of track t are `row[start[t]]` up to but not including `row[start[t + 1]]`, by time.
+ */
 export function rowsByTrack(rows, tracks) {
   const start = new Uint32Array(tracks + 1), row = new Uint32Array(rows.length);
   for (let at = 0; at < rows.length; at++) start[rows.track[at] + 1]++;
@@ -27,9 +29,9 @@ export function rowsByTrack(rows, tracks) {
 }
 
 /**
- * The meanings of the colors of bars: kinds of code, or, where none are known, colors of names as flame graphs have
- * them.
- * @returns {{sorts: [{name, letter}], ofFunction: Uint8Array, none: number}} none: the sort of rows without a stack
+ * What the colors of bars mean: kinds of code if they are known, otherwise the colors that flame graphs give to names.
+ * @returns {{sorts: [{name, letter}], ofFunction: Uint8Array, none: number}} ofFunction: the color of each function;
+ *   none: the color of rows without a stack
  */
 export function barSorts({ functions, categories }) {
   const none = categories.length - 1;
@@ -41,19 +43,19 @@ export function barSorts({ functions, categories }) {
   return { sorts: [...sorts, categories[none]], ofFunction, none: sorts.length };
 }
 
-/** The sort of each row's innermost function. */
+/** The color of each row, which is that of its innermost function. */
 export function rowSorts({ nodeFunction }, rows, { ofFunction, none }) {
   const sorts = new Uint8Array(rows.length);
   for (let row = 0; row < rows.length; row++) sorts[row] = rows.node[row] < 0 ? none : ofFunction[nodeFunction[rows.node[row]]];
   return sorts;
 }
 
-/** The sums: `bins` equal parts of [from, to). `weights` is a column of the rows, `nsPerUnit` turns them into time. */
+/** Describes a sum over time: [from, to) in `bins` equal parts. `weights` is a column of the rows. */
 export function binning(rows, weights, from, to, bins, reach, unitNs) {
   return { rows, weights, from, to, bins, reach, scale: bins / (to - from), unitNs };
 }
 
-/** Adds one row to `sums[slot + stride × bin]`. */
+/** Adds one row to `sums[slot + stride × bin]`, spread over the bins that it stands for. */
 function addToBins(job, row, sums, slot, stride) {
   const time = job.rows.time[row], weight = job.weights[row];
   const isSum = job.unitNs > SINGLE_UNIT, length = isSum ? 1 : job.reach ? weight / job.unitNs : 0;
@@ -70,7 +72,7 @@ function addToBins(job, row, sums, slot, stride) {
   }
 }
 
-/** One lane's weights: number sort + count × bin. */
+/** The weights of one lane: index sort + count × bin. */
 export function laneActivity(job, tracks, index, sorts, count) {
   const sums = new Float32Array(job.bins * count);
   for (const track of tracks) {
@@ -82,7 +84,7 @@ export function laneActivity(job, tracks, index, sorts, count) {
   return sums;
 }
 
-/** The activity of a lane in all bins of a job: functions and their weights, the heaviest first. */
+/** The functions that ran in one lane between a job's ends, with their weights, the heaviest first. */
 export function laneFunctions(job, tracks, index, nodeFunction) {
   const sums = new Map();
   for (const track of tracks) {
@@ -95,7 +97,7 @@ export function laneFunctions(job, tracks, index, nodeFunction) {
   return [...sums].sort((a, b) => b[1] - a[1]);
 }
 
-/** By node, whether one of these functions is on its stack. */
+/** For each node, whether one of the wanted functions is on its stack. */
 export function nodesThrough({ nodeParent, nodeFunction, nodeCount }, isWanted) {
   const through = new Uint8Array(nodeCount);
   for (let node = 0; node < nodeCount; node++) {
@@ -105,7 +107,7 @@ export function nodesThrough({ nodeParent, nodeFunction, nodeCount }, isWanted) 
   return through;
 }
 
-/** One lane's bins in which there are rows with such a node. */
+/** For each bin, whether the lane has rows in it whose node is in `through`. */
 export function laneMarks(job, tracks, index, through) {
   const marks = new Uint8Array(job.bins), { node, time } = job.rows;
   for (const track of tracks) {
@@ -117,7 +119,7 @@ export function laneMarks(job, tracks, index, through) {
   return marks;
 }
 
-/** A height for bars that most of them fit into: a few bursts do not make everything else flat. */
+/** A height that most bars fit into, so that a few bursts don't make all other bars flat. */
 export function laneCeiling(job, laneOfTrack, lanes) {
   const sums = new Float32Array(job.bins * lanes);
   for (let row = 0; row < job.rows.length; row++) {
@@ -128,7 +130,7 @@ export function laneCeiling(job, laneOfTrack, lanes) {
   return some.length ? Math.min(some[some.length - 1], 2 * some[Math.floor(some.length * 0.95)]) : 0;
 }
 
-/** All weights of the tracks that count (`counts[track]`), by bin: the cells of the heat map. */
+/** The total weight in each bin of the tracks that are set in `counts`. The heat map shows these sums. */
 export function totalActivity(job, counts) {
   const sums = new Float64Array(job.bins);
   for (let row = 0; row < job.rows.length; row++) {
@@ -137,7 +139,7 @@ export function totalActivity(job, counts) {
   return sums;
 }
 
-/** About how far the samples of a busy thread stand from each other, in units of time. */
+/** The typical time between two samples of a busy thread, in units of time. */
 export function samplingInterval(event, lanes, rows, unitNs) {
   const told = event.sampling;
   if (told?.frequency) return 1e9 / told.frequency / unitNs;

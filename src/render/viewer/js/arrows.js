@@ -1,18 +1,21 @@
-// Jump arrows beside a listing: which lane each takes, and the picture of those in sight.
+// Jump arrows beside a listing: assigns each arrow to a lane, and draws the visible ones.
 
 import { sharpened, styleColour } from "./dom.js";
 
 const LANES = 7;
 const LANE_WIDTH = 8;
-/** Room for the lanes and the heads. */
+/** The width of all lanes and the arrowheads, in pixels. */
 export const ARROWS_WIDTH = LANES * LANE_WIDTH + 12;
 
-/** A longer jump is drawn as two stubs, unless the cursor is on it: most of its line would be out of sight. */
+/**
+ * In rows. Longer jumps are drawn as two stubs unless the cursor is on them, as most of the line would be out of sight.
+ */
 const LONGEST = 300;
 
 /**
- * The jumps among the rows, the short ones next to the code.
- * @returns {{from: number, to: number, lane: number}[]} rows; lane -1: no room, or too long
+ * The jumps between rows of the listing. Short jumps get the lanes next to the code.
+ * @returns {{from: number, to: number, lane: number}[]} from, to: rows; lane: -1 if there is no room or the jump is too
+ *   long
  */
 export function jumpArrows(rows, rowOf, instructions) {
   const arrows = [];
@@ -32,13 +35,13 @@ export function jumpArrows(rows, rowOf, instructions) {
   return arrows;
 }
 
-/** Draws the arrows that touch the rows from `first` to `last`; those at the cursor stand out. */
+/** Draws the arrows that touch the rows from `first` to `last`. Arrows at the cursor are highlighted. */
 export function drawArrows(canvas, arrows, { first, last, height, cursor }) {
   const context = sharpened(canvas, ARROWS_WIDTH, Math.max(1, (last - first) * height));
   canvas.style.transform = `translateY(${first * height}px)`;
   const isAtCursor = ({ from, to }) => from === cursor || to === cursor;
   const inSight = arrows.filter(({ from, to }) => Math.max(from, to) >= first && Math.min(from, to < 0 ? from : to) < last);
-  // Highlighted boxes are drawn last.
+  // Draw the highlighted arrows last, on top of the others.
   for (const chosen of [false, true]) {
     context.strokeStyle = context.fillStyle = styleColour(chosen ? "--accent" : "--faint");
     context.lineWidth = chosen ? 1.6 : 1;
@@ -68,7 +71,7 @@ function drawArrow(context, { from, to, lane }, y, chosen) {
   context.fill();
 }
 
-/** The start of a jump whose line is not drawn: up, down, or to a hidden line. */
+/** Draws the start of a jump without its line. The jump goes up, down, or to a hidden row. */
 function drawStub(context, right, y, direction) {
   context.beginPath();
   context.moveTo(right, y);

@@ -1,10 +1,12 @@
-// The actions on a function that a box shows, from the menu and by keys: all of it changes the state only.
+// What the menu and keys of a flame graph's box can do with its function. Most actions only change the state.
 
 import { toClipboard } from "./clipboard.js";
 import { stackText } from "./copy_text.js";
 import { counted } from "./format.js";
 
-/** The actions of a box: [{id, label, key, act}], `null` between sorts of them. `view` is the graph it is in. */
+/**
+ * The actions of a box: [{id, label, key, act}]. `null` separates groups of actions. `view` is the graph with the box.
+ */
 export function boxActions(page, view, box) {
   const { picture } = view,
     node = view.boxes.node[box];
@@ -45,7 +47,7 @@ function zoomAction(view, box) {
   return { id: "zoom", label: "Zoom", key: "Enter", act: () => view.enter(box) };
 }
 
-/** Hidden frames are cut out of all stacks; their weight goes to the caller. */
+/** Actions that hide frames. Hidden frames are cut out of all stacks, and their weight goes to the caller. */
 function hideActions({ profile, store }, picture, node) {
   const number = picture.functionOf(node),
     module = profile.functions.module[number],
@@ -70,7 +72,7 @@ function hideActions({ profile, store }, picture, node) {
   ].filter((action) => action !== false);
 }
 
-/** Leads to the parts of the page that give more of a function. */
+/** Actions that lead to other parts of the page, which show more about the function. */
 function otherParts({ store }, number) {
   const parts = [
     ["functions", "Show in the table of functions", "l"],
@@ -86,12 +88,12 @@ function otherParts({ store }, number) {
     }));
 }
 
-/** The end of a path. */
+/** The last component of a path. */
 export function lastPart(path) {
   return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 
-/** Copies, and shows a message. */
+/** Copies the text and shows a message. */
 export function copy(view, text) {
   toClipboard(text).then(() =>
     view.say(`Copied ${counted(text.split("\n").filter((line) => line !== "").length, "line")}`),

@@ -1,18 +1,18 @@
-// The part of each box of a tree ran in which category: the tiers of one function that are one box, which is of
-// several.
+// How much of each box ran in which category. A function may run in several tiers; if these are merged into one box,
+// the box belongs to several categories.
 
-/** Facts that follow from a tree's shape alone, by its `at`: a brush that moves finds them. */
+/** Members by a tree's `at`. They depend only on the shape of the tree, so a moving brush reuses them. */
 const MEMBERS = new WeakMap();
 
-/** The nodes of the profile that are in each node of a tree. Most are there alone: only of the others it must be known
- * how much each weighs. */
+/** Finds the nodes of the profile that are in each box of a tree (its members). Most boxes have a single member; only
+ * for the others we need to know how much each member weighs. */
 class Members {
   constructor({ nodeParent, nodeCount }, { at, length }) {
-    /** By node of the tree: how many, and one of them. */
+    /** For each box of the tree: how many members it has, and one of them. */
     this.count = new Int32Array(length);
     this.one = new Int32Array(length);
     for (let node = 0; node < nodeCount; node++) {
-      // Of nodes one below the other in the same box only the outermost is a member.
+      // If nodes of the same box are above each other, only the outermost one is a member.
       if (at[node] <= 0 || (nodeParent[node] >= 0 && at[nodeParent[node]] === at[node])) continue;
       this.count[at[node]]++;
       this.one[at[node]] = node;
@@ -20,8 +20,10 @@ class Members {
     this.findShared(nodeParent, nodeCount, at);
   }
 
-  /** Those that share their box, or are not members, from the outermost on: `shared`, with numbers in `number`; `below`
-   * are their children, `lists` the members of each box that has several. */
+  /**
+   * Lists nodes that share their box or are not members, the outermost first. `shared` has the nodes, `number` the
+   * index of each in `shared`, `below` those with a shared parent, and `lists` the members of each box with several.
+   */
   findShared(nodeParent, nodeCount, at) {
     const shared = [],
       below = [];
@@ -53,7 +55,7 @@ export class BoxCategories {
     this.known = new Map();
   }
 
-  /** By number of a shared node, the weight of the samples in it and below. */
+  /** For each node in `shared`, the weight of the samples in it and below. */
   weightsOfShared(selection) {
     const { shared, below, number } = this.members,
       { at, place, total } = this.tree,
@@ -69,7 +71,7 @@ export class BoxCategories {
     return weights;
   }
 
-  /** [[category, weight]] of a box of several members, the heaviest first. */
+  /** [[category, weight]] of a box with several members, the heaviest first. */
   of(node) {
     if (!this.known.has(node)) this.known.set(node, this.sumsOf(node));
     return this.known.get(node);
@@ -90,14 +92,14 @@ export class BoxCategories {
     return this.profile.functions.category[this.profile.nodeFunction[member]];
   }
 
-  /** The categories of a box that is of several; else none. */
+  /** [[category, weight]] of a box in several categories; empty if there is only one. */
   mixOf(node) {
     if (this.members.count[node] < 2) return [];
     const shares = this.of(node);
     return shares.length > 1 ? shares : [];
   }
 
-  /** The heaviest category of a node; `otherwise` where none is known. */
+  /** The heaviest category of a box; `otherwise` if it has none. */
   heaviestOf(node, otherwise) {
     const count = this.members.count[node];
     if (count === 1) return this.categoryOfMember(this.members.one[node]);
@@ -105,10 +107,10 @@ export class BoxCategories {
   }
 }
 
-/** The shown end of a sample: the category of its innermost frame that is shown, by node; −1: none is. */
+/** By a tree's `at`: for each node the category of its innermost visible frame; −1 if all frames are hidden. */
 const SHOWN = new WeakMap();
 
-/** By category, what ran itself in the stacks of a tree of calls; what is hidden counts for its caller. */
+/** Self weight by category, over a whole call tree. The weight of hidden frames counts for their callers. */
 export function ownByCategory(profile, tree, selection) {
   const sums = new Float64Array(profile.categories.length);
   if (!SHOWN.has(tree.at)) SHOWN.set(tree.at, shownCategories(profile, tree));

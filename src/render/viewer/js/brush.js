@@ -1,9 +1,9 @@
-// Ranges of time chosen with the pointer or the keyboard, on any surface that shows time. While the pointer drags, a
-// draft is shown; the choice goes into `store.ranges`, and everything else follows from there.
+// Selects ranges of time with the pointer or the keyboard, in any element that shows time. During a drag, a draft is
+// shown; the final ranges go into `store.ranges`, and everything else follows from there.
 //
-// A surface: { element, spanAt(x, y) → [from, to) under a point or null, edgeAt(x, y) → { index, edge } or null,
-// tracksAt(y) → the tracks that a drag from there chooses or null (none, and no such function: it chooses none),
-// isClickChoosing }, in pixels of the element.
+// A surface describes such an element; positions are in pixels of the element:
+// { element, spanAt(x, y) → [from, to) under a point or null, edgeAt(x, y) → { index, edge } of a range or null,
+// tracksAt(y) → the tracks that a drag from there selects or null (leave it out to select none), isClickChoosing }
 
 import { tracksWithoutRange } from "./recordings.js";
 import { roundUnits, tidyRanges } from "./time_axis.js";
@@ -11,7 +11,7 @@ import { roundUnits, tidyRanges } from "./time_axis.js";
 const CLICK_SLACK = 4;
 
 export class Brush {
-  /** `pause`: milliseconds between two looks at a draft while it is dragged; `redraw` shows a draft. */
+  /** `redraw` shows the draft. `pause` is how long the other parts wait before they follow a drag, in milliseconds. */
   constructor({ store, profile }, length, redraw) {
     this.store = store;
     this.profile = profile;
@@ -22,12 +22,12 @@ export class Brush {
     this.timer = 0;
   }
 
-  /** The ranges as they are to be shown: the draft while there is one. */
+  /** The ranges to show: the draft during a drag, otherwise the selected ones. */
   ranges() {
     return this.drag?.draft ?? this.store.state.ranges;
   }
 
-  /** Chooses ranges for good, and the tracks that they are of. */
+  /** Selects ranges, and the tracks that they apply to. */
   choose(ranges, tracks = this.store.state.tracks) {
     const tidy = tidyRanges(ranges, this.length);
     this.store.set({ ranges: tidy, tracks: tidy.length ? tracks : tracksWithoutRange(this.profile, tracks) });
@@ -57,7 +57,7 @@ export class Brush {
     const span = surface.spanAt(x, y);
     if (!span) return false;
     const { ranges, tracks } = this.store.state, chosen = surface.tracksAt?.(y) ?? tracks;
-    // Ranges of other tracks are not changed into ranges of these.
+    // The ranges are those of the selected tracks. A drag over other tracks starts anew instead of changing them.
     const isElsewhere = JSON.stringify(chosen) !== JSON.stringify(tracks), before = isElsewhere ? [] : ranges;
     const edge = isElsewhere ? null : surface.edgeAt(x, y);
     const inside = before.findIndex(([from, to]) => from <= span[0] && span[0] < to);
@@ -80,7 +80,7 @@ export class Brush {
     this.chooseSoon();
   }
 
-  /** The other parts follow while the pointer drags, as fast as they can. */
+  /** Lets the other parts of the page follow the drag, as fast as they can. */
   chooseSoon() {
     clearTimeout(this.timer);
     const drag = this.drag;
@@ -97,7 +97,7 @@ export class Brush {
     this.redraw();
   }
 
-  /** Leaves everything as it was before the drag. True if there was any. */
+  /** Ends a drag and restores what was selected before. Returns true if there was a drag. */
   cancel() {
     const drag = this.drag;
     clearTimeout(this.timer);
@@ -107,7 +107,7 @@ export class Brush {
     return drag !== null;
   }
 
-  /** True if the key was one of the brush's. Arrows move the last range, with Shift its end, with Ctrl its start. */
+  /** Handles a key, and returns true if it did. Arrows move the last range, Shift moves its end, Ctrl its start. */
   key(event, view) {
     const ranges = this.store.state.ranges;
     if (event.key === "Escape") return this.cancel() || (ranges.length > 0 && (this.choose([]), true));
@@ -128,7 +128,7 @@ function steppedRanges(ranges, step, view, keys, length) {
   return [...others, movedRange([from, to], step, length)];
 }
 
-/** A range that keeps its length within the recording. */
+/** Moves a range within the recording. Its length stays the same. */
 function movedRange([from, to], by, length) {
   const most = length - to, step = Math.max(-from, Math.min(most, by));
   return [from + step, to + step];

@@ -1,19 +1,19 @@
-// The calls that an input states, for tables of functions, callers and callees. Stacks made of them are an estimate.
+// Calls as recorded in the input, for the tables of functions, callers and callees. Stacks built from such calls are
+// only an estimate.
 
 import { withLinks } from "./tree.js";
 
 /**
- * The calls of an event by group, if the profile has them: those of the threads in `tracks` (by track, whether it counts),
- * or of all if it is null.
- * @returns {{self, total, withCalls: Float64Array, named: Uint8Array, edges: Array, rank} | null} named: by group, whether the
- *   input names it; edges: {caller, callee, count, cost}
+ * The recorded calls of an event, by group. `tracks` tells for each track whether it counts; null means that all do.
+ * @returns {{self, total, withCalls: Float64Array, named: Uint8Array, edges: Array, rank} | null} named: for each
+ *   group, whether the input contains it; edges: {caller, callee, count, cost}; null if the input has no calls
  */
 export function statedCalls(profile, groups, event, tracks) {
   const stated = profile.calls(event);
   if (!stated) return null;
   const [self, total, withCalls] = [0, 0, 0].map(() => new Float64Array(groups.count));
   const named = new Uint8Array(groups.count);
-  // By function: a group may hold several.
+  // Sum by function first, because a group may have several functions.
   const [own, inside, called] = [0, 0, 0].map(() => new Float64Array(profile.functionCount));
   const isCalled = new Uint8Array(profile.functionCount), functions = new Set(), edges = [];
   stated.function.forEach((number, at) => {
@@ -39,7 +39,7 @@ export function statedCalls(profile, groups, event, tracks) {
   return { self, total, withCalls, named, edges, rank: groups.rank };
 }
 
-/** Sums by group as `functionSums` makes them of stacks. */
+/** Sums by group, in the form in which `functionSums` returns them for stacks. */
 export function statedSums({ functions, categories }, groups, { self, total }) {
   const shares = new Float64Array(groups.count * categories.length);
   self.forEach((weight, group) => {
@@ -49,8 +49,8 @@ export function statedSums({ functions, categories }, groups, { self, total }) {
 }
 
 /**
- * The callers or callees of a group as a tree of two levels: its own box is the root's only child. The order of calls
- * isn't stated.
+ * The callers or callees of a group as a tree with two levels: the group's own box is the root's only child. The input
+ * doesn't say in which order the calls happened.
  */
 export function callsTree(profile, stated, group, isCallers) {
   const costs = new Map();

@@ -1,6 +1,6 @@
-// Text for other programs.
+// Copies text to the clipboard.
 
-/** Puts a text onto the clipboard; pages from disk may not be allowed the newer way. */
+/** Copies a text. Pages opened from disk may not use the modern API, so the old one is the fallback. */
 export async function toClipboard(text) {
   try {
     await navigator.clipboard.writeText(text);

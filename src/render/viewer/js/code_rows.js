@@ -1,15 +1,15 @@
-// The lines that of a listing are shown: all of them, or those with samples and some around them. No drawing here.
+// Which lines of a listing are shown: all of them, or those with samples and a few around them. No drawing here.
 
-/** On either side of an instruction with samples this many are shown, too. */
+/** How many instructions are shown before and after an instruction with samples. */
 export const CONTEXT = 3;
 
 /**
- * The rows of a listing.
+ * The visible rows of a listing.
  * @param {number} from the first instruction
- * @param {number} to the one behind the last
- * @param {(at: number) => boolean} wanted which must be shown; null: all
- * @returns {{rows: Int32Array, rowOf: Map<number, number>}} rows: the number of an instruction, or of a gap -1 - how
- *   many instructions are left out there; rowOf: by instruction
+ * @param {number} to one past the last instruction
+ * @param {(at: number) => boolean} wanted which instructions must be shown; null for all
+ * @returns {{rows: Int32Array, rowOf: Map<number, number>}} rows: an instruction's index, or -1 - n for a gap of n
+ *   instructions; rowOf: the row of each instruction
  */
 export function listingRows(from, to, wanted, context = CONTEXT) {
   const rows = [];
@@ -26,7 +26,7 @@ export function listingRows(from, to, wanted, context = CONTEXT) {
     if (start > next) rows.push(next - start - 1);
     for (let shown = start; shown <= at; shown++) show(shown);
     if (!wanted) continue;
-    // The lines after it are shown as far as the next one's context does not do it.
+    // Show the context after this instruction, up to the next wanted one, which brings its own.
     const end = Math.min(to, at + context + 1);
     for (let shown = next; shown < end; shown++) {
       if (wanted(shown)) break;
@@ -38,8 +38,8 @@ export function listingRows(from, to, wanted, context = CONTEXT) {
 }
 
 /**
- * The source lines that a listing's instructions are of, by file in the order in which they come first, then by line.
- * @returns {{file: number, line: number, weight: number[], count: number[]}[]} the sums for each event
+ * The source lines of a listing's instructions. Files are in the order in which the instructions mention them.
+ * @returns {{file: number, line: number, weight: number[], count: number[]}[]} weight, count: sums for each event
  */
 export function sourceLines(instructions, from, to, costs) {
   const lines = new Map();
@@ -62,13 +62,13 @@ export function sourceLines(instructions, from, to, costs) {
   return [...lines.values()].sort((a, b) => files.get(a.file) - files.get(b.file) || a.line - b.line);
 }
 
-/** Between two source lines that are shown, this many lines without an instruction are shown, too, if their text is
- * here. */
+/** If at most this many lines without instructions are between two visible source lines, they are shown as well, as far
+ * as the page has their text. */
 const BETWEEN = 6;
 
 /**
- * The rows of the source beside a listing: {file} before a file's lines, {file, line, sums} (sums null: no instruction
- * is of it), {gap} for lines left out.
+ * The rows of the source pane: {file} heads a file's lines, {file, line, sums} is a line (sums is null if no
+ * instruction belongs to it), and {gap} stands for lines left out.
  */
 export function sourceRows(lines, instructions, hotOnly) {
   const rows = [];
@@ -92,7 +92,7 @@ export function sourceRows(lines, instructions, hotOnly) {
   return rows;
 }
 
-/** A line that is known, though it is not shown for itself. */
+/** The sums of a line that has instructions; null if it has none. */
 function lineOf(lines, file, number) {
   return lines.find((line) => line.file === file && line.line === number) ?? null;
 }

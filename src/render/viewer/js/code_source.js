@@ -1,4 +1,4 @@
-// The source beside a listing: the lines that its instructions are of, with what these cost.
+// The source pane beside a listing: the source lines of its instructions, with their cost.
 
 import { costCells } from "./code_machine.js";
 import { sourceLines, sourceRows } from "./code_rows.js";
@@ -8,13 +8,13 @@ import { VirtualRows } from "./virtual_rows.js";
 
 const SOURCE_ROW = 18;
 
-/** The pane of the source. */
+/** The source pane. */
 export class SourcePane {
   #list;
   #rows = [];
   #view = null;
 
-  /** @param {(file: number, line: number) => void} chosen a line was clicked at, or the cursor is on it */
+  /** @param {(file: number, line: number) => void} chosen called when a line is clicked or selected by keyboard */
   constructor(root, chosen) {
     this.#list = new VirtualRows(root, SOURCE_ROW, (row) => this.#row(row));
     const choose = (row) => {
@@ -36,7 +36,7 @@ export class SourcePane {
     });
   }
 
-  /** Shows the source of a listing; see MachinePane.show. `line`: {file, line} that is chosen, or null. */
+  /** Shows the source of a listing; see MachinePane.show. `line` is the selected {file, line}, or null. */
   show(view) {
     const { listings, instructions, listing, costs, hotOnly } = view;
     const lines = sourceLines(instructions, listings.first[listing], listings.first[listing + 1], costs);
@@ -45,17 +45,17 @@ export class SourcePane {
     this.#list.reset(this.#rows.length);
   }
 
-  /** True if there is anything to show. */
+  /** True if the listing has no source lines. */
   get isEmpty() {
     return this.#rows.length === 0;
   }
 
-  /** True if the page has the text of any line. */
+  /** True if the page has the text of at least one of the lines. */
   get hasText() {
     return this.#rows.some(({ file, line }) => line !== undefined && this.#view.instructions.lineText(file, line) !== undefined);
   }
 
-  /** Scrolls a line into sight. */
+  /** Scrolls to a line. */
   reveal(file, line) {
     const row = this.#rows.findIndex((row) => row.file === file && row.line === line);
     if (row >= 0) {

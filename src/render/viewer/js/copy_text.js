@@ -1,18 +1,18 @@
 // Stacks and trees as text, for the clipboard.
 
-/** A frame's name in folded stacks, where ";" separates frames. */
+/** A function's name for folded stacks, in which ";" separates frames. */
 function foldedName(name) {
   return name.replaceAll(";", ":");
 }
 
-/** The stack of a node, a frame a line, the outermost first. */
+/** The stack of a node, one frame per line, the outermost first. */
 export function stackText(picture, node) {
   const names = [];
   for (let at = node; at > 0; at = picture.tree.parent[at]) names.push(picture.nameOf(at));
   return names.reverse().join("\n") + "\n";
 }
 
-/** The folded stacks at a node and below it, from the root of the tree on. */
+/** The folded stacks of a node and everything below it. Each stack starts at the root of the tree. */
 export function foldedText(picture, top) {
   const { tree } = picture,
     prefix = new Array(tree.length),

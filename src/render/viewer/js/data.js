@@ -1,11 +1,11 @@
-// The page's data, unpacked: sections of JSON and columns. src/render/viewer/pack.rs shows how they are written.
+// Unpacks the page's data: sections of JSON and columns. See src/render/viewer/pack.rs for the format.
 
-/** The sections and columns of the page, each decoded when it is requested. */
+/** The sections and columns of the page. Columns are decoded when asked for. */
 export class Pack {
   #sections;
   #columns = new Map();
 
-  /** @param {Uint8Array} block what was packed */
+  /** @param {Uint8Array} block the decompressed data */
   constructor(block) {
     const length = new DataView(block.buffer, block.byteOffset).getUint32(0, true);
     const head = JSON.parse(new TextDecoder().decode(block.subarray(4, 4 + length)));
@@ -17,35 +17,35 @@ export class Pack {
     }
   }
 
-  /** The JSON of a section; null without it. */
+  /** The JSON of a section; null if there is no such section. */
   json(section) {
     return this.#sections[section] ?? null;
   }
 
-  /** True if there is such a column. */
+  /** True if there is a column of this name. */
   has(column) {
     return this.#columns.has(column);
   }
 
-  /** A column of numbers; empty without it. Whole numbers over 2^53 are rounded. */
+  /** A column of numbers; empty if there is no such column. Integers above 2^53 are rounded. */
   numbers(column) {
     const found = this.#columns.get(column);
     if (!found) return new Uint32Array(0);
     return found.kind === "deltas" ? decodeDeltas(found) : decodeNumbers(found);
   }
 
-  /** A column of texts; empty without it. */
+  /** A column of texts; empty if there is no such column. */
   texts(column) {
     const found = this.#columns.get(column);
     return found && found.count > 0 ? new TextDecoder().decode(found.bytes).split("\n") : [];
   }
 }
 
-/** Reads what the page holds. */
+/** Decodes the data in the page. */
 export async function readPack() {
   const element = document.getElementById("data");
   const packed = fromBase64(element.textContent);
-  // Data that was unpacked need not stay in the page twice.
+  // Free the memory of the packed data.
   element.textContent = "";
   const unpacked = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw")));
   return new Pack(new Uint8Array(await unpacked.arrayBuffer()));
@@ -74,7 +74,7 @@ function decodeNumbers({ bytes, count }) {
   return small;
 }
 
-/** The same for a column that has numbers over 2^32, the first of them at `from`: those before are in `small`. */
+/** Decodes a column with numbers above 2^32. The first one is at index `from`; `small` has the numbers before it. */
 function decodeLarge({ bytes, count }, small, from) {
   const large = new Float64Array(count);
   large.set(small.subarray(0, from));

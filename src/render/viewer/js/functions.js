@@ -1,12 +1,13 @@
-// Sums by function, for tables: what ran itself, and what was on a stack.
+// Sums by function, for tables: self and total.
 
-/** The name that stands for the missing outer part of a stack. */
+/** The name of the frame that stands for the missing outer part of a truncated stack. */
 const CUT_STACK = "[truncated]";
 
 /**
- * The functions that are one: those of equal name and module, whatever made their code, or each by itself.
- * @returns {{count: number, of: Uint32Array, first: Uint32Array, rank: Int32Array}} of: group by function; first: a function
- *   of each group; rank: its place among siblings
+ * Groups functions. With `mergeTiers`, functions with the same name and module are one group, whichever tier made their
+ * code; otherwise each function is a group of its own.
+ * @returns {{count: number, of: Uint32Array, first: Uint32Array, rank: Int32Array}} of: the group of each function;
+ *   first: the first function of each group; rank: the position of each group among siblings
  */
 export function functionGroups(profile, mergeTiers) {
   const { name, identity } = profile.functions;
@@ -26,8 +27,8 @@ export function functionGroups(profile, mergeTiers) {
   return { count: first.length, of, first: Uint32Array.from(first), rank: ranksOf(first, name) };
 }
 
-/** By group, its place in the order of siblings in a flame graph: by name, as `jitgraft flamegraph` draws them; stacks
- * without their outer part, which have no root, come last. */
+/** The position of each group among siblings in a flame graph: by name, as `jitgraft flamegraph` draws them. Truncated
+ * stacks, which have no root, come last. */
 function ranksOf(first, name) {
   const isCut = (group) => name[first[group]] === CUT_STACK;
   const compare = (a, b) => isCut(a) - isCut(b) || (name[first[a]] < name[first[b]] ? -1 : name[first[a]] > name[first[b]] ? 1 : a - b);
@@ -37,8 +38,9 @@ function ranksOf(first, name) {
 }
 
 /**
- * Self and total of each group, in the unit of the selection, and how much of self each category has.
- * @returns {{self, selfCount, total, totalCount: Float64Array, shares: Float64Array}} shares: [group * categories + category]
+ * Self and total of each group, and the part of self that ran in each category.
+ * @returns {{self, selfCount, total, totalCount: Float64Array, shares: Float64Array}} self and total are in the
+ *   selection's unit, the counts in samples; shares: [group * categories + category]
  */
 export function functionSums(profile, groups, selection) {
   const { nodeParent, nodeFunction, nodeCount, functions, categories } = profile;
@@ -48,7 +50,7 @@ export function functionSums(profile, groups, selection) {
   const [below, belowCount] = [own.slice(), ownCount.slice()];
   const { recursive } = walkedNodes(profile, groups);
   for (let node = nodeCount - 1; node >= 0; node--) {
-    // Most stacks have no samples in a small selection.
+    // In a small selection, most stacks have no samples.
     if (belowCount[node] === 0 && below[node] === 0) continue;
     const number = nodeFunction[node], group = groups.of[number], parent = nodeParent[node];
     if (ownCount[node] > 0 || own[node] > 0) {
@@ -68,13 +70,13 @@ export function functionSums(profile, groups, selection) {
   return { self, selfCount, total, totalCount, shares };
 }
 
-/** The part that follows from the stacks alone, by the groups: it is found once. */
+/** Results of `walkedNodes` by groups. They depend only on the stacks, not on the selection. */
 const WALKED = new WeakMap();
 
 /**
- * The result of one walk along all stacks.
- * @returns {{recursive: Uint8Array, seen: Float64Array}} recursive: by node, whether its group is on its stack already; seen:
- *   [group * categories + category] when the walk came to such a function first, in the order in which report's does
+ * Walks along all stacks once.
+ * @returns {{recursive: Uint8Array, seen: Float64Array}} recursive: for each node, whether its group is also above it
+ *   on the stack; seen: [group * categories + category] when the walk first met it, in the order of `jitgraft report`
  */
 export function walkedNodes(profile, groups) {
   if (!WALKED.has(groups)) WALKED.set(groups, walkNodes(profile, groups));
@@ -87,7 +89,7 @@ function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories 
   const seen = new Float64Array(groups.count * categories.length).fill(Infinity);
   const onStack = new Uint32Array(groups.count);
   let entered = 0;
-  // Down to the first child, along its brothers, and up again if absent left.
+  // Go to the first child, then to the next sibling. Go up after the last sibling.
   let node = nodeCount > 0 ? first[nodeCount] : -1;
   while (node >= 0) {
     const group = groups.of[nodeFunction[node]], sort = group * categories.length + functions.category[nodeFunction[node]];
@@ -109,7 +111,7 @@ function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories 
   return { recursive, seen };
 }
 
-/** The children of each node as lists; those without a parent are the children of the number behind the last. */
+/** The children of each node as linked lists. Roots are the children of an extra node after the last one. */
 function childLists(nodeParent) {
   const count = nodeParent.length;
   const [first, next] = [new Int32Array(count + 1).fill(-1), new Int32Array(count).fill(-1)];
@@ -121,7 +123,7 @@ function childLists(nodeParent) {
   return { first, next };
 }
 
-/** By group, what ran itself in the stacks below a group. */
+/** Self weights below a group, by group: what ran while the group was on the stack. */
 export function ownBelow({ nodeParent, nodeFunction, nodeCount }, groups, own, group) {
   const [isBelow, sums] = [new Uint8Array(nodeCount), new Map()];
   for (let node = 0; node < nodeCount; node++) {

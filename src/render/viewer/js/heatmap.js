@@ -1,23 +1,23 @@
-// The sub-second heat map: a column a second, a row a fiftieth of it, time running upwards in a column. Activity that
-// comes back every second, or that took a few milliseconds once, shows as a pattern. Of long recordings a column is
-// several seconds, so that it can be seen; the legend states it.
+// The subsecond heat map. Each column is one second and each row a fiftieth of it; time runs upwards in a column.
+// Activity that repeats every second, or a single burst of a few milliseconds, shows as a pattern. For long recordings
+// a column is several seconds, so that columns stay visible; the legend shows the length.
 
 import { binning, reachOf, totalActivity } from "./activity.js";
 import { element, sharpened, styleColour } from "./dom.js";
 import { amount } from "./format.js";
 import { countingTracks } from "./lane_rows.js";
 
-/** The number of rows that a column has. */
+/** The number of rows in a column. */
 const HEAT_ROWS = 50;
 
-/** Recordings shorter than this many seconds have too few columns to show a pattern. */
+/** In seconds. Shorter recordings have too few columns to show a pattern. */
 const HEAT_LEAST_SECONDS = 5;
 
 const HEAT_STEPS = 12;
 const NARROWEST_COLUMN = 3;
 const COLUMN_SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
 
-/** The length of a column and a cell, and the columns [from, to) shown on this many pixels. */
+/** The lengths of a column and a cell, and which columns show [from, to) in a width in pixels. */
 export function heatShape(from, to, width, unitNs) {
   const most = Math.max(1, width / NARROWEST_COLUMN), seconds = (to - from) * unitNs / 1e9;
   const columnSeconds = COLUMN_SECONDS.find((each) => seconds / each <= most) ?? COLUMN_SECONDS[COLUMN_SECONDS.length - 1];
@@ -26,7 +26,7 @@ export function heatShape(from, to, width, unitNs) {
   return { columnSeconds, column, cell: column / HEAT_ROWS, first, columns: end - first };
 }
 
-/** The weight in each cell, column by column, of the tracks that count. */
+/** The weight in each cell, column by column. `counts` tells which tracks count. */
 export function heatCells(rows, weights, shape, reach, unitNs, counts) {
   const from = shape.first * shape.column, to = from + shape.columns * shape.column;
   const sums = totalActivity(binning(rows, weights, from, to, shape.columns * HEAT_ROWS, reach, unitNs), counts);
@@ -38,13 +38,13 @@ export function heatCellAt(shape, time) {
   return Math.floor(time / shape.cell) - shape.first * HEAT_ROWS;
 }
 
-/** [from, to) of a cell, in whole units of time. */
+/** The time [from, to) of a cell, in whole units. */
 export function heatSpan(shape, cell) {
   const number = cell + shape.first * HEAT_ROWS;
   return [Math.round(number * shape.cell), Math.round((number + 1) * shape.cell)];
 }
 
-/** Draws the cells: `place(time)` is a pixel from the left, `colours` are the steps from nothing to the most. */
+/** Draws the cells. `place(time)` is a position in pixels; `colours` are steps from no weight to the most. */
 export function drawHeat(pen, shape, heat, place, height, colours) {
   for (let column = 0; column < shape.columns; column++) {
     const left = Math.round(place((shape.first + column) * shape.column));
@@ -60,7 +60,7 @@ export function drawHeat(pen, shape, heat, place, height, colours) {
   }
 }
 
-/** The places of the cells of [from, to), box a column: [left, top, width, height]. */
+/** The boxes that cover [from, to), one per column: [left, top, width, height]. */
 export function heatBoxes(shape, [from, to], place, height) {
   const first = heatCellAt(shape, from), last = Math.ceil(to / shape.cell) - shape.first * HEAT_ROWS;
   const columns = [Math.floor(first / HEAT_ROWS), Math.floor((last - 1) / HEAT_ROWS)], boxes = [];
@@ -75,20 +75,20 @@ export function heatBoxes(shape, [from, to], place, height) {
   return boxes;
 }
 
-/** The distance of a row's start from the top, with rows counted from the bottom. */
+/** The bottom edge of a row, where it starts, in pixels from the top. Rows are counted from the bottom. */
 export const heatTop = (row, height) => Math.round(height * (HEAT_ROWS - row) / HEAT_ROWS);
 
-/** Steps of one color from the page's to the strongest. */
+/** Colors in even steps between two colors. */
 export function heatColours(from, to, steps) {
   const parts = [from, to].map((colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)));
   return Array.from({ length: steps + 1 }, (_, step) => {
-    // The first step differs from nothing, so that little is reported from nothing.
+    // The first step is clearly different from the background, so that small weights are visible.
     const part = step === 0 ? 0 : 0.12 + 0.88 * step / steps;
     return "rgb(" + parts[0].map((value, at) => Math.round(value + (parts[1][at] - value) * part)).join(",") + ")";
   });
 }
 
-/** The heat map in its box, with its legend on the left. */
+/** The heat map with its legend on the left. */
 export class HeatMap {
   constructor(box, page, clock) {
     [this.box, this.page, this.clock] = [box, page, clock];
@@ -107,7 +107,7 @@ export class HeatMap {
     return HEAT_ROWS * (innerHeight < 1100 ? 2 : 3);
   }
 
-  /** Draws what changed: cells follow the threads and the event, the frames above them the ranges. */
+  /** Redraws what has changed. The cells depend on threads and event, the frames above them on the ranges. */
   draw(sums, state, view, width, place, ranges, hovered) {
     const { height } = this;
     this.box.style.height = `${height}px`;
@@ -140,7 +140,7 @@ export class HeatMap {
     this.box.setAttribute("aria-label", `Heat map: ${this.rule.textContent}; at most ${this.most.textContent} a row. Arrows move the range.`);
   }
 
-  /** Parts outside of the ranges are dimmed. */
+  /** Dims everything outside the ranges. */
   dim(pen, ranges, width, height, place) {
     pen.globalAlpha = 0.65;
     pen.fillStyle = styleColour("--paper");
@@ -152,7 +152,7 @@ export class HeatMap {
     for (const range of ranges) this.frame(pen, range, place, height, "--accent");
   }
 
-  /** A line around the cells of a range, not between its columns. */
+  /** Draws an outline around the cells of a range, without lines between its columns. */
   frame(pen, range, place, height, colour) {
     const boxes = heatBoxes(this.shape, range, place, height);
     pen.fillStyle = styleColour(colour);
@@ -160,14 +160,16 @@ export class HeatMap {
       const [before, after] = [boxes[at - 1], boxes[at + 1]], bottom = top + high;
       pen.fillRect(left, top, wide, 1);
       pen.fillRect(left, bottom - 1, wide, 1);
-      // The first column may begin above its foot, and the last end below its head.
+      // The first column may start above the bottom, and the last may end below the top.
       const from = before ? before[1] + before[3] : top, to = after ? after[1] : bottom;
       pen.fillRect(left, from, 1, bottom - from);
       pen.fillRect(left + wide - 1, top, 1, to - top);
     });
   }
 
-  /** [from, to) of the cell under a point; `always`: of the nearest. */
+  /**
+   * The time [from, to) of the cell under a point. With `always`, the nearest cell, otherwise null outside all cells.
+   */
   spanAt(x, y, always) {
     const { shape } = this;
     if (!shape || !always && x < 0) return null;

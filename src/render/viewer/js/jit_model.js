@@ -1,14 +1,17 @@
-// The compilations of a runtime, by time: the section `jit` (src/commands/view/jit.rs), summed. No drawing here.
+// The compilations of a runtime over time, summed from the section `jit` (src/commands/view/jit.rs). No drawing here.
 
 import { rowParts } from "./selection.js";
 
-/** Sorts of code that a function of the program runs as; other JIT code helps these. */
+/** Categories in which functions of the program run. Other JIT code, such as stubs, only helps these. */
 const PROGRAM_SORTS = new Set(["interpreted", "baseline", "mid-tier", "optimised", "wasm", "JIT"]);
 
-/** The code ranges that were written, in the order of time. Times are in the profile's units since its start. */
+/** The compiled code ranges in order of time. Times are in the profile's units, from its start. */
 export class Compilations {
   constructor(pack, profile) {
-    /** {base, unit, codes, bytes, moves, whole, untimed: [{category, codes, bytes}], sources, interpreters} */
+    /**
+     * The section's JSON: {base, unit, codes, bytes, moves, whole, untimed: [{category, codes, bytes}], sources,
+     * interpreters}
+     */
     this.about = pack.json("jit");
     const numbers = (column) => pack.numbers(`jit/${column}`);
     const { time } = profile;
@@ -19,11 +22,11 @@ export class Compilations {
     this.category = numbers("category");
     this.bytes = numbers("bytes");
     const count = numbers("codes");
-    /** The number of functions that a row stands for: more than one only in stretches of time of a very large dump. */
+    /** How many code ranges a row stands for. Only in very large dumps a row is the sum of several. */
     this.codes = count.length > 0 ? count : new Uint32Array(this.time.length).fill(1);
-    /** The number of the function, + 1; 0: several. */
+    /** The index of the function plus 1; 0 if the row stands for several functions. */
     this.function = numbers("function");
-    /** The number of the recording that each row is of. */
+    /** The index of the recording that each row belongs to. */
     this.input = numbers("input");
     this.name = pack.texts("jit/function.name");
     this.pid = numbers("function.pid");
@@ -39,7 +42,7 @@ export class Compilations {
     return this.time.length;
   }
 
-  /** The number of functions of a row that had compiled code before. */
+  /** How many code ranges of each row replaced earlier compiled code of their function. */
   #recompiled(given) {
     if (given.length > 0) return given;
     const again = new Uint32Array(this.length);
@@ -52,8 +55,10 @@ export class Compilations {
     return again;
   }
 
-  /** When each function of a recording got its first compiled code, by process and name; for processes that wrote none,
-   * by name. */
+  /**
+   * When each function of a recording was first compiled, by process and name. In processes without a dump of their
+   * own, by name alone.
+   */
   firstCompiled() {
     const times = new Map(), writers = new Set();
     for (let row = this.length - 1; row >= 0; row--) {
@@ -71,14 +76,16 @@ export class Compilations {
   }
 }
 
-/** True if a time of a recording is in one of the ranges; without ranges all are. `recording` is the only one that
- * counts; null: all do. */
+/**
+ * Returns a function that tells whether a time is in one of the ranges. Without ranges, every time is. If `recording`
+ * is not null, only times of that recording count.
+ */
 export function timeFilter(ranges, recording) {
   const isIn = ranges.length === 0 ? () => true : (time) => ranges.some(([from, to]) => time >= from && time < to);
   return (time, input) => (recording === null || input === recording) && isIn(time);
 }
 
-/** The code that was written at the times that count: by category, and in all. */
+/** Sums the code that was compiled at times that count: by category, and in total. */
 export function compiledIn(compilations, categories, isIn) {
   const sums = {
     codes: new Float64Array(categories), bytes: new Float64Array(categories), allCodes: 0, allBytes: 0, again: 0, moves: 0,
@@ -95,14 +102,14 @@ export function compiledIn(compilations, categories, isIn) {
   return sums;
 }
 
-/** The index of this time among this many equal stretches of an axis {from, to}; -1: none. */
+/** The index of the bin that contains a time, if the axis {from, to} is cut into equal bins; -1 if none does. */
 function binOf(time, { from, to }, bins) {
   if (time < from || time > to) return -1;
   return Math.min(bins - 1, Math.floor(((time - from) / (to - from)) * bins));
 }
 
-/** The code that was written in each stretch of the axis: values[category][bin] of functions or bytes, and again, moves
- * by bin. */
+/** Sums the code that was compiled in each bin of the axis. codes and bytes are [category][bin]; again (recompiled
+ * functions) and moves are [bin]. */
 export function compiledOverTime(compilations, categories, axis, bins, isIn) {
   const columns = () => Array.from({ length: categories }, () => new Float64Array(bins));
   const over = { codes: columns(), bytes: columns(), again: new Float64Array(bins), moves: new Float64Array(bins) };
@@ -120,7 +127,7 @@ export function compiledOverTime(compilations, categories, axis, bins, isIn) {
   return over;
 }
 
-/** Each sum with all before it. */
+/** Running totals of each column. */
 export function accumulated(columns) {
   return columns.map((column) => {
     let sum = 0;
@@ -129,8 +136,9 @@ export function accumulated(columns) {
 }
 
 /**
- * The functions that were compiled most often at the times that count, by process and name.
- * @returns {{number, codes, again, bytes, tiers: Map<number, number>, first, last}[]} tiers: codes by category
+ * The functions that were compiled most often at times that count, by process and name.
+ * @returns {{number, codes, again, bytes, tiers: Map<number, number>, first, last}[]} tiers: number of codes by
+ *   category
  */
 export function mostCompiled(compilations, isIn, most = 200) {
   const found = new Map();
@@ -153,9 +161,9 @@ export function mostCompiled(compilations, isIn, most = 200) {
 }
 
 /**
- * By node of the profile, which function of the program was innermost there.
- * @returns {{category: Int16Array, function: Int32Array}} category: how it ran, -1: unknown; function: -1 where
- *   an interpreter ran one that is not known
+ * For each node of the profile, the innermost function of the program on its stack.
+ * @returns {{category: Int16Array, function: Int32Array}} category: how the function ran, -1 if unknown; function: -1
+ *   if an interpreter ran an unknown function
  */
 export function programFrames(profile, interpreters) {
   const { nodeParent, nodeFunction, nodeCount, functions, categories } = profile;
@@ -170,7 +178,7 @@ export function programFrames(profile, interpreters) {
     const parent = nodeParent[node];
     if (interprets[number]) {
       category[node] = interpreted;
-      // An interpreter that was entered by a frame of the function's own runs that one.
+      // If the caller is the interpreted function's own frame, the interpreter runs that function.
       const hasOwn = parent >= 0 && category[parent] === interpreted && nodeFunction[parent] === innermost[parent];
       innermost[node] = hasOwn ? innermost[parent] : -1;
     } else if (isProgram[functions.category[number]]) {
@@ -182,8 +190,10 @@ export function programFrames(profile, interpreters) {
   return { category, function: innermost };
 }
 
-/** The weight of the samples of an event by how the program's innermost function ran, in each stretch of the axis:
- * values[category][bin]; the last column is that of samples without such a function. */
+/**
+ * For each bin of the axis, the weight of samples by how the program's innermost function ran: [category][bin]. The
+ * last column is for samples without such a function.
+ */
 export function samplesOverTime(profile, frames, state, axis, bins) {
   const rows = profile.rows(Math.min(state.event, profile.events.length - 1));
   const columns = Array.from({ length: profile.categories.length + 1 }, () => new Float64Array(bins));
@@ -200,11 +210,11 @@ export function samplesOverTime(profile, frames, state, axis, bins) {
 }
 
 /**
- * The samples that count, by what the program's innermost function was when they were taken.
- * @returns {{before, later, never, unnamed, unknown, compiled: Float64Array, none, total}} weights: interpreted before
- *   its first compilation; interpreted although it had been compiled; interpreted and never compiled; interpreted, and
- *   when it was compiled is not known; interpreted, but which function is not known; compiled, by category; no function
- *   of the program
+ * Divides the selected samples by how the program's innermost function ran.
+ * @returns {{before, later, never, untold, unknown, compiled: Float64Array, none, total}} weights. Interpreted
+ *   functions: before their first compilation (before), after it (later), never compiled (never), compiled at an
+ *   unknown time or perhaps never (untold), unknown function (unknown). compiled: by category; none: no function of the
+ *   program
  */
 export function warmUp(profile, frames, compilations, state) {
   const rows = profile.rows(Math.min(state.event, profile.events.length - 1));
@@ -232,7 +242,7 @@ export function warmUp(profile, frames, compilations, state) {
     else if (frames.function[node] < 0) sums.unknown += weight;
     else {
       const at = whenCompiled(rows.track[row], frames.function[node]);
-      // For maps without times, and for sums of a very large dump, it cannot be determined.
+      // Perf maps without times, and sums of very large dumps, don't show when a function was compiled.
       if (at === null) sums[compilations.length > 0 && compilations.about.whole ? "never" : "untold"] += weight;
       else if (rows.time && rows.time[row] >= at) sums.later += weight;
       else sums.before += weight;

@@ -1,11 +1,11 @@
-// The names of the lanes, beside their drawings: a list to choose tracks from, by pointer and by keyboard. Only the names
-// in view are elements of the page.
+// The list of lane names beside the drawings, in which users select tracks by pointer or keyboard. Only visible names
+// have elements in the page.
 
 import { element } from "./dom.js";
 import { LANE_HEIGHT, countingTracks, laneChosen, tracksAfterClick } from "./lane_rows.js";
 
 export class LaneList {
-  /** `scroller` is the element that scrolls; `pass(event)` gets the keys that are not the list's. */
+  /** `scroller` is the element that scrolls. `pass(event)` is called with keys that the list doesn't use. */
   constructor(scroller, page, pass) {
     this.page = page;
     this.scroller = scroller;
@@ -22,7 +22,7 @@ export class LaneList {
     });
   }
 
-  /** The numbers of the lanes in view: from, to. */
+  /** The range [from, to) of visible lanes. */
   inView() {
     const { scrollTop, clientHeight } = this.scroller;
     return [

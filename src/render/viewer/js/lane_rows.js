@@ -1,5 +1,5 @@
-// Draws lanes: of each a row with bars stacked by category, over a band for as long as it lived. Only the rows in view
-// are summed and drawn, so that a thousand threads scroll like ten.
+// Draws lanes. Each is a row of bars, stacked by category, on a band that shows how long the thread lived. Only visible
+// rows are summed and drawn, so that a thousand threads scroll as smoothly as ten.
 
 import {
   barSorts, binning, laneActivity, laneCeiling, laneFunctions, laneMarks, nodesThrough, reachOf, rowSorts, rowsByTrack,
@@ -8,10 +8,10 @@ import {
 import { lanesOf } from "./lanes.js";
 import { findFunctions } from "./search.js";
 
-/** The height of a lane. */
+/** The height of a lane, in pixels. */
 export const LANE_HEIGHT = 22;
 
-/** Lanes with what is summed of them, kept as long as it holds. */
+/** The lanes and their sums. Sums are cached as long as they are valid. */
 export class LaneSums {
   constructor(profile, clock) {
     this.profile = profile;
@@ -20,7 +20,7 @@ export class LaneSums {
     this.of = {};
   }
 
-  /** Takes an event and what its lanes are; whether anything changed. */
+  /** Sets the event and the kind of lanes. Returns whether anything changed. */
   arrange(event, by) {
     if (this.of.event === event && this.of.by === by) return false;
     const { profile } = this, rows = profile.rows(event);
@@ -33,13 +33,13 @@ export class LaneSums {
     return true;
   }
 
-  /** Takes what part of the time is shown at which width; drops sums that no longer hold. */
+  /** Sets the visible time and the width in pixels, and drops sums that are no longer valid. */
   fit(weight, [from, to], width) {
     const shape = [weight, from, to, width].join();
     if (this.shape === shape) return false;
     const { profile, rows, interval, clock } = this;
     const reach = reachOf(profile, profile.events[this.of.event], weight);
-    // A bar of less than some samples would show the sampling's beat instead of the activity.
+    // A bar with only a few samples would show the beat of the sampling interval instead of the activity.
     const samples = reach ? 2 : 5, pixel = (to - from) / Math.max(width, 1);
     const pixels = Math.max(2, Math.min(16, Math.ceil(samples * interval / pixel)));
     const weights = weight === "samples" ? rows.count : rows.weight;
@@ -50,7 +50,7 @@ export class LaneSums {
     return true;
   }
 
-  /** The value of a bar of full height: lanes of one sort can be compared. */
+  /** Computes the weight of a full bar. It is the same for all lanes of a kind, so that they can be compared. */
   measure() {
     const ceilings = { thread: 0, process: 0, cpu: 0, recording: 0 }, { lanes, job } = this;
     for (const kind of Object.keys(ceilings)) {
@@ -61,7 +61,7 @@ export class LaneSums {
     this.ceilings = ceilings;
   }
 
-  /** The activity of a lane, by bin and category. */
+  /** The weights of a lane by bin and category. */
   activity(lane) {
     let sums = this.kept.get(lane);
     if (!sums) {
@@ -71,8 +71,10 @@ export class LaneSums {
     return sums;
   }
 
-  /** The activity of a lane at a time: { from, to, amounts by sort, functions with their weights }; null if that is not
-   * shown. */
+  /**
+   * The activity of a lane at a time: { from, to, amounts by category, functions with weights }; null if that time is
+   * not visible.
+   */
   at(lane, time) {
     const { job } = this, bin = Math.floor((time - job.from) * job.scale), count = this.colouring.sorts.length;
     if (bin < 0 || bin >= job.bins) return null;
@@ -84,8 +86,8 @@ export class LaneSums {
 }
 
 /**
- * By node, whether it is to be marked in the lanes: what is searched for is on its stack, or else what is selected; null if
- * neither is anything.
+ * For each node, whether the lanes mark it: its stack has a match of the search, or without a search, the selected
+ * function. null if there is nothing to mark.
  */
 export function markedNodes(profile, groups, { search, regex, selected }) {
   const wanted = findFunctions(profile.functions.name, search, regex)?.functions;
@@ -94,14 +96,14 @@ export function markedNodes(profile, groups, { search, regex, selected }) {
   return nodesThrough(profile, groups.of.map((group) => (group === groups.of[selected] ? 1 : 0)));
 }
 
-/** Marks below a lane's bars when what is searched for or selected was on the stack. */
+/** Draws marks below a lane's bars where matches of the search, or the selected function, were on the stack. */
 export function drawMarks(pen, { job, pixels, index }, lane, top, place, nodes, colour) {
   const marks = laneMarks(job, lane.tracks, index, nodes), left = place(job.from);
   pen.fillStyle = colour;
   for (let bin = 0; bin < job.bins; bin++) if (marks[bin]) pen.fillRect(left + bin * pixels, top + LANE_HEIGHT - 3, pixels, 3);
 }
 
-/** Draws a lane's row at `top`; `place(time)` is a pixel from the left. */
+/** Draws one lane at `top`. `place(time)` is a position in pixels. */
 export function drawLane(pen, sums, lane, top, place, colours) {
   const { job, pixels } = sums, count = sums.colouring.sorts.length, bars = sums.activity(lane);
   const height = LANE_HEIGHT - 2, left = place(job.from), most = sums.ceilings[lane.kind] || 1;
@@ -119,13 +121,13 @@ export function drawLane(pen, sums, lane, top, place, colours) {
       below += sum;
     }
     if (below <= most * 1.001) continue;
-    // It is more than can be shown.
+    // The bar would be higher than its lane: mark its top.
     pen.fillStyle = colours.more;
     pen.fillRect(left + bin * pixels, top + 1, pixels, 1);
   }
 }
 
-/** Draws what a lane's rows weigh as one bar: of samples without times that is all there is. */
+/** Draws the whole weight of a lane as one bar. This is all that can be shown for samples without times. */
 export function drawSumLane(pen, sums, lane, top, width, weight, colours) {
   const { rows, index, rowSorts } = sums, shares = new Float64Array(sums.colouring.sorts.length);
   const weights = weight === "samples" ? rows.count : rows.weight;
@@ -146,20 +148,20 @@ export function drawSumLane(pen, sums, lane, top, width, weight, colours) {
   });
 }
 
-/** The tracks that count, by number: all if none is chosen. */
+/** For each track, whether it counts. If none is selected, all do. */
 export function countingTracks(count, chosen) {
   const counts = new Uint8Array(count).fill(chosen.length ? 0 : 1);
   for (const track of chosen) if (track < count) counts[track] = 1;
   return counts;
 }
 
-/** The part of a lane that is chosen: "all", "some" or "none". */
+/** How much of a lane is selected: "all", "some" or "none". */
 export function laneChosen(lane, counts) {
   const chosen = lane.tracks.filter((track) => counts[track]).length;
   return chosen === 0 ? "none" : chosen === lane.tracks.length ? "all" : "some";
 }
 
-/** The tracks after a click on a lane: alone, with Ctrl to or from the others, with Shift from the lane clicked before. */
+/** The selected tracks after a click on a lane. Ctrl adds or removes it, Shift selects from the last clicked lane. */
 export function tracksAfterClick(lanes, at, before, chosen, trackCount, keys) {
   const own = lanes[at].tracks, isOn = own.every((track) => chosen.includes(track));
   if (keys.shiftKey && before !== null) {
@@ -173,7 +175,7 @@ export function tracksAfterClick(lanes, at, before, chosen, trackCount, keys) {
   return isOn && chosen.length === own.length ? [] : sortedTracks(own, trackCount);
 }
 
-/** All tracks chosen are as good as none. */
+/** Sorts selected tracks. Selecting all tracks is the same as selecting none. */
 function sortedTracks(tracks, trackCount) {
   const distinct = [...new Set(tracks)].sort((a, b) => a - b);
   return distinct.length === trackCount ? [] : distinct;

@@ -1,12 +1,12 @@
-// The rows of the time part: under their processes, processes, or processors. A thread that was renamed, or that ran on
-// several processors, has several tracks and is one lane nevertheless, under its last name.
+// The lanes of the timeline: threads under their processes, processes, or processors. A thread that was renamed or ran
+// on several processors has several tracks, but only one lane, with its last name.
 //
-// A page of several recordings has a lane for each of them, with the recording's other lanes under it.
+// On a page with several recordings, each has a lane of its own, and its other lanes are below that.
 //
 // A lane: { kind: "thread"|"process"|"cpu"|"recording", name, detail, tracks: [numbers], depth, weight, first, last,
 // recording: number|null }.
 
-/** The sorts of lanes that give anything about this profile. */
+/** The kinds of lanes that are useful for this profile. */
 export function laneChoices(profile) {
   const distinct = (key) => new Set(profile.tracks.map((track) => track[key]).filter((value) => value !== null && value !== undefined));
   const choices = ["thread"];
@@ -16,7 +16,7 @@ export function laneChoices(profile) {
   return choices;
 }
 
-/** The lanes of an event's rows in the order that they are shown in. */
+/** The lanes of an event's rows, in display order. */
 export function lanesOf(profile, rows, by) {
   const seen = trackSums(profile, rows);
   const tracks = profile.tracks.map((track, number) => ({ ...track, number })).filter((track) => seen.rows[track.number] > 0);
@@ -37,7 +37,7 @@ function lanesOfTracks(profile, tracks, seen, by) {
   return processes.flatMap((process) => threadLanes(process, tracks, seen, processes.length > 1));
 }
 
-/** For each track: the number, weight and time range of its rows. */
+/** The number, weight and time range of each track's rows. */
 function trackSums(profile, rows) {
   const count = profile.tracks.length, unit = profile.rowsLast && profile.time?.unit;
   const sums = {
@@ -90,8 +90,8 @@ function processLane(group, seen) {
 }
 
 /**
- * A process's threads, the main one first, then those that did most; under a lane of its own if there are several
- * processes.
+ * The lanes of a process's threads: the main thread first, then the busiest. If there are several processes, the
+ * threads are below a lane for the process.
  */
 function threadLanes(process, tracks, seen, isOneOfSeveral) {
   const own = new Set(process.tracks);
@@ -108,7 +108,7 @@ function threadLanes(process, tracks, seen, isOneOfSeveral) {
 const threadKey = (track) => track.tid ?? "track " + track.number;
 const isMainThread = (track) => track.tid === null || track.tid === track.pid;
 
-/** The name that the last of the tracks has. */
+/** The latest name of a thread. */
 function lastName(group, seen) {
   const last = group.reduce((last, track) => seen.last[track.number] > seen.last[last.number] ? track : last);
   return last.comm || "(no name)";

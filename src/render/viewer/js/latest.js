@@ -1,11 +1,11 @@
-// Values that are made anew only when what they are made of has changed.
+// Caches a value until its inputs change.
 
-/** The last value, and what it was made of. */
+/** The last value, and the inputs it was made from. */
 export class Latest {
   #of = null;
   #value = null;
 
-  /** `make()`, or what it made before of the same things. */
+  /** Returns the cached value if all elements of `of` are the same as last time; otherwise calls `make()`. */
   get(of, make) {
     if (this.#of === null || of.some((one, at) => one !== this.#of[at])) {
       this.#value = make();

@@ -1,8 +1,8 @@
-// The samples that count: by event, time and thread; summed by stack.
+// Selects samples by event, time and thread, and sums them by stack.
 
 /**
- * The part of a row counts, by the state's threads and times: a function of a row's number, from 0 to 1. A row that
- * lasts is cut by ranges of time; a moment is in one or not.
+ * Returns a function that tells for a row's index which part of the row is selected, from 0 to 1. Ranges of time cut
+ * rows that last; other rows are in a range or not.
  */
 export function rowParts(profile, rows, state) {
   const wanted = trackSet(profile, state);
@@ -24,7 +24,7 @@ export function rowParts(profile, rows, state) {
   };
 }
 
-/** By track, whether it counts; null if all do. */
+/** For each track, whether it is selected; null if all are. */
 export function trackSet(profile, state) {
   if (state.tracks.length === 0) return null;
   const wanted = new Uint8Array(profile.tracks.length);
@@ -32,10 +32,10 @@ export function trackSet(profile, state) {
   return wanted;
 }
 
-/** The places of rows of those times: [from, to) of their numbers. Rows are in the order of their times. */
+/** The selected rows as spans [from, to) of indices. Rows are in order of time. */
 function rowSpans(rows, ranges) {
   if (!rows.time || ranges.length === 0) return [[0, rows.length]];
-  // Ranges may overlap, and a row counts once.
+  // Ranges may overlap, but each row counts only once.
   const spans = ranges.map(([from, to]) => [firstRowAt(rows.time, from), firstRowAt(rows.time, to)]).sort((a, b) => a[0] - b[0]);
   let counted = 0;
   return spans.map(([from, to]) => {
@@ -45,7 +45,7 @@ function rowSpans(rows, ranges) {
   });
 }
 
-/** The number of the first row at or after a time. */
+/** The index of the first row at or after a time. */
 function firstRowAt(time, wanted) {
   let [low, high] = [0, time.length];
   while (low < high) {
@@ -57,14 +57,14 @@ function firstRowAt(time, wanted) {
 }
 
 /**
- * Arrays of sums that are made again and again: each is one of two, in turns, so that those of the last result stay as
- * they are. New arrays of some megabytes for every move of a brush cost more than filling them, for they make the
- * browser collect its garbage.
+ * Recycles arrays of sums. Each name has two arrays, which are used in turn, so that the last result stays valid. New
+ * arrays of some megabytes for every move of a brush would take longer than filling them, because of garbage
+ * collection.
  */
 export class SumArrays {
   #arrays = new Map();
 
-  /** An array of zeros for what is called so. */
+  /** Returns an array of zeros for this name. */
   take(name, length) {
     const [before, other] = this.#arrays.get(name) ?? [];
     const array = other?.length === length ? other.fill(0) : new Float64Array(length);
@@ -74,9 +74,10 @@ export class SumArrays {
 }
 
 /**
- * The samples that count, summed by node.
- * @returns {{own: Float64Array, ownCount: Float64Array, empty: number, emptyCount: number, total: number, count: number}}
- *   own: weight by node, in the unit asked for; empty: that of samples without a stack; total: all of it
+ * Sums the selected samples by node.
+ * @returns {{own: Float64Array, ownCount: Float64Array, empty: number, emptyCount: number, total: number, count:
+ *   number}} own: weight by node, in the selected unit; empty: weight of samples without a stack; total: weight of all;
+ *   the counts: number of samples
  */
 export function select(profile, state, from = "profile", arrays = new SumArrays()) {
   const rows = profile.rows(Math.min(state.event, profile.events.length - 1), from);
@@ -91,7 +92,7 @@ export function select(profile, state, from = "profile", arrays = new SumArrays(
   return sums;
 }
 
-/** Adds rows of moments. */
+/** Adds rows without a duration. */
 function addRows(sums, rows, [from, to], wanted, by) {
   const { track, weight, count } = rows, weights = by === "samples" ? count : weight;
   for (let row = from; row < to; row++) {
@@ -99,12 +100,12 @@ function addRows(sums, rows, [from, to], wanted, by) {
   }
 }
 
-/** Adds rows that last, as far as they count. */
+/** Adds the selected part of rows that last. */
 function addParts(sums, { length, node, weight, count }, partOf, by) {
   for (let row = 0; row < length; row++) {
     const part = partOf(row);
     if (part === 0) continue;
-    // A call that is cut is a call.
+    // Part of a call still counts as one call.
     addRow(sums, node[row], by === "samples" ? count[row] : Math.round(weight[row] * part), count[row]);
   }
 }

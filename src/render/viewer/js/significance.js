@@ -1,16 +1,18 @@
-// True if the change between two recordings is larger than what sampling alone makes of the same program: the
-// likelihood-ratio test (G-test) with Yates' correction that `report --diff` and `flamegraph --diff` use.
+// Tells whether a change between two recordings is larger than the noise of sampling. It uses the same likelihood-ratio
+// test (G-test) with Yates' correction as `report --diff` and `flamegraph --diff`.
 
-/** In standard deviations; that of the command line. */
+/** In standard deviations, the same as on the command line. */
 export const SIGNIFICANT = 3;
 
-/** True if `before.part` of `before.whole` samples and `after.part` of `after.whole` differ by more than chance.
- * Without samples on one side nothing is known. */
+/**
+ * True if the share `part` of `whole` samples differs by more than chance. False if either side has no samples, because
+ * then nothing is known.
+ */
 export function isSignificant(before, after) {
   return deviations(before, after) > SIGNIFICANT;
 }
 
-/** The number of many standard deviations two shares apart. */
+/** How many standard deviations two shares are apart. */
 export function deviations(before, after) {
   const share = (before.part + after.part) / (before.whole + after.whole);
   if (!(before.whole > 0 && after.whole > 0 && share > 0 && share < 1)) return 0;

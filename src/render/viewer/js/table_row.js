@@ -1,9 +1,9 @@
-// A row of the table of functions as elements, which are filled again for another function when the table scrolls.
+// A row of the table of functions. Its elements are reused for other functions when the table scrolls.
 
 import { element } from "./dom.js";
 import { amount, grouped, percent } from "./format.js";
 
-/** The text cells, in the order of the columns. */
+/** The classes of the text cells, in the order of the columns. */
 const ROW_CELLS = ["amount", "amount part", "amount", "amount part", "amount", "kind", "name", "module", "source"];
 
 export class TableRow {
@@ -16,7 +16,7 @@ export class TableRow {
     this.shown = {};
   }
 
-  /** Shows a group as the row of that number; `isCursor`: the keyboard is there. */
+  /** Shows a group in row number `row`. `isCursor`: the keyboard cursor is here. */
   fill(row, top, group, functions, unit, isSelected, isCursor) {
     const { root } = this;
     this.set("top", `${top}px`, (value) => { root.style.top = value; });
@@ -77,7 +77,7 @@ export class TableRow {
     if (node.textContent !== text) node.textContent = text;
   }
 
-  /** Values that are shown already are not set again. */
+  /** Calls `change` only if the value differs from what is shown. */
   set(what, value, change) {
     if (this.shown[what] === value) return;
     this.shown[what] = value;
@@ -85,7 +85,7 @@ export class TableRow {
   }
 }
 
-/** The last part of a path: there is little room. */
+/** The last component of a path, since there is little room. */
 function lastPartOf(path) {
   return path.slice(path.lastIndexOf("/") + 1) || path;
 }

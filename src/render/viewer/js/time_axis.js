@@ -1,14 +1,13 @@
-// Times as people read them, and as the command line takes them: ticks of an axis, times of the recording's clock,
-// ranges as text. No drawing, no state.
+// Converts times to text and back: ticks of an axis, times of the recording's clock, ranges. No drawing, no state.
 //
-// A time in the page is a whole number of units since the recording's start (`clock.unitNs`, `clock.startNs`); a range
-// is [from, to), its end not in it. The command line's `--time A,B` names nanoseconds, and samples at both ends belong
-// to it, so that B is the last nanosecond of the last unit. A row that lasts is cut at A and B.
+// A time on the page is a whole number of units since the start of the recording (`clock.unitNs`, `clock.startNs`). A
+// range is [from, to), without its end. The command line's `--time A,B` takes nanoseconds and includes both ends, so B
+// is the last nanosecond of the last unit. Rows that last are cut at A and B.
 
 const TICK_STEPS = [1, 2, 5];
 
 /**
- * The clock of the page: nanoseconds a unit, the start, how many units long, whether rows last; null where there are no
+ * The clock of the page: nanoseconds per unit, start, length in units, and whether rows last. null if there are no
  * times.
  */
 export function timeClock(profile) {
@@ -18,7 +17,7 @@ export function timeClock(profile) {
   return { unitNs: unit, startNs: start, length, lasts };
 }
 
-/** When the last of the rows ends that begin at their times. */
+/** When the last row ends, for rows that begin at their times. */
 function endOfRows(profile, unit) {
   let end = 1;
   for (let event = 0; event < profile.events.length; event++) {
@@ -28,32 +27,32 @@ function endOfRows(profile, unit) {
   return end;
 }
 
-/** The part of the time that the lanes show: from, to. */
+/** The visible time of the lanes, [from, to]. */
 export function shownTime({ timeView }, length) {
   const [from, to] = timeView;
   return from >= 0 && to > from && from < length ? [from, Math.min(to, length)] : [0, length];
 }
 
-/** The next of 1, 2, 5, 10, 20, 50 … units of seconds; never less than one unit of time. */
+/** Rounds up to 1, 2 or 5 times a power of ten. The result is at least 1. */
 export function tickStep(least) {
   const ten = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return TICK_STEPS.map((step) => step * ten).find((step) => step >= least * 0.999) ?? 10 * ten;
 }
 
-/** The largest of 1, 2, 5, 10, 20 … units of time that is at most `most`; at least one unit. */
+/** Rounds down to 1, 2 or 5 times a power of ten. The result is at least 1. */
 export function roundUnits(most) {
   const ten = 10 ** Math.floor(Math.log10(Math.max(most, 1)));
   return TICK_STEPS.findLast((step) => step * ten <= most) * ten || 1;
 }
 
-/** The stretch [from, to) that a pixel at a time shows, on round times no wider than the pixel. */
+/** The range [from, to) for the pixel at a time, rounded so that it is no wider than the pixel. */
 export function spanOfPixel(time, pixel, length) {
   const step = roundUnits(pixel), down = (at) => Math.floor(at / step) * step;
   const from = Math.max(0, Math.min(down(time), length - 1));
   return [from, Math.min(length, Math.max(down(time + pixel), from + step))];
 }
 
-/** The ticks of an axis of this many pixels, each with a text that is as exact as their distance. */
+/** The ticks of an axis with this width in pixels. Their labels are as precise as their distance requires. */
 export function timeTicks(from, to, width, unitNs) {
   const least = (to - from) * unitNs * 90 / Math.max(width, 90);
   const step = tickStep(least), ticks = [];
@@ -64,7 +63,9 @@ export function timeTicks(from, to, width, unitNs) {
   return ticks;
 }
 
-/** A time since the start, exact to `step` nanoseconds, in the unit of `largest`: `1.25 s`, `80 ms`, or `12:05`. */
+/**
+ * A time since the start, rounded to `step` nanoseconds, in a unit that suits `largest`: `1.25 s`, `80 ms`, `12:05`.
+ */
 export function sinceStart(ns, step, largest = ns) {
   if (ns === 0) return "0";
   if (largest >= 600e9 && step >= 1e9) return minutes(Math.round(ns / 1e9));
@@ -79,12 +80,12 @@ function minutes(seconds) {
   return (hours ? hours + ":" + two(Math.floor(rest / 60)) : Math.floor(rest / 60)) + ":" + two(rest % 60);
 }
 
-/** A time on the recording's clock in seconds, as `--time` takes it: `1178.049493709`. */
+/** A time of the recording's clock in seconds, as `--time` takes it: `1178.049493709`. */
 export function clockText(clock, at) {
   return secondsText(clock.startNs + nanoseconds(clock, at));
 }
 
-/** Since the start. Between two units there is nothing: a range from there begins, or ends, at the next one. */
+/** Nanoseconds since the start. Rounds up, since there are no rows between two units. */
 function nanoseconds(clock, at) {
   return BigInt(Math.ceil(at)) * BigInt(clock.unitNs);
 }
@@ -94,14 +95,14 @@ function secondsText(ns) {
   return String(ns / 1000000000n) + (part ? "." + part : "");
 }
 
-/** The option with which `jitgraft report` counts the samples of these ranges, and no others; empty for all. */
+/** The option that makes `jitgraft report` count exactly the samples of these ranges; empty for all samples. */
 export function timeOption(clock, ranges) {
   const beyond = clock.lasts ? 0n : 1n, last = (to) => secondsText(clock.startNs + nanoseconds(clock, to) - beyond);
   return ranges.map(([from, to]) => `--time ${clockText(clock, from)},${last(to)}`).join(" ");
 }
 
-/** The option with which `jitgraft report` counts these tracks, and no others; empty for all, or where no flags can
- * give them. */
+/** The option that makes `jitgraft report` count exactly these tracks; empty for all tracks, or if no option can select
+ * them. */
 export function tracksOption(tracks, chosen) {
   if (!chosen.length) return "";
   for (const [key, flag] of [["tid", "--tid"], ["pid", "--pid"], ["cpu", "--cpu"]]) {
@@ -112,7 +113,7 @@ export function tracksOption(tracks, chosen) {
   return "";
 }
 
-/** Ranges in the order of time, in whole units and within the recording; what overlaps or touches is one. */
+/** Sorts ranges by time, rounds them to whole units within the recording, and joins those that overlap or touch. */
 export function tidyRanges(ranges, length) {
   const at = (time) => Math.max(0, Math.min(length, Math.round(time)));
   const inside = ranges.map(([from, to]) => [at(Math.min(from, to)), at(Math.max(from, to))]);
@@ -125,13 +126,13 @@ export function tidyRanges(ranges, length) {
   return tidy;
 }
 
-/** Ranges as they are typed, in seconds since the start: `1.2-1.5, 3-4`. */
+/** Ranges as users type them, in seconds since the start: `1.2-1.5, 3-4`. */
 export function rangesText(clock, ranges) {
   const seconds = (at) => secondsText(nanoseconds(clock, at));
   return ranges.map(([from, to]) => seconds(from) + "-" + seconds(to)).join(", ");
 }
 
-/** The typed text, as ranges; null if that is not text of them. Either end may be left out. */
+/** Parses typed ranges; null if the text is invalid. Either end of a range may be left out. */
 export function typedRanges(clock, text) {
   const ranges = [];
   for (const part of text.split(/[,;]/).map((part) => part.trim()).filter(Boolean)) {

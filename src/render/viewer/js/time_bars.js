@@ -1,15 +1,15 @@
-// Bars over time: columns stacked on one another in each stretch of an axis, with the ranges that are chosen.
+// Stacked bars over time, with the selected ranges.
 
 import { Brush } from "./brush.js";
 import { element, sharpened, styleColour } from "./dom.js";
 import { spanOfPixel, timeTicks } from "./time_axis.js";
 
-/** Room for amounts, where there are no lanes to line up with. */
+/** In pixels. Room for labels at the left, if there are no lanes to align with. */
 const BARS_LEFT = 78;
 const BARS_BOTTOM = 18;
 const BAR_WIDTH = 4;
 
-/** A picture of bars. A mouse that is dragged over it chooses a stretch of time. */
+/** A chart of bars. Dragging the mouse over it selects a range of time. */
 export class TimeBars {
   #canvas;
   #read;
@@ -21,8 +21,8 @@ export class TimeBars {
 
   /**
    * @param {HTMLElement} root
-   * @param {{id: string, label: string, height: number, page, length: number|null}} options length: how long the
-   *   samples' time is; null if they have none: then there is nothing to choose
+   * @param {{id: string, label: string, height: number, page, length: number|null}} options length: the length of the
+   *   recording in units; null if samples have no times, so that no range can be selected
    */
   constructor(root, { id, label, height, page, length }) {
     [this.#height, this.#page, this.#length] = [height, page, length];
@@ -40,7 +40,7 @@ export class TimeBars {
     return Math.max(10, Math.floor(this.#place().width / BAR_WIDTH));
   }
 
-  /** Where the bars are, in pixels from the canvas's left edge: below the lanes, at the same times. */
+  /** The position of the bars, in pixels from the left edge of the canvas. They are aligned with the lanes above. */
   #place() {
     const box = this.#canvas.parentElement.getBoundingClientRect(), lanes = this.#page.lanes;
     const left = lanes ? lanes.left - box.left : BARS_LEFT;
@@ -48,15 +48,15 @@ export class TimeBars {
   }
 
   /**
-   * @param {object} shown {columns: Float64Array[] by series, series: {name, color: a variable of the style}[], axis:
-   *   {from, to}, ranges, unit: nanoseconds of a unit of the axis, said: (value) => text, time: (at) => text}
+   * @param {object} shown {columns: Float64Array[] by series, series: {name, color: a CSS variable}[], axis: {from,
+   *   to}, ranges, unit: nanoseconds per unit of the axis, said: (value) => text, time: (at) => text}
    */
   show(shown) {
     this.#shown = shown;
     this.draw();
   }
 
-  /** Draws it. */
+  /** Draws the chart. */
   draw() {
     if (!this.#shown) return;
     const { columns, series, said } = this.#shown;
@@ -76,7 +76,7 @@ export class TimeBars {
       for (let bin = 0; bin < bins; bin++) {
         if (column[bin] <= 0) continue;
         const [low, high] = [below[bin], below[bin] + column[bin]].map((sum) => (plot.height * sum) / most);
-        // A little is seen, too.
+        // Even a tiny amount gets one pixel.
         const height = Math.max(high - low, below[bin] === 0 ? 1 : 0);
         context.fillRect(plot.left + bin * bar, plot.top + plot.height - low - height, Math.max(1, bar - (bar > 3 ? 1 : 0)), height);
         below[bin] += column[bin];
@@ -126,13 +126,13 @@ export class TimeBars {
     return plot.left + plot.width * Math.max(0, Math.min(1, part));
   }
 
-  /** The time at this many pixels from the left, as a number of the axis. */
+  /** The time at a position in pixels from the left, in units of the axis. */
   #at(x) {
     const { left, width } = this.#place(), { from, to } = this.#shown.axis;
     return from + (to - from) * Math.max(0, Math.min(1, (x - left) / width));
   }
 
-  /** The brush's surface: the stretch of a pixel, and the edges of ranges. */
+  /** The surface for the brush (see brush.js): the range of one pixel, and the edges of the selected ranges. */
   #surface() {
     const element = this.#canvas;
     return {
@@ -158,7 +158,7 @@ export class TimeBars {
     };
   }
 
-  /** Describes the bar under the mouse. */
+  /** Shows the values of the bar under the mouse. */
   #tell(event) {
     if (!this.#shown) return;
     const { columns, series, axis, said, time } = this.#shown;

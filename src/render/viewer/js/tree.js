@@ -1,37 +1,38 @@
-// Stacks → trees to be drawn. A tree's node 0 is its root, a node's number is greater than its parent's, and nothing
-// recurses: stacks may be 10,000 frames deep.
+// Builds trees from stacks, for drawing. Node 0 is the root, and every node has a higher index than its parent. Nothing
+// recurses, because stacks may be 10,000 frames deep.
 //
-// The shape of a tree depends on what is hidden, merged and focused; its weights on the samples that count. A brush
-// that moves changes only weights, so these are apart.
+// The shape of a tree depends on what is hidden, merged and focused; its weights depend on the selected samples. They
+// are separate, because a moving brush only changes weights.
 
 import { SumArrays } from "./selection.js";
 
 /**
  * @typedef {object} TreeShape
- * @property {number} length how many nodes
+ * @property {number} length the number of nodes
  * @property {Int32Array} parent -1 for the root
- * @property {Int32Array} group what is reported for a node: a number of `functionGroups`; -1 for the root
+ * @property {Int32Array} group the group (see `functionGroups`) of each node; -1 for the root
  * @property {Int32Array} depth 0 for the root
- * @property {Int32Array} first a child; -1: none. In the order of names
- * @property {Int32Array} next another child of the same parent; -1: none
- * @property {Int32Array} place by node of the profile, where samples that end there are; -1: they do not count
- * @property {Int32Array | null} at by node of the profile, where its frame is, be it that samples there do not count; the
- *   caller's place for what is cut out; null where a frame is at several places
+ * @property {Int32Array} first the first child, in the order of names; -1 if there is none
+ * @property {Int32Array} next the next child of the same parent; -1 if there is none
+ * @property {Int32Array} place for each node of the profile: the tree node for samples that end there; -1 if they don't
+ *   count
+ * @property {Int32Array | null} at for each node of the profile: the tree node of its frame, even if samples there
+ *   don't count; for hidden frames the caller's; null if a frame can be in several tree nodes
  * @property {boolean} takesEmpty whether samples without a stack count
  *
- * @typedef {TreeShape & {own: Float64Array, total: Float64Array, count: Float64Array}} Tree
- *   own: weight of the node itself; total: with that of all below; count: samples, with those of all below
+ * @typedef {TreeShape & {own: Float64Array, total: Float64Array, count: Float64Array}} Tree own: weight of the node
+ *   itself; total: weight including all nodes below; count: samples including all nodes below
  */
 
-/** Grows the shape of a tree: equal children of a node are one. */
+/** Builds the shape of a tree. Each node has at most one child per group. */
 class ShapeBuilder {
   #length = 1;
   #parent;
   #group;
-  /** Nodes by parent and group, an open hash table at most half full; 0 is a free place. */
+  /** Maps parent and group to a node: an open hash table, at most half full. 0 is a free slot. */
   #table;
 
-  /** @param {number} nodes how many the profile has: about as many most trees have */
+  /** @param {number} nodes the number of nodes in the profile; most trees have about as many */
   constructor(nodes) {
     const room = 2 ** Math.ceil(Math.log2(nodes + 2));
     [this.#parent, this.#group, this.#table] = [room, room, 2 * room].map((length) => new Int32Array(length));
@@ -39,7 +40,7 @@ class ShapeBuilder {
     this.#parent[0] = this.#group[0] = -1;
   }
 
-  /** The child of `parent` for that group. */
+  /** The child of `parent` for this group. It is added if necessary. */
   child(parent, group) {
     const table = this.#table;
     const parents = this.#parent;
@@ -79,8 +80,8 @@ class ShapeBuilder {
   }
 }
 
-/** The shape of a tree whose nodes have parents, with their depths, and their children in the order of their groups'
- * ranks. @returns {TreeShape} */
+/** Completes a shape that has parents: adds depths, and links to children in the order of their groups' ranks.
+ * @returns {TreeShape} */
 export function withLinks(shape, rank) {
   const { length, parent } = shape;
   const depth = new Int32Array(length);
@@ -95,7 +96,7 @@ export function withLinks(shape, rank) {
   return { ...shape, depth, first, next };
 }
 
-/** All nodes but the root, by their groups' ranks; equal ones in the order of their numbers. */
+/** All nodes except the root, sorted by the ranks of their groups, then by index. */
 function nodesByRank({ length, group }, rank) {
   const starts = new Uint32Array(rank.length + 1), order = new Uint32Array(length - 1);
   for (let node = 1; node < length; node++) starts[rank[group[node]] + 1]++;
@@ -115,7 +116,7 @@ function enlarged(array) {
   return larger;
 }
 
-/** A shape with the weights of the samples that count. @returns {Tree} */
+/** Adds the weights of the selected samples to a shape. @returns {Tree} */
 export function weighed(shape, selection, arrays = new SumArrays()) {
   const own = sumsByPlace(shape, selection.own, selection.empty, arrays.take("own", shape.length));
   const total = arrays.take("total", shape.length);
@@ -124,7 +125,7 @@ export function weighed(shape, selection, arrays = new SumArrays()) {
   let count = null;
   return {
     ...shape, own, total,
-    // Few ask for it, and a brush that moves does not wait for it.
+    // Counts are rarely used, so they are not computed while a brush moves.
     get count() {
       return (count ??= withBelow(shape, sumsByPlace(shape, selection.ownCount, selection.emptyCount, new Float64Array(shape.length))));
     },
@@ -137,13 +138,13 @@ function sumsByPlace({ place, takesEmpty }, amounts, empty, sums) {
   return sums;
 }
 
-/** Adds the sums of all nodes to those above. */
+/** Adds the sums of all nodes to their ancestors. */
 function withBelow({ length, parent }, sums) {
   for (let node = length - 1; node > 0; node--) sums[parent[node]] += sums[node];
   return sums;
 }
 
-/** The children of a node that have any weight, the heaviest first; of equal ones in the order of their numbers. */
+/** The children of a node that have any weight, the heaviest first, then by index. */
 export function childrenByWeight(tree, node) {
   const children = [];
   for (let child = tree.first[node]; child >= 0; child = tree.next[child]) {
@@ -153,8 +154,7 @@ export function childrenByWeight(tree, node) {
 }
 
 /**
- * For each node of the profile the group that is shown for it, or -1 if it is cut out of its stack, by what is hidden
- * and merged.
+ * For each node of the profile, the group that is shown for it, or -1 if it is hidden or merged into its caller.
  */
 export function shownGroups(profile, groups, state) {
   const byFunction = new Int32Array(profile.functionCount);
@@ -171,22 +171,22 @@ export function shownGroups(profile, groups, state) {
   for (let node = 0; node < shown.length; node++) {
     const group = byFunction[nodeFunction[node]];
     const parent = nodeParent[node];
-    // Only the outermost call of a recursive function is left.
+    // With merged recursion, only the outermost call of a recursive function is shown.
     shown[node] = state.mergeRecursion && parent >= 0 && group >= 0 && isGroupAbove(profile, shown, parent, group) ? -1 : group;
   }
   return shown;
 }
 
-/** True if the nearest shown node from `node` up is of that group. */
+/** True if the nearest visible node, from `node` upwards, belongs to this group. */
 function isGroupAbove({ nodeParent }, shown, node, group) {
   for (; node >= 0; node = nodeParent[node]) {
-    // A node that was merged away is below one of its own group.
+    // Merged nodes are invisible too, but they are always below a node of the same group.
     if (shown[node] >= 0) return shown[node] === group;
   }
   return false;
 }
 
-/** By node, whether its stack goes through a group that is shown. */
+/** For each node, whether this group is visible on its stack. */
 function through(profile, shown, group) {
   const marked = new Uint8Array(profile.nodeCount);
   for (let node = 0; node < marked.length; node++) {
@@ -196,7 +196,7 @@ function through(profile, shown, group) {
   return marked;
 }
 
-/** The stacks from their roots on, equal ones merged. */
+/** The call tree: stacks merged from their roots. */
 export function callTreeShape(profile, groups, state) {
   const shown = shownGroups(profile, groups, state);
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
@@ -211,7 +211,7 @@ export function callTreeShape(profile, groups, state) {
   return builder.finish(groups, !inside, at);
 }
 
-/** The stacks from their ends on: what ran itself below the root, its callers below it. */
+/** The bottom-up tree: stacks merged from their leaves, with callers below callees. */
 export function bottomUpShape(profile, groups, state) {
   const shown = shownGroups(profile, groups, state);
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
@@ -223,7 +223,7 @@ export function bottomUpShape(profile, groups, state) {
   return builder.finish(groups, !inside);
 }
 
-/** By node, whether any sample of any event ends there. */
+/** For each node, whether samples of any event end there. */
 function stackEnds(profile) {
   const ends = new Uint8Array(profile.nodeCount);
   const sources = profile.baseline ? ["profile", "baseline"] : ["profile"];
@@ -235,7 +235,7 @@ function stackEnds(profile) {
   return ends;
 }
 
-/** The end of a stack that is entered from its end on. */
+/** Adds a stack to a bottom-up tree, from its leaf to its root. Returns the last tree node. */
 function reversedPath(builder, { nodeParent }, shown, node) {
   let place = 0;
   for (let up = node; up >= 0; up = nodeParent[up]) {
@@ -244,7 +244,7 @@ function reversedPath(builder, { nodeParent }, shown, node) {
   return place;
 }
 
-/** The callees of a function, from its outermost call on: the root's only child is the function. */
+/** The callees of a function, merged over its outermost calls. The function is the root's only child. */
 export function calleesShape(profile, groups, state, number) {
   const shown = shownGroups(profile, groups, state);
   const group = groups.of[number];
@@ -259,8 +259,8 @@ export function calleesShape(profile, groups, state, number) {
   return builder.finish(groups, false, place);
 }
 
-/** The callers of a function: the root's only child is the function, its callers below it. Each sample counts once,
- * where the function was called first. */
+/** The callers of a function. The function is the root's only child, and its callers are below it. Each sample counts
+ * once, for the outermost call of the function. */
 export function callersShape(profile, groups, state, number) {
   const shown = shownGroups(profile, groups, state);
   const inside = through(profile, shown, groups.of[number]);

@@ -1,8 +1,7 @@
-//! aarch64, by yaxpeax-arm, spelled as objdump does.
+//! Disassembles AArch64 code with yaxpeax-arm, in objdump's spelling.
 //!
-//! The library decodes; it spells numbers and some aliases its own way. Its text is respelled (`spelling.rs`), and the
-//! few sorts of instructions of which it gives less than objdump, or something else, are reported from their bits
-//! (`system.rs`).
+//! The library spells numbers and some aliases differently. `spelling.rs` rewrites its text. `system.rs` formats the
+//! few instructions for which it shows less than objdump or something else.
 
 mod reserved;
 mod spelling;
@@ -13,10 +12,10 @@ use super::instruction::{Instruction, Target, TargetKind};
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::InstDecoder;
 
-/// The length of every instruction.
+/// The length of every instruction in bytes.
 const LENGTH: usize = 4;
 
-/// Decodes and spells.
+/// The AArch64 decoder.
 #[derive(Debug, Default)]
 pub struct Aarch64 {
     decoder: InstDecoder,
@@ -36,7 +35,7 @@ impl Aarch64 {
         let word = u32::from_le_bytes(bytes);
         let target = target(word, addr.wrapping_add(offset));
         let text = system::instruction(word).or_else(|| self.respelled(word, &bytes, target));
-        // objdump's word for what is not an instruction, or one that it does not know.
+        // objdump shows `.inst` for words that are not a known instruction.
         let text = text.unwrap_or_else(|| format!(".inst  {word:#010x}"));
         Instruction { offset, len, text, target }
     }
@@ -48,7 +47,7 @@ impl Aarch64 {
     }
 }
 
-/// The address that an instruction at `addr` names: branches, and what is relative to the instruction.
+/// The address that an instruction at `addr` refers to: branches, and operands relative to the instruction.
 fn target(word: u32, addr: u64) -> Option<Target> {
     let (kind, distance) = match word {
         _ if bits(word, 26, 6) == 0b00_0101 => (TargetKind::Jump, signed(word, 0, 26) * 4), // b
@@ -63,7 +62,7 @@ fn target(word: u32, addr: u64) -> Option<Target> {
     Some(Target { addr: addr.wrapping_add_signed(distance), kind })
 }
 
-/// The target of `adr` and `adrp`: a byte, or a page of 4 KiB.
+/// The target of `adr` (a byte) or `adrp` (a 4 KiB page).
 fn relative(word: u32, addr: u64) -> Target {
     let distance = signed(word, 5, 19) << 2 | i64::from(bits(word, 29, 2));
     let is_page = bits(word, 31, 1) == 1;
@@ -83,7 +82,7 @@ mod tests {
         lines[0].text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// The text of binutils 2.40's objdump for these words.
+    /// Words and the text that objdump (binutils 2.40) shows for them.
     const KNOWN: &[(u32, &str)] = &[
         (0xaa15_03e2, "mov x2, x21"),
         (0xf947_3400, "ldr x0, [x0, #3688]"),
@@ -119,7 +118,7 @@ mod tests {
         (0, "udf #0"),
         (0xd65f_03c0, "ret"),
         (0xe400_e000, ".inst 0xe400e000"),
-        // Reserved values of fields.
+        // Fields with reserved values.
         (0xed84_e91e, ".inst 0xed84e91e"),
         (0xb2f1_4c94, ".inst 0xb2f14c94"),
         (0x52e6_b438, ".inst 0x52e6b438"),

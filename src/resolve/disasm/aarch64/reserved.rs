@@ -1,27 +1,28 @@
-//! Words that look like an instruction and are none: fields with values that are reserved, which the library does not ask for.
+//! Recognizes words that look like an instruction but have a reserved value in some field. yaxpeax-arm doesn't check
+//! these.
 //!
 //! Spec: Arm A64 instruction set (DDI 0602), "Data Processing -- Immediate", "Data Processing -- Register".
 
 use super::super::fields::bits;
 
-/// True if a word is not an instruction although its group is one.
+/// True if a word has the form of an instruction, but one of its fields has a reserved value.
 pub(super) fn is_reserved(word: u32) -> bool {
     let (wide, shift_of_32) = (bits(word, 31, 1) == 1, bits(word, 15, 1) == 1);
     match bits(word, 24, 5) {
-        // Logical, by a shifted register; sums and differences likewise, or by a lengthened one.
+        // Logical operations with a shifted register; below: add and sub with a shifted or an extended register.
         0b0_1010 => !wide && shift_of_32,
         0b0_1011 if bits(word, 21, 1) == 0 => bits(word, 22, 2) == 3 || !wide && shift_of_32,
         0b0_1011 => bits(word, 22, 2) != 0 || bits(word, 10, 3) > 4,
         0b1_0010 if bits(word, 23, 1) == 0 => !wide && bits(word, 22, 1) == 1 || is_no_pattern(word),
-        // mov of 16 bits: where, and which
+        // movn, movz, movk: the shift, and the opcode
         0b1_0010 => !wide && bits(word, 22, 1) == 1 || bits(word, 29, 2) == 1,
-        // Bit fields.
+        // sbfm, bfm, ubfm
         0b1_0011 if bits(word, 23, 1) == 0 => {
             bits(word, 22, 1) != bits(word, 31, 1)
                 || bits(word, 29, 2) == 3
                 || !wide && (bits(word, 21, 1) == 1 || shift_of_32)
         }
-        // Conditional choices, comparisons, operations on one and two registers: no others.
+        // Conditional select, conditional compare, and operations on one or two registers.
         0b1_1010 => {
             let is_choice = bits(word, 21, 3) == 0b100;
             bits(word, 21, 1) == 1 || is_choice && (bits(word, 29, 1) == 1 || bits(word, 11, 1) == 1)
@@ -30,7 +31,7 @@ pub(super) fn is_reserved(word: u32) -> bool {
     }
 }
 
-/// True if the number of a logical instruction is not a pattern of bits: all ones within its element.
+/// True if the immediate of a logical instruction is invalid: it would be all ones within its element.
 fn is_no_pattern(word: u32) -> bool {
     let (ones, element) = (bits(word, 10, 6), bits(word, 22, 1) << 6 | !bits(word, 10, 6) & 0x3f);
     let Some(len) = element.checked_ilog2().filter(|&len| len > 0) else { return true };

@@ -1,12 +1,12 @@
-//! The library's words → objdump's: numbers, conditions, addresses, aliases.
+//! Rewrites yaxpeax-arm's text into objdump's spelling: numbers, conditions, addresses, aliases.
 
 use super::super::fields::bits;
 
-/// Operands follow this many characters and a blank, as objdump puts those of other machines.
+/// The width of the mnemonic column; a blank follows.
 const COLUMN: usize = 6;
 
-/// All numbers of these are decimal: they count bits, bytes or lanes. Elsewhere only those that are distances from an
-/// address, or that shift, are.
+/// Mnemonics whose numbers are all decimal, because they count bits, bytes or lanes. In other instructions, only
+/// address offsets and shift amounts are decimal.
 const DECIMAL: &[&str] = &[
     "asr", "bfc", "bfi", "bfxil", "cmeq", "cmge", "cmgt", "cmle", "cmlt", "ext", "extr", "fcvtzs", "fcvtzu", "lsl",
     "lsr", "ror", "rshrn", "sbfiz", "sbfx", "scvtf", "shl", "shll", "shrn", "sli", "sqrshrn", "sqrshrun", "sqshl",
@@ -14,24 +14,24 @@ const DECIMAL: &[&str] = &[
     "ucvtf", "uqrshrn", "uqshl", "uqshrn", "urshr", "ursra", "ushll", "ushr", "usra",
 ];
 
-/// Operands that are followed by how far something is shifted.
+/// Operands that a shift amount follows.
 const SHIFTS: &[&str] =
     &["asr ", "lsl ", "lsr ", "msl ", "ror ", "sxtb ", "sxth ", "sxtw ", "sxtx ", "uxtb ", "uxth ", "uxtw ", "uxtx "];
 
-/// Lengthening by a shift of nothing has names of its own.
+/// Aliases of widening shifts by 0.
 const LENGTHENED: &[(&str, &str)] = &[("ushll", "uxtl"), ("ushll2", "uxtl2"), ("sshll", "sxtl"), ("sshll2", "sxtl2")];
 
-/// The library's text of an instruction that names the address `target`, if it names any.
+/// Rewrites the text of an instruction. `target` is the address it refers to, if any.
 pub(super) fn respelled(text: &str, word: u32, target: Option<u64>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let mut mnemonic = match mnemonic {
         "b.hs" => "b.cs",
         "b.lo" => "b.cc",
-        // A lane into every lane.
+        // Copies one lane into every lane.
         "mov" if word & 0xbfe0_fc00 == 0x0e00_0400 => "dup",
         other => other,
     };
-    // Those of the upper halves of vectors are called the same, with a 2 behind it.
+    // Mnemonics for the upper halves of vectors have a 2 at the end.
     let is_decimal = DECIMAL.contains(&mnemonic.strip_suffix('2').unwrap_or(mnemonic));
     let mut operands = numbers(operands, is_decimal, target);
     for (condition, name) in [("hs", "cs"), ("lo", "cc")] {
@@ -46,14 +46,14 @@ pub(super) fn respelled(text: &str, word: u32, target: Option<u64>) -> String {
     if let Some(extended) = extended(&operands, word) {
         operands = extended;
     }
-    // objdump reports a shift by nothing only where the shift is chosen.
+    // objdump shows `#0` only if the instruction encodes a shift.
     if bits(word, 12, 1) == 0 && operands.ends_with("xtw #0]") {
         operands = operands.replace(" #0]", "]");
     }
     if operands.is_empty() { mnemonic.to_owned() } else { format!("{mnemonic:<COLUMN$} {operands}") }
 }
 
-/// Sums and differences with a register that is lengthened: how, and how far it is shifted.
+/// The operands of an add or sub with an extended register; `None` for other instructions.
 fn extended(operands: &str, word: u32) -> Option<String> {
     if bits(word, 24, 5) != 0b0_1011 || bits(word, 21, 3) != 0b001 {
         return None;
@@ -63,7 +63,7 @@ fn extended(operands: &str, word: u32) -> Option<String> {
     let name = ["uxtb", "uxth", "uxtw", "uxtx", "sxtb", "sxth", "sxtw", "sxtx"][how as usize];
     let is_plain = has_stack_pointer && how == if wide { 3 } else { 2 };
     let name = if is_plain { "lsl" } else { name };
-    // Without how it is lengthened, the last operand is the register.
+    // If no extension is shown, the last operand is the register itself.
     let stem = match operands.rsplit_once(", ") {
         Some((stem, last)) if last.contains("xt") || last.starts_with("lsl") => stem,
         _ => operands,
@@ -75,7 +75,7 @@ fn extended(operands: &str, word: u32) -> Option<String> {
     })
 }
 
-/// Numbers as objdump spells them where they stand.
+/// Rewrites all numbers as objdump spells them in their position.
 fn numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
     let mut out = String::with_capacity(operands.len());
     let mut rest = operands;
@@ -92,13 +92,13 @@ fn numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
     out + rest
 }
 
-/// True if what comes next, behind this text, is added to an address or shifts a register.
+/// True if a number after this text is an address offset or a shift amount.
 fn is_distance(before: &str) -> bool {
     let is_open = before.rfind('[').is_some_and(|open| !before[open..].contains(']'));
     is_open || before.ends_with("], ") || SHIFTS.iter().any(|shift| before.ends_with(shift))
 }
 
-/// `#0x10`, `#-0x10`, `#1.0`
+/// Rewrites one number: `#0x10`, `#-0x10` or `#1.0`.
 fn spelled(number: &str, decimal: bool) -> String {
     let (sign, digits) = match number.strip_prefix("#-") {
         Some(digits) => ("-", digits),

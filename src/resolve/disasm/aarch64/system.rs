@@ -1,9 +1,9 @@
-//! Instructions that are reported from their bits: registers of the system, hints, caches. The names are those of the
-//! Arm Architecture Reference Manual.
+//! Formats system registers, hints and cache operations from their bits. Names are from the Arm Architecture Reference
+//! Manual.
 
 use super::super::fields::bits;
 
-/// Registers that programs read and write, by `op0 op1 CRn CRm op2`.
+/// Registers that programs read or write, by `op0 op1 CRn CRm op2`.
 const REGISTERS: &[(u32, &str)] = &[
     (register([3, 3, 0, 0, 1]), "ctr_el0"),
     (register([3, 3, 0, 0, 7]), "dczid_el0"),
@@ -28,7 +28,7 @@ const REGISTERS: &[(u32, &str)] = &[
     (register([3, 0, 13, 0, 4]), "tpidr_el1"),
 ];
 
-/// The operations on caches, by `op1 CRn CRm op2` behind `op0` 1.
+/// Cache operations, by `op0 op1 CRn CRm op2`; `op0` is 1.
 const CACHES: &[(u32, &str)] = &[
     (register([1, 3, 7, 4, 1]), "dc     zva"),
     (register([1, 3, 7, 4, 3]), "dc     gva"),
@@ -72,12 +72,12 @@ const HINTS: &[(u32, &str)] = &[
     (38, "bti    jc"),
 ];
 
-/// The numbers `op0 op1 CRn CRm op2` as they are in an instruction.
+/// Packs `op0 op1 CRn CRm op2` as they are encoded in an instruction.
 const fn register([op0, op1, crn, crm, op2]: [u32; 5]) -> u32 {
     op0 << 14 | op1 << 11 | crn << 7 | crm << 3 | op2
 }
 
-/// The text of the instruction, if it is one of these.
+/// The text of the instruction, if it is one of those in this file.
 pub(super) fn instruction(word: u32) -> Option<String> {
     if word >> 16 == 0 {
         return Some(format!("udf    #{word}"));

@@ -1,17 +1,17 @@
-//! Readable names: Rust (legacy and v0), C++ (Itanium ABI) and OCaml, without parameters, as perf prints them.
+//! Demangles names of Rust (legacy and v0), C++ (Itanium ABI) and OCaml. Like perf, it leaves out parameters.
 
 mod itanium;
 mod ocaml;
 #[cfg(test)]
 mod tool_tests;
 
-/// The readable form of a linker name; `None` if it is not a mangled one. `@plt` and the like stay.
+/// The demangled form of a linker name; `None` if the name isn't mangled. A suffix such as `@plt` is kept.
 pub fn demangle(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     if text.starts_with("caml") {
         return ocaml::demangle(text);
     }
-    // Mach-O and some assemblers add an underscore.
+    // Mach-O and some assemblers prepend an underscore.
     if !(text.starts_with("_Z") || text.starts_with("_R") || text.starts_with("__Z") || text.starts_with("__R")) {
         return None;
     }
@@ -23,7 +23,8 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     Some(name + suffix)
 }
 
-/// Link-time optimization numbers local functions of one name (`.1234`): they are the same to a reader.
+/// Removes the number (`.1234`) that link-time optimization appends to local functions of the same name. Readers don't
+/// need it.
 fn strip_number(mut name: String) -> String {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if stem.len() < name.len() && stem.ends_with('.') {

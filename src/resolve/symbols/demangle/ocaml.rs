@@ -1,7 +1,7 @@
-//! OCaml's names: `camlList__map_123` is the function `map` of the module `List`.
+//! Demangles OCaml names: `camlList__map_123` is the function `map` of the module `List`.
 
-/// The readable form of a name that ocamlopt made, `None` if it is none. The number at its end, which distinguishes
-/// functions of one name, stays, as it does with perf.
+/// The demangled form of a name made by ocamlopt; `None` for other names. The number at the end, which tells apart
+/// functions of the same name, is kept, as in perf.
 pub(super) fn demangle(mangled: &str) -> Option<String> {
     let mut rest = mangled.strip_prefix("caml")?.as_bytes();
     rest.first().filter(|first| first.is_ascii_uppercase())?;
@@ -9,7 +9,7 @@ pub(super) fn demangle(mangled: &str) -> Option<String> {
     while let Some((&first, behind)) = rest.split_first() {
         let (byte, behind) = match (first, behind) {
             (b'_', [b'_', behind @ ..]) => (b'.', behind),
-            // A byte that cannot be in a linker's name.
+            // `$` and two hexadecimal digits encode a byte that linker names can't contain.
             (b'$', [high, low, behind @ ..]) if let Some(byte) = from_hex(*high, *low) => (byte, behind),
             _ => (first, behind),
         };

@@ -1,28 +1,28 @@
-//! The starts of the code of methods, and their names.
+//! Collects where the code of methods starts, with their names.
 
 use std::sync::Arc;
 
-/// A code range begins where a method does; the name may be unknown all the same.
+/// A runtime function where a method starts. The name is `None` if it couldn't be read.
 #[derive(Debug)]
 pub(super) struct EntryPoint {
-    /// Number of its first runtime function.
+    /// Index of the method's first runtime function.
     pub(super) function: u32,
     pub(super) name: Option<Arc<[u8]>>,
 }
 
-/// All that were read so far.
+/// The entry points read so far.
 #[derive(Debug)]
 pub(super) struct EntryPoints {
     pub(super) all: Vec<EntryPoint>,
-    /// Bytes that further names may have.
+    /// How many more bytes of names are allowed.
     pub(super) room: usize,
 }
 
-/// All names together have at most this many times the bytes of their file: real ones have a third.
+/// The names may take up to this many times the size of the file. In real files they take a third of its size.
 pub(super) const ROOM: usize = 4;
 
 impl EntryPoints {
-    /// Adds one; its name is requested if there is room for any.
+    /// Adds an entry point. `name` is only called while there is room for names.
     pub(super) fn push(&mut self, function: u32, name: impl FnOnce() -> Option<Vec<u8>>) {
         let name = if self.room > 0 { name() } else { None };
         let name = name.filter(|name| name.len() <= self.room);

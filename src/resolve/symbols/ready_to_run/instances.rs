@@ -1,4 +1,4 @@
-//! Entry points of generic methods: which method, what it was made for, and where its code begins.
+//! Reads the entry points of generic methods: which method, for which types, and where its code starts.
 
 use super::entry_points::EntryPoints;
 use super::names;
@@ -7,7 +7,7 @@ use super::schema::{MEMBER_REF, METHOD_DEF};
 use super::signature::{OTHER_MODULE, argument};
 use super::tables::{Blob, Metadata, Token};
 
-/// The facts about a method, as bits.
+/// Flags that tell what an entry contains.
 const METHOD_INSTANTIATION: u32 = 0x04;
 const SLOT_INSTEAD_OF_TOKEN: u32 = 0x08;
 const MEMBER_REF_TOKEN: u32 = 0x10;
@@ -15,10 +15,10 @@ const CONSTRAINED: u32 = 0x20;
 const OWNER_TYPE: u32 = 0x40;
 const OTHER_CONTEXT: u32 = 0x80;
 
-/// No generic method has this many parameters.
+/// More type parameters than any real method has.
 const MOST_PARAMETERS: u32 = 64;
 
-/// Reads the table at a place of the file. True if each entry could be read as far as where its code begins.
+/// Reads the hash table at `at`. Returns true if the start of the code could be read for every entry.
 pub(super) fn read(native: Native<'_>, at: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> bool {
     let Some((entries, mut all_read)) = hash_table(native, at) else { return false };
     for entry in entries {

@@ -1,23 +1,22 @@
-//! ReadyToRun images of .NET: methods that were compiled ahead of time into PE files, which are mapped as other
-//! libraries are. A perf map reports methods that were compiled at run time only, so these would have no names.
+//! .NET ReadyToRun images: PE files with methods that were compiled ahead of time. The runtime maps them like other
+//! libraries. A perf map lists only methods compiled at run time, so without this module these would have no names.
 //!
-//! | part | states |
+//! | part | contents |
 //! |---|---|
-//! | PE sections | where bytes of the file go in memory |
-//! | runtime functions | start and end of every code range, in order: methods, handlers of their exceptions behind
-//! them, parts that hardly run |
-//! | entry points of methods | number of a method in the metadata → its first piece |
-//! | entry points of instances | a generic method, with what it was made for → its first piece |
+//! | PE sections | which bytes of the file are loaded where |
+//! | runtime functions | start and end of every piece of code, sorted: methods, the exception handlers that follow them, cold parts |
+//! | method entry points | a method's number in the metadata → its first piece of code |
+//! | instance entry points | a generic method and its type arguments → its first piece of code |
 //! | metadata (ECMA-335) | names and signatures |
 //!
-//! Methods are spelled as the perf map of .NET spells those of the JIT compiler, with `[PreJIT]` for the tier, so that
-//! one that is compiled again later is known by its name. Of instances it spells the arguments of types, not those of
-//! methods. An instance of another file's method has no name here. Composite images, which hold several files' code
-//! in one of their own, are not read.
+//! Methods are spelled as in .NET's perf map, with `[PreJIT]` as the tier, so that a method has the same name after it
+//! is recompiled at run time. For instances of generic methods, type arguments of the class are shown, those of the
+//! method are not. An instance of a method defined in another file has no name. Composite images, where one file holds
+//! the code of several, are not supported.
 //!
-//! Nothing shows which build of a file ran: perf records no ID of PE files.
+//! Nothing tells which build of a file ran, because perf records no build ID for PE files.
 //!
-//! Source: `docs/design/coreclr/botr/readytorun-format.md` of dotnet/runtime; ECMA-335, part II.
+//! Spec: `docs/design/coreclr/botr/readytorun-format.md` in dotnet/runtime; ECMA-335, part II.
 
 mod entry_points;
 #[cfg(test)]
@@ -37,39 +36,39 @@ use pe::Pe;
 use std::sync::Arc;
 use tables::Metadata;
 
-/// Such an image, read.
+/// A parsed ReadyToRun image.
 #[derive(Debug)]
 pub struct ReadyToRun {
-    /// `e_machine` of ELF files for the same processor.
+    /// The processor, as `e_machine` in ELF files.
     pub machine: u16,
-    /// The places of the file's parts.
+    /// Which bytes of the file are loaded where.
     pub sections: Vec<pe::Section>,
-    /// The methods, by first address.
+    /// Methods and parts of methods, sorted by address.
     pub methods: Vec<Method>,
 }
 
-/// The code of a method, or a part of it.
+/// The code of a method, or one part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method {
     /// Its first address, relative to the image.
     pub start: u64,
     /// One past its last address.
     pub end: u64,
-    /// Its name, as perf maps spell it. Its parts share it.
+    /// Its name, as perf maps spell it. All parts of a method share it.
     pub name: Arc<[u8]>,
 }
 
-/// The signature of this sort of image.
+/// The signature of a ReadyToRun header ("RTR").
 const SIGNATURE: u32 = 0x0052_5452;
 
-/// Sections of the image's own header.
+/// Section numbers in the ReadyToRun header.
 const RUNTIME_FUNCTIONS: u32 = 102;
 const METHOD_ENTRY_POINTS: u32 = 103;
 const INSTANCE_ENTRY_POINTS: u32 = 109;
 const HOT_COLD_MAP: u32 = 120;
 
 impl ReadyToRun {
-    /// Reads an image. `None` if it has no code of this sort, or is damaged.
+    /// Parses an image. `None` if it isn't a ReadyToRun image or is damaged.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let pe = Pe::read(bytes)?;
         let header = ImageHeader::read(&pe)?;
@@ -95,8 +94,9 @@ impl ReadyToRun {
     }
 }
 
-/// The image's own header.
+/// The ReadyToRun header.
 struct ImageHeader {
+    /// Number, address and size of each section.
     sections: Vec<(u32, u32, u32)>,
 }
 
@@ -121,7 +121,8 @@ impl ImageHeader {
     }
 }
 
-/// The processor, as ELF files number it. Images for one system alone have the number mixed with the system's.
+/// Translates the machine number of a PE file to `e_machine` of ELF. In images for a single operating system, it is
+/// combined with a number for that system by XOR.
 fn machine(of_pe: u16) -> Option<u16> {
     const SYSTEMS: [u16; 6] = [0, 0x7b79, 0x4644, 0xadc4, 0x1993, 0x1992];
     SYSTEMS.iter().find_map(|system| match of_pe ^ system {
@@ -133,12 +134,13 @@ fn machine(of_pe: u16) -> Option<u16> {
     })
 }
 
-/// The start and end of each code range. Only x86-64 gives the end; elsewhere the next piece's begin is it.
+/// Start and end of every piece of code. Only x86-64 images state the end. For others, a piece ends where the next one
+/// starts.
 fn functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u32, u32)> {
     let bytes = pe.slice(rva, size).unwrap_or_default();
     let tells_end = machine == elf::EM_X86_64.0;
     let entries = bytes.chunks_exact(if tells_end { 12 } else { 8 });
-    // The low bit of code for ARM is a mark.
+    // On Arm, the lowest bit marks Thumb code.
     let begins = entries.clone().filter_map(|entry| Some(pe::u32_at(entry, 0)? & !u32::from(!tells_end)));
     let mut functions: Vec<(u32, u32)> = if tells_end {
         begins.zip(entries.filter_map(|entry| pe::u32_at(entry, 4))).collect()
@@ -147,12 +149,12 @@ fn functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u32, u3
         let ends = begins.iter().skip(1).copied().chain(begins.last().map(|last| last.saturating_add(1)));
         begins.iter().copied().zip(ends).collect()
     };
-    // The table ends with an entry that stands for none.
+    // The last entry of the table is a terminator.
     functions.iter_mut().filter(|function| function.0 == u32::MAX).for_each(|function| *function = (0, 0));
     functions
 }
 
-/// Pairs of pieces that hardly run, and the first ones of their methods.
+/// For each cold part of a method, the method's first piece of code; both as indices of runtime functions.
 fn cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<(u32, u32)> {
     let pairs = pe.slice(rva, size).unwrap_or_default().chunks_exact(8);
     let mut cold: Vec<(u32, u32)> =
@@ -161,8 +163,9 @@ fn cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<(u32, u32)> {
     cold
 }
 
-/// Gives each piece the name of the method that begins there or before it: behind a method's code is that of its
-/// handlers of exceptions. That holds only where all entry points are known.
+/// Gives each piece of code the name of the method that starts there or last started before it, because a method's
+/// exception handlers follow its code. If some entry point is unknown (`all_known` is false), only pieces where a
+/// method starts get a name.
 fn name(functions: &[(u32, u32)], entry_points: &[EntryPoint], cold: &[(u32, u32)], all_known: bool) -> Vec<Method> {
     let owner = |function: u32| {
         let after = entry_points.partition_point(|entry| entry.function <= function);

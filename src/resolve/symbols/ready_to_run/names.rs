@@ -1,4 +1,4 @@
-//! Names of methods, as perf maps of .NET spell them.
+//! Names methods as .NET's perf maps do.
 
 use super::schema::{
     ASSEMBLY, MEMBER_REF, MEMBER_REF_PARENT, METHOD_DEF, RESOLUTION_SCOPE, TYPE_DEF, TYPE_REF, TYPE_SPEC,
@@ -6,16 +6,16 @@ use super::schema::{
 use super::signature::{self, DEPTH, Spelling, scope_name, type_name};
 use super::tables::{Metadata, Token};
 
-/// The suffix for the tier that perf maps append to a method's name.
+/// The tier that perf maps append to a method's name.
 const TIER: &[u8] = b"[PreJIT]";
 
-/// A method that a file defines.
+/// The full name of the method in this row of the method table.
 pub(super) fn method_name(metadata: &Metadata<'_>, row: u32) -> Option<Vec<u8>> {
     let owner = type_name(metadata, type_of(metadata, row)?, Spelling::Owner)?;
     method_of(metadata, Token { table: METHOD_DEF, row }, &owner)
 }
 
-/// A method of an owner whose name is known.
+/// The full name of a method whose class is already named.
 pub(super) fn method_of(metadata: &Metadata<'_>, method: Token, owner: &[u8]) -> Option<Vec<u8>> {
     let (assembly, name, signature) = match method.table {
         MEMBER_REF => {
@@ -30,7 +30,7 @@ pub(super) fn method_of(metadata: &Metadata<'_>, method: Token, owner: &[u8]) ->
     Some(whole)
 }
 
-/// The class that defines a method, as a name; for a method of another file, the class that it names.
+/// The name of the class that a method belongs to. For a method of another file, the class that the reference names.
 pub(super) fn owner(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
     let owner = match method.table {
         METHOD_DEF => type_of(metadata, method.row)?,
@@ -39,7 +39,7 @@ pub(super) fn owner(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
     type_name(metadata, owner, Spelling::Owner)
 }
 
-/// The type that a method is in: the last one whose methods do not begin behind it.
+/// The type that contains a method. The type table stores the first method of each type, in ascending order.
 fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     let first = |row| metadata.number(Token { table: TYPE_DEF, row }, 5).unwrap_or(u32::MAX);
     let (mut low, mut high) = (0, metadata.len(TYPE_DEF));
@@ -50,7 +50,7 @@ fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     (low > 0).then_some(Token { table: TYPE_DEF, row: low })
 }
 
-/// The assembly that a type is in, as far as this file contains it.
+/// The assembly that defines a type, as far as this file tells.
 fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Option<&'a [u8]> {
     match token.table {
         _ if depth > DEPTH => None,

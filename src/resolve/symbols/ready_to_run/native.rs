@@ -1,17 +1,17 @@
-//! Numbers, sparse arrays and hash tables as .NET packs them in native images: offsets are relative to where they
-//! stand, numbers have one to five bytes, of which the low bits of the first show how many.
+//! Reads the compact integers, sparse arrays and hash tables of ReadyToRun images. Offsets are relative to where they
+//! are stored. An integer takes one to five bytes; the low bits of the first byte tell how many.
 
 use super::pe::{u16_at, u32_at};
 
-/// The bytes of an image, which offsets count from.
+/// The bytes of a whole ReadyToRun image.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Native<'a>(pub(super) &'a [u8]);
 
-/// Elements that a leaf of a sparse array's tree is for.
+/// A sparse array has one tree per this many elements.
 const BLOCK: u32 = 16;
 
 impl Native<'_> {
-    /// The bits of a number, how many they are, and where the number ends.
+    /// Reads an integer: its bits, how many bits it has, and the offset after it.
     fn number(self, at: usize) -> Option<(u32, u32, usize)> {
         let first = *self.0.get(at)?;
         let len = first.trailing_ones() as usize + 1;
@@ -26,26 +26,26 @@ impl Native<'_> {
         Some((all >> len, 7 * len as u32, at + len))
     }
 
-    /// A number and where it ends.
+    /// An unsigned integer, and the offset after it.
     pub(super) fn unsigned(self, at: usize) -> Option<(u32, usize)> {
         self.number(at).map(|(bits, _, end)| (bits, end))
     }
 
-    /// A number that may be negative, and where it ends.
+    /// A signed integer, and the offset after it.
     fn signed(self, at: usize) -> Option<(i32, usize)> {
         let (bits, width, end) = self.number(at)?;
         let unused = 32 - width;
         Some(((bits << unused) as i32 >> unused, end))
     }
 
-    /// The content of a method's entry: the number of its first runtime function.
+    /// Reads a method's entry: the index of its first runtime function.
     pub(super) fn runtime_function(self, at: usize) -> Option<u32> {
         let (number, _) = self.unsigned(at)?;
-        // The low bits report what else is to be done before the method runs.
+        // The low bits tell what the runtime must do before the method can run.
         Some(if number & 1 == 0 { number >> 1 } else { number >> 2 })
     }
 
-    /// A number of an index, each of which has this many bytes.
+    /// Reads the element with this number from an index whose elements take 2^`size` bytes.
     fn index(self, at: usize, size: u32, number: usize) -> Option<usize> {
         match size {
             0 => self.0.get(at.checked_add(number)?).map(|&byte| byte.into()),
@@ -55,7 +55,7 @@ impl Native<'_> {
     }
 }
 
-/// An array that has only some of its elements: trees of 16 each.
+/// An array in which many elements may be missing. Each block of 16 elements is a tree.
 #[derive(Debug)]
 pub(super) struct Array<'a> {
     native: Native<'a>,
@@ -70,7 +70,7 @@ impl<'a> Array<'a> {
         Some(Self { native, base, len: head >> 2, index_size: head & 3 })
     }
 
-    /// Numbers of the elements that are there, at most this many, and their places.
+    /// The indices and offsets of the elements that exist, among the first `most`.
     pub(super) fn iter(&self, most: u32) -> impl Iterator<Item = (u32, usize)> {
         (0..self.len.min(most)).filter_map(|index| Some((index, self.find(index)?)))
     }
@@ -83,7 +83,7 @@ impl<'a> Array<'a> {
             match (index & bit != 0, node & 2 != 0, node & 1 != 0) {
                 (true, true, _) => at = at.checked_add(usize::try_from(node >> 2).ok()?)?,
                 (false, _, true) => at = behind,
-                // A tree of one element has that alone.
+                // If a tree has a single element, the node holds that element's index.
                 (_, false, false) if node >> 2 == index % BLOCK => return Some(behind),
                 _ => return None,
             }
@@ -92,7 +92,7 @@ impl<'a> Array<'a> {
     }
 }
 
-/// The places of all the entries of a hash table. `None` if its frame is damaged; entries up to the first bad one.
+/// The offsets of all entries of a hash table; true if none was unreadable. `None` if the table's header is damaged.
 pub(super) fn hash_table(native: Native<'_>, at: usize) -> Option<(Vec<usize>, bool)> {
     let head = *native.0.get(at)?;
     let (base, index_size) = (at + 1, u32::from(head & 3));
@@ -102,7 +102,7 @@ pub(super) fn hash_table(native: Native<'_>, at: usize) -> Option<(Vec<usize>, b
         let bound = |number| base.checked_add(native.index(base, index_size, number)?);
         let (mut at, end) = (bound(bucket)?, bound(bucket + 1)?);
         while at < end && entries.len() < native.0.len() {
-            // A byte of the hash is before each.
+            // Each entry starts with a byte of its hash.
             let Some((distance, behind)) = native.signed(at + 1) else { return Some((entries, false)) };
             match (at + 1).checked_add_signed(distance as isize) {
                 Some(entry) => entries.push(entry),
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_tree_of_one_element_has_that_alone() {
-        // Two elements, an index of bytes; the leaf of number 1 and what it holds.
+        // Two elements, an index of one-byte offsets, and a tree with only element 1 and its contents.
         let bytes = [2 << 3, 1, 1 << 3, 0x54];
         let array = Array::new(Native(&bytes), 0).unwrap();
         assert_eq!(array.iter(9).collect::<Vec<_>>(), [(1, 3)]);

@@ -1,33 +1,33 @@
-//! The frame of a PE file of .NET: its sections, and where its metadata and its own header for native code are.
+//! The outer structure of a .NET PE file: its sections, its metadata, and the header of its precompiled code.
 
-/// Bytes of the file that go to addresses relative to the image.
+/// A range of the file that is loaded into memory. Addresses are relative to the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
-    /// First address.
+    /// Its first address.
     pub rva: u32,
-    /// The start of its bytes in the file.
+    /// Where it starts in the file.
     pub offset: u32,
-    /// The number that the file has.
+    /// Its size in the file, in bytes.
     pub size: u32,
 }
 
-/// A PE file of .NET.
+/// A .NET PE file.
 #[derive(Debug)]
 pub(super) struct Pe<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) machine: u16,
     pub(super) sections: Vec<Section>,
-    /// Address and size.
+    /// Address and size of the metadata.
     pub(super) metadata: (u32, u32),
-    /// Address of the header of code that was compiled ahead of time.
+    /// The address of the header of precompiled code; `None` if there is none.
     pub(super) native_header: Option<u32>,
 }
 
-/// .NET's entry among the directories of a PE file.
+/// The number of .NET's entry among a PE file's data directories.
 const DIRECTORY_OF_DOT_NET: usize = 14;
 
 impl<'a> Pe<'a> {
-    /// `None` for files that are none, or of other programs than .NET's.
+    /// Returns `None` for files that aren't PE files or don't belong to .NET.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let signature = usize::try_from(u32_at(bytes, 0x3c)?).ok().filter(|_| bytes.starts_with(b"MZ"))?;
         if !bytes.get(signature..)?.starts_with(b"PE\0\0") {
@@ -50,7 +50,7 @@ impl<'a> Pe<'a> {
         Some(pe)
     }
 
-    /// The place in the file of the byte of an address.
+    /// The file offset of the byte at an address.
     pub(super) fn offset(&self, rva: u32) -> Option<usize> {
         let (section, into) = self.sections.iter().find_map(|section| {
             let into = rva.checked_sub(section.rva).filter(|&into| into < section.size)?;
@@ -66,12 +66,12 @@ impl<'a> Pe<'a> {
     }
 }
 
-/// A number of four bytes.
+/// Reads a 32-bit little-endian number.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// A number of two bytes.
+/// Reads a 16-bit little-endian number.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
 }

@@ -1,33 +1,33 @@
-//! The columns that the tables of ECMA-335 metadata have (part II, 22), as far as they precede or among those that are
-//! read: how wide a row is depends on how many rows other tables have.
+//! The columns of the ECMA-335 metadata tables (part II, section 22). Tables that aren't used are listed as well if
+//! they come before ones that are, because the width of their rows must be known.
 
-/// The content of a column.
+/// What a column contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
     /// A number of this many bytes.
     Fixed(u8),
-    /// An offset among the strings.
+    /// An offset in the string heap.
     Text,
-    /// A number among the GUIDs.
+    /// An index in the GUID heap.
     Guid,
-    /// An offset among the blobs.
+    /// An offset in the blob heap.
     Blob,
-    /// The number of a row in a table.
+    /// A row of this table.
     Row(u8),
-    /// The number of a row in one of several tables, which the low bits give.
+    /// A row of one of several tables. The low bits tell which.
     Coded(Coded),
 }
 
-/// Tables that a column may mean.
+/// The tables that a coded index may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Coded {
     /// The number of low bits that select the table.
     pub(super) bits: u32,
-    /// The tables, by those bits.
+    /// The tables, by the value of those bits.
     pub(super) tables: &'static [u8],
 }
 
-/// Tables that are read.
+/// The tables that are used, by number.
 pub(super) const MODULE: u8 = 0x00;
 pub(super) const TYPE_REF: u8 = 0x01;
 pub(super) const TYPE_DEF: u8 = 0x02;
@@ -39,7 +39,7 @@ pub(super) const ASSEMBLY: u8 = 0x20;
 pub(super) const ASSEMBLY_REF: u8 = 0x23;
 pub(super) const NESTED_CLASS: u8 = 0x29;
 
-/// No table has this number.
+/// Stands for an unused value of the low bits.
 const NONE: u8 = 0xff;
 
 pub(super) const TYPE_DEF_OR_REF: Coded = Coded { bits: 2, tables: &[TYPE_DEF, TYPE_REF, TYPE_SPEC] };
@@ -64,7 +64,7 @@ const IMPLEMENTATION: Coded = Coded { bits: 2, tables: &[0x26, ASSEMBLY_REF, 0x2
 
 use Column::{Blob, Coded as C, Fixed, Guid, Row, Text};
 
-/// The columns of each table, by its number. The tables behind them are not needed.
+/// The columns of each table, by table number. Tables after the last one here aren't needed.
 pub(super) const TABLES: [&[Column]; 0x2a] = [
     &[Fixed(2), Text, Guid, Guid, Guid],
     &[C(RESOLUTION_SCOPE), Text, Text],

@@ -1,12 +1,12 @@
-//! Signatures of methods and types, written as perf maps of .NET write them.
+//! Formats signatures of methods and types as .NET's perf maps do.
 
 use super::schema::{ASSEMBLY_REF, MODULE_REF, RESOLUTION_SCOPE, TYPE_DEF, TYPE_REF, TYPE_SPEC};
 use super::tables::{Blob, LONGEST, Metadata, Token};
 
-/// Types that are in each other: a signature that goes deeper is damaged.
+/// The deepest nesting of types. A signature that nests deeper is damaged.
 pub(super) const DEPTH: usize = 32;
 
-/// Names by element type, in signatures and as arguments of types.
+/// Element types: the number, the name in signatures, and the name as a type argument.
 const SIMPLE: &[(u8, &str, &str)] = &[
     (0x01, "void", "System.Void"),
     (0x02, "bool", "System.Boolean"),
@@ -43,9 +43,9 @@ const REQUIRED: u8 = 0x1f;
 const OPTIONAL: u8 = 0x20;
 const SENTINEL: u8 = 0x41;
 const PINNED: u8 = 0x45;
-/// Of images of native code only: any type that is a reference.
+/// Used only in precompiled code: stands for any reference type.
 const CANON: u8 = 0x3e;
-/// Of images of native code only: what follows is of another file.
+/// Used only in precompiled code: the type that follows is defined in another file.
 pub(super) const OTHER_MODULE: u8 = 0x3f;
 
 /// Bits of a method's calling convention.
@@ -55,7 +55,7 @@ const EXPLICIT_THIS: u8 = 0x40;
 const CONVENTIONS: [&str; 6] =
     ["", "unmanaged cdecl ", "unmanaged stdcall ", "unmanaged thiscall ", "unmanaged fastcall ", "vararg "];
 
-/// A method's signature around its name.
+/// The signature of a method, with its name in the right place.
 pub(super) fn method(metadata: &Metadata<'_>, signature: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(name.len() + 64);
     let mut writer =
@@ -64,23 +64,23 @@ pub(super) fn method(metadata: &Metadata<'_>, signature: &[u8], name: &[u8]) -> 
     Some(out)
 }
 
-/// The way a type is written.
+/// How a type's name is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
-    /// In a signature: nested in others behind `/`, of other assemblies with their name.
+    /// As in a signature: `/` before nested types, and the assembly's name before types of other assemblies.
     Signature,
-    /// As the owner of a method: nested in others behind `+`.
+    /// As the class of a method: `+` before nested types.
     Owner,
 }
 
-/// A type's name.
+/// The name of a type.
 pub(super) fn type_name(metadata: &Metadata<'_>, token: Token, spelling: Spelling) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     SignatureWriter { metadata, blob: Blob::new(&[], 0), spelling, out: &mut out }.type_of(token, 0)?;
     Some(out)
 }
 
-/// The name of an assembly or module that contains types.
+/// The name of the assembly or module that a reference points to.
 pub(super) fn scope_name<'a>(metadata: &Metadata<'a>, scope: Token) -> Option<&'a [u8]> {
     match scope.table {
         ASSEMBLY_REF => metadata.text(scope, 6),
@@ -89,7 +89,7 @@ pub(super) fn scope_name<'a>(metadata: &Metadata<'a>, scope: Token) -> Option<&'
     }
 }
 
-/// The type at the head of a blob, as an argument of types is spelled; the blob goes on behind it.
+/// Reads one type from the blob and spells it as a type argument.
 pub(super) fn argument(metadata: &Metadata<'_>, blob: &mut Blob<'_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut writer = SignatureWriter { metadata, blob: *blob, spelling: Spelling::Owner, out: &mut out };
@@ -98,7 +98,7 @@ pub(super) fn argument(metadata: &Metadata<'_>, blob: &mut Blob<'_>) -> Option<V
     Some(out)
 }
 
-/// The generic type that a signature makes an instance of.
+/// The generic type that a signature instantiates.
 pub(super) fn generic(signature: &[u8]) -> Option<Token> {
     let mut blob = Blob::new(signature, 0);
     if blob.byte()? != GENERIC {
@@ -154,7 +154,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         Some(())
     }
 
-    /// One type, with what qualifies it behind it.
+    /// Writes the next type, with its suffixes such as `*` or `[]`.
     fn one(&mut self, depth: usize) -> Option<()> {
         if depth > DEPTH || self.out.len() > LONGEST {
             return None;
@@ -185,7 +185,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         }
     }
 
-    /// The type of a row.
+    /// Writes the name of the type in this row.
     fn type_of(&mut self, token: Token, depth: usize) -> Option<()> {
         if depth > DEPTH {
             return None;
@@ -264,7 +264,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         Some(())
     }
 
-    /// An array of several dimensions, or of one that does not begin at 0.
+    /// Writes an array with several dimensions, or with one that doesn't start at 0.
     fn array(&mut self, depth: usize) -> Option<()> {
         self.one(depth + 1)?;
         let rank = self.blob.number()?;
@@ -293,7 +293,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         (0..count).map(|_| one(&mut self.blob)).collect()
     }
 
-    /// A type of another file: only the number of it there is reported.
+    /// Skips a type defined in another file and writes `?`, because only its number there is known.
     fn of_other_module(&mut self, depth: usize) -> Option<()> {
         let own = self.blob.number()? == 0;
         let written = self.out.len();
@@ -306,7 +306,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
     }
 }
 
-/// The number of elements that a dimension has, and where they begin.
+/// The bounds of one dimension: its size and its lowest index.
 fn bounds(size: Option<u32>, low: Option<i32>) -> String {
     match (size, low) {
         (Some(size), None | Some(0)) => size.to_string(),

@@ -1,39 +1,39 @@
-//! ECMA-335 metadata: its tables, and the texts and bytes that their rows mean.
+//! Reads ECMA-335 metadata: its tables, and the strings and blobs that their rows refer to.
 
 use super::pe::{Pe, u16_at, u32_at};
 use super::schema::{Coded, Column, METHOD_DEF, NESTED_CLASS, TABLES, TYPE_DEF, TYPE_DEF_OR_REF};
 use rustc_hash::FxHashMap;
 
-/// No name has this many bytes.
+/// No real name has this many bytes.
 pub(super) const LONGEST: usize = 8192;
 
-/// A file's metadata.
+/// The metadata of one file.
 #[derive(Debug)]
 pub(super) struct Metadata<'a> {
     strings: &'a [u8],
     blobs: &'a [u8],
     tables: Vec<MetadataTable<'a>>,
     wide: Wide,
-    /// The type around each nested one.
+    /// For each nested type, the type that contains it, both as rows of the type table.
     nested: FxHashMap<u32, u32>,
 }
 
-/// A row of a table.
+/// Identifies a row of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) table: u8,
-    /// Counted from 1; 0 is none.
+    /// Counted from 1; 0 means none.
     pub(super) row: u32,
 }
 
-/// Rows of one table.
+/// The rows of one table.
 #[derive(Debug, Clone, Copy, Default)]
 struct MetadataTable<'a> {
     bytes: &'a [u8],
     width: usize,
 }
 
-/// The kinds offsets that take four bytes: among strings, GUIDs and blobs.
+/// Which kinds of heap offsets take four bytes instead of two.
 #[derive(Debug, Clone, Copy)]
 struct Wide {
     strings: bool,
@@ -42,7 +42,7 @@ struct Wide {
 }
 
 impl<'a> Metadata<'a> {
-    /// `None` if it is damaged.
+    /// Returns `None` if the metadata is damaged.
     pub(super) fn read(pe: &Pe<'a>) -> Option<Self> {
         let root = pe.slice(pe.metadata.0, pe.metadata.1)?;
         let (mut strings, mut blobs, mut tables) = (&root[..0], &root[..0], None);
@@ -63,12 +63,12 @@ impl<'a> Metadata<'a> {
         Some(metadata)
     }
 
-    /// The number of methods that it defines.
+    /// The number of methods that the file defines.
     pub(super) fn methods(&self) -> u32 {
         self.len(METHOD_DEF)
     }
 
-    /// The type that one is nested in.
+    /// The type that a nested type is in.
     pub(super) fn enclosing(&self, inner: Token) -> Option<Token> {
         self.nested.get(&inner.row).map(|&row| Token { table: TYPE_DEF, row })
     }
@@ -78,7 +78,7 @@ impl<'a> Metadata<'a> {
         u32::try_from(table.bytes.len() / table.width.max(1)).unwrap_or(u32::MAX)
     }
 
-    /// The content of a column, as a number.
+    /// The value of a column, as a number.
     pub(super) fn number(&self, token: Token, column: usize) -> Option<u32> {
         let table = self.tables.get(usize::from(token.table))?;
         let row = usize::try_from(token.row.checked_sub(1)?).ok()?;
@@ -108,7 +108,7 @@ impl<'a> Metadata<'a> {
 }
 
 impl Coded {
-    /// The row that a number means.
+    /// Decodes a coded index to the row it refers to.
     fn token(self, number: u32) -> Option<Token> {
         let table = *self.tables.get(usize::try_from(number & ((1 << self.bits) - 1)).ok()?)?;
         Some(Token { table, row: number >> self.bits })
@@ -116,7 +116,7 @@ impl Coded {
 }
 
 impl Wide {
-    /// Bytes of a column, if tables have this many rows.
+    /// The width of a column in bytes. `rows` gives the number of rows of each table.
     fn width(self, column: Column, rows: &dyn Fn(u8) -> u32) -> usize {
         let wide = match column {
             Column::Fixed(size) => return size.into(),
@@ -130,7 +130,7 @@ impl Wide {
     }
 }
 
-/// Names and bytes of the streams.
+/// The name and contents of each metadata stream.
 fn streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     const SIGNATURE: u32 = 0x424a_5342;
     if u32_at(root, 0)? != SIGNATURE {
@@ -151,7 +151,7 @@ fn streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     Some(streams)
 }
 
-/// Cuts the stream of tables into them.
+/// Splits the stream with the tables into individual tables.
 fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
     let heaps = *stream.get(6)?;
     let wide = Wide { strings: heaps & 1 != 0, guids: heaps & 2 != 0, blobs: heaps & 4 != 0 };
@@ -161,7 +161,7 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
         *rows = u32_at(stream, at)?;
         at += 4;
     }
-    // A flag of unoptimized metadata: four more bytes.
+    // A flag found in unoptimized metadata: four more bytes follow.
     if heaps & 0x40 != 0 {
         at += 4;
     }
@@ -177,7 +177,7 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
     Some((wide, tables))
 }
 
-/// Bytes of a signature.
+/// Reads the bytes of a signature.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blob<'a> {
     bytes: &'a [u8],
@@ -189,7 +189,7 @@ impl<'a> Blob<'a> {
         Self { bytes, at }
     }
 
-    /// Its place.
+    /// The current offset.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -204,7 +204,7 @@ impl<'a> Blob<'a> {
         Some(byte)
     }
 
-    /// A number of one, two or four bytes.
+    /// Reads a compressed unsigned integer of one, two or four bytes.
     pub(super) fn number(&mut self) -> Option<u32> {
         let first = self.byte()?;
         let (mut number, more) = match first {
@@ -219,7 +219,7 @@ impl<'a> Blob<'a> {
         Some(number)
     }
 
-    /// A number whose lowest bit is its sign.
+    /// Reads a compressed signed integer, whose lowest bit is the sign.
     pub(super) fn signed(&mut self) -> Option<i32> {
         let from = self.at;
         let number = self.number()?;

@@ -1,4 +1,5 @@
-//! Generated recordings and files: what is used is right, and what fits and is not used is reported.
+//! Tests with generated recordings and files: only files that really belong to a process may be used, and files that
+//! fit but aren't used must be reported.
 
 use super::*;
 use crate::sources::clock::MONOTONIC;
@@ -6,22 +7,22 @@ use proptest::prelude::*;
 use std::time::UNIX_EPOCH;
 
 const SECOND: u64 = 1_000_000_000;
-/// The wall clock when the recording's own showed 0.
+/// Wall-clock time at time 0 of the recording's clock.
 const WALL: u64 = 1_700_000_000 * SECOND;
-/// When samples were taken.
+/// Samples are taken from FROM to TO, in seconds on the recording's clock.
 const FROM: u64 = 100;
 const TO: u64 = 200;
 
-/// The true kind of a file, which only its maker has.
+/// Where a generated file comes from; the code under test doesn't know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Truth {
-    /// It belongs to this process, in this run.
+    /// From this process of the recording.
     Of(usize),
-    /// It belongs to a run of the same program at another time, with all at the same addresses.
+    /// From another run of the same program, with all code at the same addresses.
     Twin,
-    /// It belongs to a program that ran at the same time at the same addresses, and was not recorded.
+    /// From an unrecorded program that ran at the same time, with its code at the same addresses.
     Neighbour,
-    /// Of another program.
+    /// From another program.
     Other,
 }
 
@@ -45,7 +46,7 @@ struct MadeFile {
     functions: u64,
     is_dump: bool,
     has_times: bool,
-    /// The times of its records, and when it was written, in seconds of the recording's clock.
+    /// The times of its first and last record and when it was written, in seconds on the recording's clock.
     times: (u64, u64),
     written: u64,
     asked: bool,
@@ -69,7 +70,7 @@ fn made() -> impl Strategy<Value = Made> {
                 is_dump,
                 has_times,
                 times: life,
-                // A copy is as old as the copying.
+                // A copied file has the time of copying.
                 written: if copied { 90_000 } else { life.1 },
                 asked,
             };
@@ -78,15 +79,15 @@ fn made() -> impl Strategy<Value = Made> {
                 .iter()
                 .any(|(truth, file): &(Truth, MadeFile)| *truth == Truth::Of(of) && file.is_dump == is_dump);
             match what {
-                // One process writes one file of a kind.
+                // A process writes only one file of a kind.
                 0..=2 if !is_there => files.push((Truth::Of(of), own)),
                 3 => {
                     let times = if before { (10, 60) } else { (500, 600) };
-                    // A user who requests a later file is trusted.
+                    // Users are trusted when they pass a later file, so don't generate that.
                     let (written, asked) = if before { (60, asked) } else { (600, false) };
                     files.push((Truth::Twin, MadeFile { times, written, asked, ..own }));
                 }
-                // Nothing distinguishes it from the process's own file, which is there.
+                // Indistinguishable from the process's own file, which also exists.
                 4 if !is_there => {
                     files.push((Truth::Of(of), own.clone()));
                     files.push((Truth::Neighbour, own));
@@ -166,8 +167,8 @@ proptest! {
     }
 }
 
-/// A server's worker, where its parent has its memory (drawn anew for each run, or always the same without address
-/// randomisation), and how many functions it and its sibling have compiled there.
+/// A server's worker: where its parent has its memory (random for each run, or always the same without address space
+/// randomization), how many functions it has compiled there, and how many more its sibling has.
 fn workers() -> impl Strategy<Value = (u64, u64, u64)> {
     let base = prop_oneof![Just(0x7fff_f7c0_0000u64), (0..1u64 << 28).prop_map(|page| 0x7000_0000_0000 + page * 4096)];
     (base, 1..200u64, 0..200u64)
@@ -176,8 +177,8 @@ fn workers() -> impl Strategy<Value = (u64, u64, u64)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// A recording and a file beside it without times look the same, whether the process wrote it or its sibling did: a
-    /// rule that uses the one uses the other, whose names are wrong. So it is offered, however well it fits.
+    /// A perf map without times looks the same whether the process or its sibling wrote it. A rule that accepted the
+    /// one would also accept the other, whose names are wrong. So it is only offered, however well it fits.
     #[test]
     fn a_siblings_map_is_not_reported_from_a_processs_own((base, functions, more) in workers()) {
         let worker = MadeProcess { base, functions, life: (110, 190), has_own: false };
@@ -190,7 +191,7 @@ proptest! {
         prop_assert!(matches!(judge(0, &of_sibling), Verdict::Offered(_)));
     }
 
-    /// Of another run of the program, at addresses of its own, nothing fits.
+    /// A perf map of another run of the program, at other addresses, never fits.
     #[test]
     fn another_runs_map_fits_nowhere((base, functions, _) in workers(), shift in 1..1u64 << 28) {
         let worker = MadeProcess { base, functions, life: (110, 190), has_own: false };
@@ -202,7 +203,7 @@ proptest! {
     }
 }
 
-/// One process, one file of its own.
+/// One process and its own file.
 fn one() -> (MadeProcess, MadeFile) {
     let process = MadeProcess { base: 0x1000_0000, functions: 5, life: (110, 190), has_own: false };
     let (base, functions, times) = (process.base, process.functions, process.life);
@@ -261,7 +262,7 @@ fn the_file_that_a_process_had_mapped_is_its_own_whatever_else_fits() {
     let (made, dump) = one();
     let files: Vec<_> = (0..2).map(|at| orphan(at, &MadeFile { has_times: false, ..dump.clone() })).collect();
     let marked = Candidate { markers: files[1].id.into_iter().collect(), ..process(0, &made) };
-    // Another process has its code at the same addresses.
+    // Another process has code at the same addresses.
     let fits = fits(&files, &[marked, process(1, &made)], &when());
     let its = |fit: &Fit| fit.sign == Some(Sign::Inode) && fit.pid == Pid(4000);
     assert!(matches!(judge(1, &fits), Verdict::Used(fit) if its(fit)), "{fits:?}");

@@ -1,8 +1,8 @@
-//! Finds the build IDs of files: reported by the user, by the recording, or by the files themselves.
+//! Finds the build IDs of files. They come from the user, from the recording, or from the files themselves.
 //!
-//! A file that has the recorded path may be another one: of another machine, or of another build. Its build ID is taken if
-//! the user named the root that it is below (`--symfs`), if it has the recorded inode, or if the recording is of this host
-//! and does not contradict.
+//! A file at the recorded path may be a different one, from another machine or another build. Its build ID is used only
+//! if the user named the root above it (`--symfs`), if it has the recorded inode, or if the recording is from this host
+//! and doesn't contradict.
 
 use crate::analysis::quantity::counted;
 use crate::commands::inject::options::{InjectContext, KnownBuildIds};
@@ -26,7 +26,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The facts about a file in a list of build IDs besides its ID.
+/// The file of a build ID entry, together with whether it belongs to the kernel or to user space.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ListedFile {
     pub(super) path: Vec<u8>,
@@ -39,7 +39,7 @@ impl ListedFile {
         Self { path: listed(mmap.path, mmap.cpumode).to_vec(), cpumode: mmap.cpumode }
     }
 
-    /// The file that something mapped is from; `None` for what has no build ID.
+    /// `None` for mappings that can't have a build ID, such as anonymous memory.
     pub(super) fn of_dso(dso: &Dso) -> Option<Self> {
         let cpumode = match dso.kind {
             DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => CpuMode::User,
@@ -50,34 +50,34 @@ impl ListedFile {
     }
 }
 
-/// The kernel is listed without the symbol behind its name.
+/// The path as build ID lists have it: the kernel's without the reference symbol at its end (`[kernel.kallsyms]_text`).
 pub(super) fn listed(path: &[u8], cpumode: CpuMode) -> &[u8] {
     if cpumode == CpuMode::Kernel { backing::split_reference_symbol(path).0 } else { path }
 }
 
-/// Finds build IDs, each once.
+/// Finds build IDs and remembers them by path.
 #[derive(Debug)]
 pub(super) struct BuildIdFinder {
-    /// Asked before all else, if the user gave a list.
+    /// Build IDs from the user, by path. They have precedence.
     known: Option<FxHashMap<Vec<u8>, BuildId>>,
     found: FxHashMap<Vec<u8>, Option<BuildId>>,
-    /// True if the recording can be of this machine.
+    /// True if the recording may be from this machine.
     is_here: bool,
-    /// True if the recorded kernel can be the one that runs here.
+    /// True if the recorded kernel may be the running one.
     kernel_runs: bool,
-    /// The kind of the recorded programs' vdso, if all have the same.
+    /// The vdso kind of the recorded programs; `None` if there are several kinds or none.
     vdso: Option<DsoKind>,
-    /// The files that were mapped by each path, as far as the recording shows.
+    /// The inodes that were mapped under each path, as far as the recording states them.
     mapped: FxHashMap<Vec<u8>, BTreeSet<FileId>>,
     search: SearchOptions,
-    /// Files that are not here as they ran.
+    /// Files whose recorded version isn't on this machine.
     pub(super) missing: BTreeSet<ListedFile>,
-    /// Why files are not looked at that are there.
+    /// Reasons why existing files were not used.
     pub(super) warnings: Warnings,
 }
 
 impl BuildIdFinder {
-    /// A context with the facts from the user and the recording.
+    /// Prepares the search. Fails if the user's list can't be read.
     pub(super) fn new(
         survey: &SurveyedRecording<'_>,
         known: Option<&KnownBuildIds>,
@@ -96,7 +96,7 @@ impl BuildIdFinder {
         Ok(Self { known, found, is_here, kernel_runs, vdso, mapped, search, missing, warnings })
     }
 
-    /// The build ID of a file, if it has one.
+    /// The build ID of a file. `None` if it has none or isn't on this machine.
     pub(super) fn find(&mut self, file: &ListedFile) -> Option<BuildId> {
         let ListedFile { path, cpumode } = file;
         if let Some(known) = &self.known
@@ -116,25 +116,26 @@ impl BuildIdFinder {
         found.flatten()
     }
 
-    /// The build ID of the recorded kernel; `None` if nothing here has it.
+    /// The build ID of the recorded kernel. The outer `None` means that this kernel isn't on this machine, the inner
+    /// one that it has no build ID.
     fn kernel(&mut self, path: &[u8]) -> Option<Option<BuildId>> {
         let kernel = Dso { path: path.to_vec(), build_id: None, file: None, kind: DsoKind::Kernel };
         let given = self.search.running(&kernel, &mut self.warnings).map(|image| image.build_id());
         given.or_else(|| self.kernel_runs.then(kernel::running_build_id))
     }
 
-    /// The file that ran, if it is here.
+    /// Opens the file that was mapped under this path, if it is on this machine.
     fn image(&mut self, path: &[u8]) -> Option<Image> {
         let mut dso = Dso::of_path(path.to_vec(), None);
         if dso.is_vdso() {
-            // The list has one ID for each path, whatever programs have there.
+            // A list has only one ID per path, so all programs must have the same vdso kind.
             dso.kind = self.vdso?;
             return self.search.running(&dso, &mut self.warnings);
         }
         self.search.running(&dso, &mut self.warnings).filter(|image| self.is_it(path, image))
     }
 
-    /// True if a file that was found by its path is the one that ran.
+    /// True if a file found by its path is the one that was mapped.
     fn is_it(&self, path: &[u8], image: &Image) -> bool {
         let recorded = self.mapped.get(path);
         let (here, is_below_root) = (image.about().map(file_id), !self.search.symfs.is_empty());
@@ -143,7 +144,7 @@ impl BuildIdFinder {
         is_below_root || is_same() || self.is_here && !is_other()
     }
 
-    /// Reports which files are not here, and the number of frames of samples are in each.
+    /// Warns about files that aren't on this machine and says how many sampled frames are in each.
     pub(super) fn say_what_is_missing(&mut self, frames: &FxHashMap<ListedFile, u64>) {
         if self.missing.is_empty() {
             return;
@@ -159,7 +160,7 @@ impl BuildIdFinder {
     }
 }
 
-/// Files by path, those with most frames or stacks first: `2 files (/usr/bin/node: 31 frames, /lib/libc.so.6: 2 frames)`.
+/// Lists files by falling count, for messages: `2 files (/usr/bin/node: 31 frames, /lib/libc.so.6: 2 frames)`.
 pub(in crate::commands::inject) fn counted_files(mut files: Vec<(&[u8], u64)>, what: &str) -> String {
     files.sort_by_key(|(path, count)| (Reverse(*count), *path));
     let one = |(path, count): &(&[u8], u64)| match count {
@@ -179,14 +180,14 @@ fn mapped(processes: &Processes) -> FxHashMap<Vec<u8>, BTreeSet<FileId>> {
     mapped
 }
 
-/// The build IDs that the recording itself has: files may have changed since.
+/// Build IDs stated by the recording. They are more reliable than those of the files, which may have changed since.
 fn recorded(spaces: &AddressSpaces) -> FxHashMap<Vec<u8>, Option<BuildId>> {
     let with_id = spaces.dsos().iter().filter(|(_, dso)| dso.build_id.is_some());
     let cpumode = |dso: &Dso| if dso.kind == DsoKind::Kernel { CpuMode::Kernel } else { CpuMode::User };
     with_id.map(|(_, dso)| (listed(&dso.path, cpumode(dso)).to_vec(), dso.build_id)).collect()
 }
 
-/// Reads the list: a build ID in hexadecimal digits, a space, a path.
+/// Reads the user's list. Each entry is a build ID in hexadecimal, a space, and a path. Bad entries give a warning.
 fn read_known(known: &KnownBuildIds, warnings: &mut Warnings) -> Result<FxHashMap<Vec<u8>, BuildId>> {
     let (text, separator, shown) = match known {
         KnownBuildIds::List(text) => (text.clone().into_bytes(), b',', Path::new("--known-build-ids")),

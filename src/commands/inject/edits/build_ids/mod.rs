@@ -1,5 +1,5 @@
-//! Build IDs of files that are not JIT code, as `perf inject -b` and its kin add them: so that another machine finds
-//! the right files.
+//! Adds the build IDs of ordinary files, as `perf inject -b` and its variants do, so that another machine can find the
+//! right files.
 
 pub(in crate::commands::inject) mod finder;
 
@@ -15,16 +15,16 @@ use crate::resolve::dso::{Dso, DsoId, DsoKind};
 use finder::{BuildIdFinder, ListedFile};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The edits for the build IDs.
+/// Edits that add build IDs.
 #[derive(Debug, Default)]
 pub(super) struct BuildIdEdits {
     pub(super) edits: Vec<Edit>,
-    /// Entries for the BUILD_ID feature of a file.
+    /// Entries for the BUILD_ID feature section.
     pub(super) entries: Vec<u8>,
 }
 
 impl BuildIdEdits {
-    /// Finds the build IDs that were requested.
+    /// Plans the edits for the selected [`BuildIdMode`].
     pub(super) fn find(survey: &SurveyedRecording<'_>, context: &mut InjectContext<'_>) -> Result<Self> {
         let (options, input) = (context.options, survey.input);
         let mut found = Self::default();
@@ -49,7 +49,7 @@ impl BuildIdEdits {
         Ok(found)
     }
 
-    /// Files with samples: a record before the first sample of each.
+    /// Inserts a build ID record before the first sample in each file.
     fn before_first_samples(&mut self, survey: &SurveyedRecording<'_>, finder: &mut BuildIdFinder) {
         let mut hits: Vec<(u64, ListedFile)> =
             hits(survey).into_iter().map(|(file, hits)| (hits.first, file)).collect();
@@ -61,7 +61,7 @@ impl BuildIdEdits {
         }
     }
 
-    /// All mapped files: a record before the first mapping of each.
+    /// Inserts a build ID record before the first mapping of each file.
     fn before_first_mappings(&mut self, input: &PlainRecording, finder: &mut BuildIdFinder) {
         let mut told: FxHashSet<Vec<u8>> = FxHashSet::default();
         for (raw, mmap) in mappings(input) {
@@ -75,7 +75,7 @@ impl BuildIdEdits {
         }
     }
 
-    /// The mapping records themselves, of `wanted` files.
+    /// Writes build IDs into the mapping records of the `wanted` files.
     fn in_mappings(
         &mut self,
         input: &PlainRecording,
@@ -99,13 +99,13 @@ impl BuildIdEdits {
     }
 }
 
-/// The mappings of files that may have a build ID.
+/// All mapping records of things that may have a build ID.
 fn mappings(input: &PlainRecording) -> impl Iterator<Item = (RawRecord<'_>, Mmap<'_>)> {
     let records = Records::new(input.records(), input.base(), input.recording.header.endian);
     records.filter_map(|raw| mapping(&raw).map(|mmap| (raw, mmap)))
 }
 
-/// A mapping of something that may have a build ID.
+/// Parses a mapping record. `None` if it is another record or if what it maps can't have a build ID.
 fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
     if !matches!(raw.kind, kind::MMAP | kind::MMAP2) {
         return None;
@@ -117,7 +117,7 @@ fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
     (kernel || file).then_some(mmap)
 }
 
-/// The same record as MMAP2 with a build ID.
+/// Replaces a mapping record by an MMAP2 record that has the build ID.
 fn with_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
     let (prot, flags) = (mmap.prot.unwrap_or(PROT_READ_EXEC), mmap.flags.unwrap_or(MAP_PRIVATE));
     let mmap = Mmap { build_id: Some(id), prot: Some(prot), flags: Some(flags), ..mmap };
@@ -127,11 +127,11 @@ fn with_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id
     Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
 }
 
-/// The way samples are in a file.
+/// How samples hit a file.
 struct Hits {
-    /// The offset of the first sample.
+    /// The offset of the first sample in the stream.
     first: u64,
-    /// The number of frames, innermost and of call chains.
+    /// Frames in the file, counting both the innermost ones and those of call chains.
     frames: u64,
 }
 
@@ -158,7 +158,8 @@ fn hits(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, Hits> {
     by_file
 }
 
-/// A HEADER_BUILD_ID record (`struct perf_record_header_build_id`), which is also an entry of the BUILD_ID feature.
+/// Makes a HEADER_BUILD_ID record (`struct perf_record_header_build_id`). The same bytes are an entry of the BUILD_ID
+/// feature.
 pub(in crate::commands::inject) fn build_id_record(
     id: &BuildId,
     path: &[u8],
@@ -177,7 +178,7 @@ pub(in crate::commands::inject) fn build_id_record(
     body.resize(4 + 20, 0);
     body.extend([bytes.len() as u8, 0, 0, 0]);
     body.extend(path);
-    // A NUL at least, and a record whose length is a multiple of 8: the header has 8 bytes, pid and ID 28.
+    // At least one NUL, and padding to a multiple of 8. The header has 8 bytes, and pid, ID and its length have 28.
     body.resize((body.len() + 1).next_multiple_of(8), 0);
     record(kind::HEADER_BUILD_ID, misc | BUILD_ID_SIZE, &body, endian).unwrap_or_default()
 }

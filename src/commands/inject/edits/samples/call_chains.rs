@@ -1,7 +1,7 @@
-//! `--convert-callchain`: copies of user stacks become plain call chains.
+//! `--convert-callchain`: turns copies of user stacks into plain call chains.
 //!
-//! Addresses are written as they are on the stack: return addresses behind their calls, as in chains that the kernel
-//! found by frame pointers.
+//! The chains contain return addresses as they are on the stack, pointing behind the call, like the chains that the
+//! kernel records with frame pointers.
 
 use crate::commands::inject::edits::build_ids::finder::counted_files;
 use crate::commands::inject::options::InjectContext;
@@ -21,17 +21,17 @@ use crate::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack
 use linux_perf_event_reader::constants as abi;
 use rustc_hash::FxHashMap;
 
-/// A recording whose user stacks became call chains.
+/// A recording whose stack copies have become call chains.
 #[derive(Debug)]
 pub(super) struct PlainChains {
-    /// The recording as it is then: its events state that samples have call chains.
+    /// The output's events, which announce call chains in place of stack copies.
     pub(super) recording: Recording,
-    /// The edits that make it so.
+    /// The edits to the records.
     pub(super) edits: Vec<Edit>,
 }
 
 impl PlainChains {
-    /// Unwinds every copy of a stack.
+    /// Unwinds all stack copies. Fails if the machine's stacks can't be unwound.
     pub(super) fn unwind(
         survey: &SurveyedRecording<'_>,
         code: &JitCode<'_>,
@@ -56,7 +56,7 @@ impl PlainChains {
     }
 }
 
-/// Reports the files that stacks end in and that are not here: they contain the unwind data.
+/// Warns about missing files in which unwinding stopped: their unwind data would be needed.
 fn say_what_is_missing(
     survey: &SurveyedRecording<'_>,
     ended: &FxHashMap<DsoId, u64>,
@@ -77,7 +77,8 @@ fn say_what_is_missing(
     }
 }
 
-/// The edits that convert every sample that has a copy of its stack, and in which files stacks ended too soon.
+/// Converts all samples with a stack copy. Also returns in which files unwinding stopped too early, with the number of
+/// stacks.
 fn samples<'a>(
     survey: &SurveyedRecording<'_>,
     unwinder: &'a Unwinder<'a>,
@@ -100,7 +101,7 @@ fn samples<'a>(
     (all, all_ended)
 }
 
-/// In a pipe, the edits that change attrs do it. The recording's events are already converted.
+/// Edits that change the attr records of a pipe. `recording` already has the converted events.
 fn attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let attrs = survey.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let changed = attrs.zip(&recording.events).filter_map(|(raw, event)| {
@@ -117,12 +118,12 @@ struct ChainConverter<'r, 'a> {
     machine: u16,
     cache: Cache,
     chain: UnwoundChain,
-    /// The number of stacks that ended before their threads' first functions, by the file of their last frame.
+    /// Stacks whose unwinding stopped before the thread's entry function, by the file of their last frame.
     ended: FxHashMap<DsoId, u64>,
 }
 
 impl ChainConverter<'_, '_> {
-    /// The edits of all samples among some records, and the samples that are damaged.
+    /// Returns the edits for all samples among the records, the damaged samples, and `ended`.
     fn read(mut self, records: Records<'_>) -> (Vec<Edit>, Skipped, FxHashMap<DsoId, u64>) {
         let mut skipped = Skipped::new("sample");
         let mut edits = Vec::new();
@@ -135,13 +136,14 @@ impl ChainConverter<'_, '_> {
         (edits, skipped, self.ended)
     }
 
+    /// The edit that replaces a sample's stack copy by a call chain. `None` if its event doesn't copy stacks.
     fn sample(&mut self, raw: &RawRecord<'_>) -> Result<Option<Edit>> {
         let sample = self.recording.sample(raw)?;
         let attr = &self.recording.events[sample.event].attr;
         if !copies_stacks(attr) {
             return Ok(None);
         }
-        // The part that the kernel found itself stays.
+        // Keep the kernel's part of the chain.
         let mut words: Vec<u64> = sample.callchain.iter().take_while(|&word| word != abi::PERF_CONTEXT_USER).collect();
         if self.unwind(&sample) {
             words.push(abi::PERF_CONTEXT_USER);
@@ -154,7 +156,7 @@ impl ChainConverter<'_, '_> {
         Ok(Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert }))
     }
 
-    /// Unwinds a sample's copy of its stack into `chain`. True if there was anything to unwind.
+    /// Unwinds the sample's stack copy into `self.chain`. Returns false if there was nothing to unwind.
     fn unwind(&mut self, sample: &Sample<'_>) -> bool {
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
         let Some(machine) = Machine::of_sample(self.machine, regs.abi) else { return false };

@@ -1,8 +1,9 @@
-//! The edits of samples: copies of user stacks can become call chains ([`call_chains`]), chains can lose the entries
-//! that perf takes offence at ([`bad_entries_dropped`]), JIT code can get addresses of its own ([`relocations`]). If
-//! none is requested, nothing does.
+//! Edits to samples: stack copies become call chains ([`call_chains`]), call chains lose entries for which perf would
+//! drop them ([`bad_entries_dropped`]), and JIT code moves to addresses of its own ([`relocations`]). Each of these
+//! happens only on request.
 //!
-//! The changes are found while the whole code map is there; they are applied when it is known where the images are.
+//! The changes are planned while the complete code map is still in memory, and are applied once the images have their
+//! places.
 
 mod call_chains;
 mod relocations;
@@ -20,18 +21,18 @@ use crate::resolve::code_map::SelectedIds;
 use call_chains::PlainChains;
 use relocations::Relocations;
 
-/// The changes.
+/// The planned changes to samples.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct SampleChanges {
-    /// The recording as it will be, if its events are others then.
+    /// The output's recording header, if its events change.
     recording: Option<Recording>,
-    /// Samples and attrs in place of others.
+    /// Samples and attr records that replace others.
     replacements: Vec<Edit>,
     relocations: Relocations,
 }
 
 impl SampleChanges {
-    /// Finds what the options ask for.
+    /// Plans the changes that the options request.
     pub(in crate::commands::inject) fn find(
         survey: &SurveyedRecording<'_>,
         code: &JitCode<'_>,
@@ -54,7 +55,7 @@ impl SampleChanges {
         Ok(Self { recording, replacements, relocations })
     }
 
-    /// Adds the edits that make the changes. Gives the recording as it is then, if its events are others.
+    /// Adds the edits to `edits`. Returns the output's recording header if its events change.
     pub(super) fn apply(
         self,
         input: &PlainRecording,
@@ -68,9 +69,8 @@ impl SampleChanges {
     }
 }
 
-/// `--drop-bad-chain-entries`: the samples whose call chains have entries for which perf drops them whole, without
-/// these. `unwinds`: copies of stacks become call chains, so that samples with one are replaced already, by chains
-/// without such entries.
+/// `--drop-bad-chain-entries`: removes the call chain entries for which perf would drop the whole chain. With
+/// `unwinds`, samples that have a stack copy are skipped, because they get a new chain without such entries anyway.
 fn bad_entries_dropped(survey: &SurveyedRecording<'_>, unwinds: bool, pool: &Pool) -> Vec<Edit> {
     let recording = &survey.input.recording;
     let parts = pool.map(survey.chunks.list(), |records| {
@@ -90,7 +90,7 @@ fn bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRecord<'
     }
 }
 
-/// Damaged samples are counted where used code is looked for; they stay as they are.
+/// Damaged samples are left as they are. `coverage` counts them.
 fn bad_entries_of_sample(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
     let sample = recording.sample(raw).ok()?;
     let attr = &recording.events[sample.event].attr;

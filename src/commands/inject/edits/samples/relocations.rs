@@ -1,11 +1,11 @@
-//! `--relocate`: code gets addresses of its own, where nothing else ever was, and each image is mapped once, as a
+//! `--relocate`: moves code to addresses where nothing else ever was, so that each image can be mapped once and as a
 //! whole, like any library.
 //!
-//! perf follows what is mapped where at each moment; other readers do not. hotspot, for one, remembers names by file
-//! and distance from the start of the *mapping*, whatever was mapped later: of an image that is mapped piece by piece
-//! it shows the names of the pieces that it saw first. With this the ips, call chains and branches of samples are
-//! rewritten: what ran at an address at that time decides where it is now. Addresses in files that are mapped a second
-//! time (node maps its builtins again, near its JIT code) are rewritten to where the file was mapped first.
+//! perf tracks what is mapped at every moment, but other readers don't. hotspot, for example, caches names by file and
+//! by distance from the start of the *mapping*, and ignores later mappings. If an image is mapped piece by piece,
+//! hotspot shows the names of the pieces that it saw first. So `--relocate` rewrites the instruction pointers, call
+//! chains and branches of samples, according to what was at each address at that time. Addresses in files that were
+//! mapped a second time (node maps its builtins again, close to its JIT code) are moved to the file's first mapping.
 
 use super::remapped_files::RemappedFiles;
 use crate::bytes::cursor::Endian;
@@ -19,11 +19,11 @@ use crate::resolve::code_map::{CodeMap, SegmentId, SelectedIds};
 use crate::resolve::precedence::is_told_of;
 use rustc_hash::FxHashMap;
 
-/// All words of samples that get another address, in the order of the stream.
+/// All words of samples that get a new address, in stream order.
 #[derive(Debug, Default)]
 pub(super) struct Relocations(Vec<Relocation>);
 
-/// A word of a sample that gets another address.
+/// One word of a sample that gets a new address.
 #[derive(Debug, Clone, Copy)]
 struct Relocation {
     /// The offset of the sample's record in the stream.
@@ -33,17 +33,18 @@ struct Relocation {
     to: NewAddress,
 }
 
-/// The new target of a word.
 #[derive(Debug, Clone, Copy)]
 enum NewAddress {
-    /// So far behind the start of JIT code, wherever that will be: at its end, for what a call there returns to.
+    /// `distance` bytes from the start of a segment, whose new address isn't known yet. The distance may equal the
+    /// segment's length: a return address can point behind the last call.
     Code { segment: SegmentId, distance: u64 },
-    /// The address where the same byte of the same file was mapped first.
+    /// The address of the same byte in the first mapping of its file.
     File(Addr),
 }
 
 impl Relocations {
-    /// Finds them. Samples that are replaced are looked at as they will be; so is the recording, if it changes.
+    /// Finds all words to rewrite. Samples that `replacements` replaces are read in their new form, with the events of
+    /// `changed` if the events change.
     pub(super) fn find(
         survey: &SurveyedRecording<'_>,
         codes: &CodeMap<'_>,
@@ -67,8 +68,8 @@ impl Relocations {
         Self(found.into_iter().flatten().collect())
     }
 
-    /// Writes the new addresses into the samples: into what `edits` put in their place, or as further edits.
-    /// Addresses of code that was not selected stay as they are.
+    /// Writes the new addresses, either into the replacement that `edits` already has for a sample or into a new edit.
+    /// Addresses of code that wasn't selected stay unchanged.
     pub(super) fn apply(
         &self,
         input: &PlainRecording,
@@ -98,18 +99,19 @@ impl Relocations {
     }
 }
 
-/// The context that shows where an address leads.
+/// What is needed to look up the addresses of samples.
 struct RelocationFinder<'a, 'data> {
     survey: &'a SurveyedRecording<'a>,
-    /// As its samples will be.
+    /// The output's events.
     recording: &'a Recording,
     codes: &'a CodeMap<'data>,
     remapped: &'a RemappedFiles,
 }
 
 impl RelocationFinder<'_, '_> {
+    /// Finds the words to rewrite in one sample or deferred call chain.
     fn sample(&self, raw: &RawRecord<'_>, found: &mut Vec<Relocation>) {
-        // Damaged samples are counted where used code is looked for; they stay as they are.
+        // Damaged samples are left as they are. `coverage` counts them.
         let Some(Ok(sample)) = self.recording.chain_sample(raw) else { return };
         let Ok(words) = self.recording.code_addresses(raw) else { return };
         let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !self.survey.injected.contains(pid)) else { return };
@@ -119,7 +121,7 @@ impl RelocationFinder<'_, '_> {
                 let hit = self.codes.lookup(pid, addr, sample.time)?;
                 is_told_of(&hit, self.codes, &self.survey.spaces, (pid, addr), sample.time).then_some(hit)
             };
-            // Like perf: a return address may be the first of code that has no call before it.
+            // Like perf, try the return address itself too: it may be the first byte of code with no call before it.
             let hit = code(word.frame.for_lookup()).or_else(|| code(addr));
             let to = match hit {
                 Some(hit) => {
@@ -137,7 +139,7 @@ impl RelocationFinder<'_, '_> {
 }
 
 impl NewAddress {
-    /// The address, if there is one: code may not have been selected, or have got no place.
+    /// The new address. `None` if the code wasn't selected or has no place in an image.
     fn addr(self, images: &JitImages<'_, '_>, ids: &SelectedIds) -> Option<u64> {
         let (segment, distance) = match self {
             Self::File(addr) => return Some(addr.0),
@@ -148,7 +150,7 @@ impl NewAddress {
     }
 }
 
-/// An edit that puts a record in its own place.
+/// An edit that replaces a record by an identical copy, into which addresses can be written.
 fn as_it_is(input: &PlainRecording, record: u64) -> Option<Edit> {
     let bytes = input.records().get(usize::try_from(record.checked_sub(input.base())?).ok()?..)?;
     let raw = Records::new(bytes, record, input.recording.header.endian).next()?;

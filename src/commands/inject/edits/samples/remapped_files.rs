@@ -1,4 +1,4 @@
-//! Files that a process maps a second time, such as node its builtins, near its JIT code.
+//! Finds files that a process maps a second time. node, for example, maps its builtins again close to its JIT code.
 
 use crate::model::process::{CpuMode, Processes};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
@@ -6,19 +6,18 @@ use crate::resolve::address_space::AddressSpaces;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// By process: where files were mapped that had been mapped elsewhere before.
+/// The address ranges where a file was mapped after it had been mapped elsewhere, by process.
 #[derive(Debug, Default)]
 pub(super) struct RemappedFiles(FxHashMap<Pid, Vec<RemappedRange>>);
 
 #[derive(Debug)]
 struct RemappedRange {
     addresses: Range<u64>,
-    /// The value to add be added (wrapping) to get to where the same byte was mapped first.
+    /// Add this (wrapping) to get from an address in the range to the same byte in the first mapping.
     shift: u64,
 }
 
 impl RemappedFiles {
-    /// Those of all processes.
     pub(super) fn new(processes: &Processes) -> Self {
         let mut remapped = Self::default();
         for (&pid, process) in &processes.by_pid {
@@ -36,7 +35,8 @@ impl RemappedFiles {
         remapped
     }
 
-    /// The target of an address in the first mapping of its file, if that is there at the time.
+    /// Translates an address to the first mapping of its file. `None` if its file was not mapped twice or if the first
+    /// mapping isn't there at `time`.
     pub(super) fn first_place(
         &self,
         spaces: &AddressSpaces,

@@ -1,16 +1,16 @@
-//! A name as a graph: parts that the ABI lets a name refer back to are shared.
+//! A parsed name as a graph. Parts that the name refers back to are shared.
 
-/// The number of a node.
+/// The index of a node.
 pub(super) type NodeId = u32;
 
-/// A stretch of [`Graph::lists`].
+/// A range of [`Graph::lists`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct List {
     pub(super) start: u32,
     pub(super) end: u32,
 }
 
-/// Qualifiers of a type or of a member function's `this`.
+/// Qualifiers of a type, or of a member function's `this`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Qualifiers {
     pub(super) is_const: bool,
@@ -18,7 +18,7 @@ pub(super) struct Qualifiers {
     pub(super) is_restrict: bool,
 }
 
-/// `&` or `&&` behind a member function's parameters.
+/// `&` or `&&` after a member function's parameters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum RefQualifier {
     #[default]
@@ -27,17 +27,17 @@ pub(super) enum RefQualifier {
     RValue,
 }
 
-/// A part of a name.
+/// A part of a name. The comments show how each is written.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Node<'a> {
-    /// An identifier, or a fixed text.
+    /// An identifier or a fixed text.
     Text(&'a str),
     /// `scope::name`
     Nested {
         scope: NodeId,
         name: NodeId,
     },
-    /// A function's local entity: `function(parameters)::name`
+    /// Something local to a function: `function(parameters)::name`
     Local {
         function: NodeId,
         name: NodeId,
@@ -47,13 +47,13 @@ pub(super) enum Node<'a> {
         name: NodeId,
         arguments: List,
     },
-    /// The arguments that stand for one pack parameter.
+    /// The arguments of a parameter pack.
     Pack(List),
-    /// `T_`: the argument of this number, of the function whose type it is in.
+    /// `T_`, `T0_` and so on: the template argument with this index, of the enclosing function.
     TemplateParameter(u32),
     /// `pattern...`
     Expansion(NodeId),
-    /// The constructor or destructor of a class of this name.
+    /// The constructor or destructor of the class with this name.
     Constructor {
         class: NodeId,
         is_destructor: bool,
@@ -83,13 +83,13 @@ pub(super) enum Node<'a> {
     },
     /// `[a, b]`
     Bindings(List),
-    /// A function's name with its type.
+    /// A function's name with its parameter types, and its result type if that is encoded.
     Function(FunctionNode),
     Qualified {
         inner: NodeId,
         qualifiers: Qualifiers,
     },
-    /// A type with a word behind it: `TYPE _Complex`
+    /// A type with a suffix: `TYPE _Complex`
     Suffixed {
         inner: NodeId,
         suffix: &'a str,
@@ -108,7 +108,7 @@ pub(super) enum Node<'a> {
         reference: RefQualifier,
         suffix: &'a str,
     },
-    /// The size may be missing: `TYPE []`
+    /// `TYPE [size]`; the size may be missing: `TYPE []`
     Array {
         element: NodeId,
         size: Option<NodeId>,
@@ -121,20 +121,20 @@ pub(super) enum Node<'a> {
         class: NodeId,
         member: NodeId,
     },
-    /// A text before something: `vtable for X`, `struct X`, `decltype (` … `)`.
+    /// A node between fixed texts: `vtable for X`, `struct X`, `decltype (` … `)`
     Wrapped {
         before: &'a str,
         inner: NodeId,
         after: &'a str,
     },
-    /// Two things with a text between.
+    /// Two nodes with fixed text before and between them.
     Joined {
         before: &'a str,
         first: NodeId,
         between: &'a str,
         second: NodeId,
     },
-    /// A literal of a type, which is spelled by a suffix or by a cast.
+    /// A literal. Its type is shown by a suffix or by a cast.
     Number {
         ty: NodeId,
         digits: &'a str,
@@ -176,7 +176,7 @@ pub(super) enum Node<'a> {
         ty: Option<NodeId>,
         items: List,
     },
-    /// `sizeof...(pack)`, which is its length where that is known.
+    /// `sizeof...(pack)`, or the pack's length where it is known.
     PackLength(NodeId),
     /// `{parm#number}`
     Parameter(u32),
@@ -196,11 +196,11 @@ pub(super) enum Node<'a> {
     },
 }
 
-/// The name of a function and its type.
+/// A function's name and type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FunctionNode {
     pub(super) name: NodeId,
-    /// `None` for what is not a function.
+    /// `None` if it isn't a function.
     pub(super) parameters: Option<List>,
     pub(super) result: Option<NodeId>,
     pub(super) qualifiers: Qualifiers,
@@ -224,5 +224,5 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Parsing and printing go this deep.
+/// The greatest depth of parsing and printing.
 pub(super) const MOST_DEPTH: u32 = 384;

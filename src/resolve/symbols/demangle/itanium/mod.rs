@@ -1,11 +1,11 @@
-//! C++ names of the Itanium ABI, spelled as c++filt and gdb spell them.
+//! Demangles C++ names of the Itanium ABI. The result is spelled as by c++filt and gdb.
 //!
-//! A name is parsed into a graph ([`parse`]): what the ABI lets a name refer back to is shared, so that a name of a
-//! kilobyte can stand for a text of any length. [`print`] walks it and gives up where the text gets longer than any
-//! name that is read. Both count how deep they are: a name is input, and is read on threads with small stacks.
+//! [`parse`] turns a name into a graph. Parts that a name refers back to are shared in the graph, so a name of one
+//! kilobyte can stand for arbitrarily long text. [`print`] walks the graph and gives up once the text is longer than
+//! any real name. Both limit their depth, because names are untrusted and are processed on threads with small stacks.
 //!
-//! Parameters of templates are replaced where they are printed, and packs expanded: what a name refers back to stands for
-//! its letters, which mean another template's parameter elsewhere.
+//! Template parameters are replaced, and packs expanded, only when printing: a back reference stands for the mangled
+//! letters, which may mean another template's parameter in another place.
 //!
 //! Spec: <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling>
 
@@ -14,7 +14,7 @@ mod operators;
 mod parse;
 mod print;
 
-/// The readable form of a name that begins with `_Z`, without parameters; `None` if it is none.
+/// The demangled form of a name that begins with `_Z`, without parameters. `None` if it can't be demangled.
 pub(super) fn demangle(mangled: &str) -> Option<String> {
     let (graph, root) = parse::parse(mangled)?;
     print::print(&graph, root)
@@ -42,7 +42,7 @@ mod tests {
         }
     }
 
-    /// As c++filt spells them.
+    /// The expected names are those of c++filt.
     #[test]
     fn types_references_and_packs() {
         let cases = [
@@ -66,7 +66,8 @@ mod tests {
         }
     }
 
-    /// `S1_` stands for the letters `T_`, which are the inner function's parameter first, then the outer one's.
+    /// `S1_` refers back to the letters `T_`. They mean the inner function's template parameter in one place and the
+    /// outer function's in the other.
     #[test]
     fn parameters_of_templates_are_those_of_the_function_they_are_in() {
         let name = demangle("_ZZ5outerIZ5innerIcEvPT_EUlvE_EvRS1_ENKUlvE_clEv");
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(name.as_deref(), Some("non-virtual thunk to A::f(int)"));
     }
 
-    /// Templates in each other, this deep: V8's chains of reducers are up to 40.
+    /// A name with templates nested this deep. V8's chains of reducers nest up to 40.
     fn nested(depth: usize) -> (String, String) {
         let mangled = format!("_Z1fI{}i{}vv", "1AI".repeat(depth), "E".repeat(depth + 1));
         (mangled, format!("f<{}int>{} >", "A<".repeat(depth), " >".repeat(depth - 1)))
@@ -114,13 +115,13 @@ mod tests {
                 demangle(&hostile);
             }
         };
-        // Half of what threads have.
+        // Half the usual stack size of a thread.
         std::thread::Builder::new().stack_size(1 << 20).spawn(read).unwrap().join().unwrap();
     }
 
     #[test]
     fn names_that_double_their_text_again_and_again_are_left_alone() {
-        // Each argument holds the one before twice.
+        // Each argument contains the previous one twice.
         let mut mangled = "_Z1fI1AIiE".to_owned();
         for number in 0..30 {
             let before = if number == 0 { "S1_".to_owned() } else { format!("S{}_", number + 1) };

@@ -1,17 +1,17 @@
-//! Operators by their two letters.
+//! The operators of the Itanium ABI by their two-letter codes.
 
-/// The way an operator stands in an expression.
+/// Where an operator goes in an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Before,
-    /// Before one operand; behind it unless `_` follows the letters.
+    /// Before its operand if `_` follows the code, else after it (`++` and `--`).
     BeforeOrBehind,
     Between,
-    /// `operator new` and the like: only as names.
+    /// Only used in names, such as `operator new`.
     Name,
 }
 
-/// Letters, spelling, place.
+/// Code, spelling and position, sorted by code.
 const OPERATORS: &[(&str, &str, Place)] = &[
     ("aN", "&=", Place::Between),
     ("aS", "=", Place::Between),
@@ -66,7 +66,7 @@ const OPERATORS: &[(&str, &str, Place)] = &[
     ("ss", "<=>", Place::Between),
 ];
 
-/// The operator of these letters.
+/// The spelling and position of an operator, by its code.
 pub(super) fn find(letters: &str) -> Option<(&'static str, Place)> {
     let at = OPERATORS.binary_search_by_key(&letters, |operator| operator.0).ok()?;
     let (_, text, place) = OPERATORS[at];

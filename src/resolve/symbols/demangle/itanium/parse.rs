@@ -1,15 +1,16 @@
-//! Reads a mangled name into a graph, by the ABI's grammar, whose rules the functions are named after.
+//! Parses a mangled name into a graph. Functions are named after the rules of the ABI's grammar.
 
 use super::graph::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
 use super::operators::{self, Place};
 
-/// Names longer than this are not read.
+/// The longest name that is parsed.
 const LONGEST: usize = 64 << 10;
 
-/// More rules than a name of that length needs.
+/// How many rules may be tried; more than a name of that length needs.
 const MOST_TRIED: u32 = 1 << 18;
 
-/// Parses a name that begins with `_Z` or `__Z`. The root is a [`Node::Function`], or what is not a function.
+/// Parses a name that begins with `_Z` or `__Z`. The root is the name without its parameters, or a special name such as
+/// a vtable's.
 pub(super) fn parse(mangled: &str) -> Option<(Graph<'_>, NodeId)> {
     let rest = mangled.strip_prefix("_Z").or_else(|| mangled.strip_prefix("__Z"))?;
     if rest.len() > LONGEST {
@@ -26,18 +27,19 @@ struct Parser<'a> {
     graph: Graph<'a>,
     /// What `S_`, `S0_` and so on refer to.
     substitutions: Vec<NodeId>,
-    /// False where arguments that follow a type belong to the conversion operator whose type it is.
+    /// False while parsing the type of a conversion operator: template arguments after the type then belong to the
+    /// operator.
     takes_arguments: bool,
     depth: u32,
-    /// Rules that were tried: some are tried twice, and in each other.
+    /// How many rules were tried. Some are tried twice, even within each other.
     tried: u32,
 }
 
-/// What a function's name shows about its type.
+/// What a function's name tells about its type.
 #[derive(Debug, Clone, Copy, Default)]
 struct NameFacts {
     ends_with_arguments: bool,
-    /// Constructors, destructors and conversions have no result.
+    /// True for constructors, destructors and conversion operators.
     has_no_result: bool,
     qualifiers: Qualifiers,
     reference: RefQualifier,
@@ -59,7 +61,7 @@ impl<'a> Parser<'a> {
         List { start, end: self.graph.lists.len() as u32 }
     }
 
-    /// Lets later parts refer to a node.
+    /// Makes a node available to later back references.
     fn remember(&mut self, node: NodeId) -> NodeId {
         self.substitutions.push(node);
         node
@@ -100,13 +102,13 @@ impl<'a> Parser<'a> {
         digits
     }
 
-    /// `[n] digits`
+    /// Parses `[n] digits`, where `n` means negative.
     fn number(&mut self) -> Option<&'a str> {
         self.take("n");
         Some(self.digits()).filter(|digits| !digits.is_empty())
     }
 
-    /// `_` is 0, `0_` is 1, and so on.
+    /// Parses an index: `_` is 0, `0_` is 1, and so on.
     fn index(&mut self) -> Option<u32> {
         if self.take("_") {
             return Some(0);
@@ -134,18 +136,18 @@ impl<'a> Parser<'a> {
         }
         let mut facts = NameFacts::default();
         let name = self.name(&mut facts)?;
-        // Parameters aren't shown, so that what cannot be read of them doesn't matter. Something has to look like them.
+        // Parameters aren't shown, so it doesn't matter if they can't be parsed. They only have to look like types.
         let looks_like_types = self.peek().is_ascii_alphanumeric();
         let types = self.function_types(&facts);
         (types.is_some() && self.is_at_end() || looks_like_types).then_some(name)
     }
 
-    /// Compilers and linkers name copies and parts of functions by what they put behind the name.
+    /// Compilers and linkers append suffixes to the names of copies and parts of functions.
     fn is_at_end(&self) -> bool {
         matches!(self.peek(), 0 | b'.' | b'$')
     }
 
-    /// A name and its type, where it is a part of another name.
+    /// Parses a function's name and type, or another name, inside a larger name.
     fn encoding(&mut self) -> Option<NodeId> {
         self.deeper(|parser| {
             if matches!(parser.peek(), b'T' | b'G') {
@@ -162,7 +164,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The types of a function's result, if they are written, and of its parameters.
+    /// Parses the result type, if it is encoded, and the parameter types.
     fn function_types(&mut self, facts: &NameFacts) -> Option<(Option<NodeId>, Option<List>)> {
         if matches!(self.peek(), 0 | b'E' | b'.' | b'_') {
             return Some((None, None));
@@ -253,7 +255,7 @@ impl<'a> Parser<'a> {
         self.name(&mut NameFacts::default())
     }
 
-    /// Digits and capital letters, as of substitutions: `_` is 0, `0_` is 1.
+    /// Parses the index of a back reference, in digits and capital letters: `_` is 0, `0_` is 1.
     fn sequence_number(&mut self) -> Option<u32> {
         if self.take("_") {
             return Some(0);
@@ -299,7 +301,7 @@ impl<'a> Parser<'a> {
     fn nested_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.expect("N")?;
         if self.take("H") {
-            // The object is a parameter; nothing is shown of it here.
+            // An explicit object parameter. It needs no output here.
         }
         facts.qualifiers = self.qualifiers();
         facts.reference = self.ref_qualifier();
@@ -322,7 +324,7 @@ impl<'a> Parser<'a> {
                 (b'T', _) if name.is_none() => self.template_parameter()?,
                 (b'D', b't' | b'T') if name.is_none() => self.decltype()?,
                 (b'M', _) => {
-                    // A lambda in a member's initializer.
+                    // Marks a lambda in the initializer of a member; nothing is printed for it.
                     self.take("M");
                     continue;
                 }
@@ -341,7 +343,7 @@ impl<'a> Parser<'a> {
         if !is_remembered {
             return None;
         }
-        // The whole is remembered by those who refer to it as a type.
+        // Callers that use the whole name as a type record it themselves.
         self.substitutions.pop();
         name
     }
@@ -369,7 +371,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Local { function, name }))
     }
 
-    /// Numbers entities of one name.
+    /// Skips the number that tells apart entities of the same name.
     fn discriminator(&mut self) {
         let before = self.rest;
         if self.take("__") {
@@ -452,7 +454,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Lambda { parameters, number }))
     }
 
-    /// The parameters of a template: of a lambda, or of a template argument.
+    /// Skips the parameters of a lambda's template, or of a template template argument.
     fn template_declarations(&mut self) -> Option<()> {
         while self.peek() == b'T' && matches!(self.second(), b'y' | b'n' | b't' | b'p' | b'k') {
             self.deeper(Self::template_declaration)?;
@@ -482,7 +484,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Constructor { class, is_destructor }))
     }
 
-    /// The last part of a class's name.
+    /// The last part of a class's name, without template arguments.
     fn base_name(&mut self, class: NodeId) -> Option<NodeId> {
         match self.graph.get(class) {
             Node::Nested { name, .. } | Node::Local { name, .. } | Node::Tagged { name, .. } => self.base_name(name),
@@ -515,7 +517,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Operator(text)))
     }
 
-    /// `S_` and the like, and the names that the ABI abbreviates.
+    /// Parses `S_` and so on, and the ABI's abbreviations of standard library names.
     fn substitution(&mut self) -> Option<NodeId> {
         self.expect("S")?;
         let text = match self.peek() {
@@ -534,7 +536,7 @@ impl<'a> Parser<'a> {
         let is_whole = matches!(text, "std::string" | "std::istream" | "std::ostream" | "std::iostream");
         let followed = self.peek();
         let mut name = if is_whole && matches!(followed, b'C' | b'D') {
-            // A constructor has the name of the template.
+            // Constructors are named after the class template, not after the type alias.
             let class = match text {
                 "std::string" => "std::basic_string",
                 "std::istream" => "std::basic_istream",
@@ -555,7 +557,7 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    /// A class of the standard library with its arguments.
+    /// A standard library class with its template arguments spelled out.
     fn abbreviated(&mut self, class: &'a str) -> NodeId {
         let name = self.text(class);
         let mut arguments = vec!["char", "std::char_traits<char>"];
@@ -578,12 +580,12 @@ impl<'a> Parser<'a> {
 
     fn template_arguments(&mut self) -> Option<List> {
         self.expect("I")?;
-        // Those of a type in a conversion are complete.
+        // Within the angle brackets, arguments after a type belong to that type again.
         let before = std::mem::replace(&mut self.takes_arguments, true);
         let mut arguments = Vec::new();
         while !self.take("E") {
             if self.take("Q") {
-                // A constraint, which says nothing that the arguments don't.
+                // A constraint, which adds nothing to the arguments.
                 self.expression()?;
                 continue;
             }
@@ -702,7 +704,7 @@ impl<'a> Parser<'a> {
                 let before = self.substitutions.len();
                 let name = self.substitution()?;
                 if self.peek() != b'I' || !self.takes_arguments {
-                    // One with a tag was remembered.
+                    // A name with an ABI tag has been recorded already.
                     return (before <= self.substitutions.len()).then_some(name);
                 }
                 let arguments = self.template_arguments()?;
@@ -730,7 +732,7 @@ impl<'a> Parser<'a> {
         Some(self.remember(node))
     }
 
-    /// Builtin types of more than a letter, which nothing refers back to.
+    /// Builtin types with codes of several letters. Back references don't count them.
     fn long_builtin(&mut self) -> Option<NodeId> {
         let text = match self.skip(2)? {
             "Da" => "auto",
@@ -820,7 +822,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Wrapped { before: "decltype (", inner, after: ")" }))
     }
 
-    /// `L…E`
+    /// Parses a literal, `L…E`.
     fn literal(&mut self) -> Option<NodeId> {
         self.expect("L")?;
         if self.take("_Z") || self.peek() == b'Z' && self.take("Z") {
@@ -1003,8 +1005,9 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Template { name, arguments }))
     }
 
-    /// A member of a type that depends on arguments. GCC writes the type as such; by the ABI, its parts are listed up to
-    /// an `E`. What GCC writes may look like such a list: then it has two parts, and the last is the member.
+    /// Parses a member of a type that depends on template arguments. The ABI lists the type's parts up to an `E`, but
+    /// GCC writes the type itself. That can look like such a list, but then it has two parts without arguments, and the
+    /// second one is the member.
     fn unresolved_name(&mut self) -> Option<NodeId> {
         let before = std::mem::replace(&mut self.takes_arguments, true);
         let scope = self.scope_of_parts().or_else(|| self.ty());
@@ -1027,7 +1030,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Nested { scope, name }))
     }
 
-    /// `None`, with nothing read, if it is no list of parts.
+    /// Parses a list of parts. If there is none, consumes nothing and returns `None`.
     fn scope_of_parts(&mut self) -> Option<NodeId> {
         let (rest, substitutions) = (self.rest, self.substitutions.len());
         let scope = self.parts_of_scope();
@@ -1059,7 +1062,7 @@ impl<'a> Parser<'a> {
         (is_list && self.take("E") && is_followed(self.rest)).then_some(scope).flatten()
     }
 
-    /// `fp_`, `fL0p_`
+    /// Parses a function parameter: `fp_`, `fL0p_`.
     fn function_parameter(&mut self) -> Option<NodeId> {
         if self.take("fL") {
             self.digits();

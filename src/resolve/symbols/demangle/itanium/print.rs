@@ -1,17 +1,17 @@
-//! Writes a graph as text, spelled as c++filt spells names.
+//! Prints a graph, in c++filt's spelling.
 //!
-//! Types are written around what they are of: `void (*)(int)` has its result before and its parameters behind the `*`. So
-//! each node has a left and a right part, of which most have only the left one.
+//! C++ types surround what they apply to: in `void (*)(int)`, the result comes before the `*` and the parameters after
+//! it. Each node therefore has a left and a right part; for most nodes the right part is empty.
 
 use super::graph::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
 
-/// Texts longer than this are not names.
+/// The longest text. Nothing longer is a real name.
 const LONGEST: usize = 256 << 10;
 
-/// More nodes than such a text has.
+/// How many nodes may be printed; more than a text of that length needs.
 const MOST_NODES: u32 = 1 << 20;
 
-/// The text of a node. `None` if it has no end, or a very far one.
+/// The text of a node. `None` if it would be too long.
 pub(super) fn print(graph: &Graph<'_>, root: NodeId) -> Option<String> {
     let mut printer = Printer {
         graph,
@@ -30,21 +30,21 @@ pub(super) fn print(graph: &Graph<'_>, root: NodeId) -> Option<String> {
 struct Printer<'g, 'a> {
     graph: &'g Graph<'a>,
     out: String,
-    /// The arguments of the functions that are being written, each with the scope of its surroundings.
+    /// Template arguments of the functions being printed, each with the scope of the code around that function.
     scopes: Vec<(List, Scope)>,
     scope: Scope,
-    /// The number of lambdas whose parameters are being written.
+    /// How many lambdas' parameter lists are being printed, one inside the other.
     lambdas: u32,
-    /// The element of packs that is being written, in the pattern of an expansion.
+    /// While a pack expansion is printed: which element of the pack.
     pack_index: Option<usize>,
     depth: u32,
     nodes_left: u32,
 }
 
-/// The number of the arguments that parameters stand for.
+/// An index into [`Printer::scopes`]: the arguments that template parameters refer to.
 type Scope = Option<usize>;
 
-/// `Some` goes on.
+/// `None` stops printing.
 type Printed = Option<()>;
 
 impl<'a> Printer<'_, 'a> {
@@ -68,7 +68,7 @@ impl<'a> Printer<'_, 'a> {
         self.right(id)
     }
 
-    /// Writes something in the scope of a function's own arguments.
+    /// Calls `write` with the template arguments of the function `name` in scope.
     fn in_scope_of(&mut self, name: NodeId, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
         let node = match self.graph.get(name) {
             Node::Local { name, .. } => self.graph.get(name),
@@ -84,7 +84,8 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
-    /// What a node is where it stands, and the scope of that: the argument, if it is a parameter.
+    /// Replaces template parameters by their arguments. Returns the resulting node and the scope in which it must be
+    /// printed.
     fn resolve_in(&self, id: NodeId, mut scope: Scope) -> Option<(NodeId, Scope)> {
         let mut id = id;
         while let Node::TemplateParameter(number) = self.graph.get(id) {
@@ -140,12 +141,12 @@ impl<'a> Printer<'_, 'a> {
                     self.put(" ")?;
                 }
                 self.put("<")?;
-                // c++filt has no space behind an empty pack.
+                // c++filt omits the space if an empty pack is last.
                 let ends_empty = self.list(arguments)?;
                 self.put(if self.ends_with('>') && !ends_empty { " >" } else { ">" })
             }
             Node::Pack(list) => self.list(list).map(|_| ()),
-            // The parameter of a generic lambda.
+            // Not replaced by an argument: a parameter of a generic lambda.
             Node::TemplateParameter(number) => self.put(&format!("auto:{}", u64::from(number) + 1)),
             Node::Expansion(pattern) => self.expansion(pattern),
             Node::Constructor { class, is_destructor } => {
@@ -297,12 +298,12 @@ impl<'a> Printer<'_, 'a> {
         self.right(inner)
     }
 
-    /// True if a type has a part behind the name of what is of it.
+    /// True for function and array types, which have a part after what they apply to.
     fn is_written_around(&self, id: NodeId) -> bool {
         matches!(self.base(id), Some(Node::FunctionType { .. } | Node::Array { .. }))
     }
 
-    /// The same of what a pointer or a reference leads to.
+    /// True if the type itself, or the type it points or refers to, is written around what it applies to.
     fn leads_to_written_around(&self, id: NodeId) -> bool {
         let mut next = Some(id);
         for _ in 0..MOST_DEPTH {
@@ -327,7 +328,8 @@ impl<'a> Printer<'_, 'a> {
         Some(self.graph.get(id))
     }
 
-    /// A reference to a reference is one, to an rvalue only if both are.
+    /// Applies C++'s reference collapsing: a reference to a reference is one reference, and an rvalue reference only if
+    /// both are.
     fn collapse(&self, mut node: Node<'a>) -> Option<(NodeId, Scope, &'static str)> {
         let (mut text, mut scope) = ("&&", self.scope);
         for _ in 0..MOST_DEPTH {
@@ -359,7 +361,7 @@ impl<'a> Printer<'_, 'a> {
             printer.all(name)?;
             let Some(parameters) = parameters else { return Some(()) };
             printer.put("(")?;
-            // The parameters of a lambda's enclosing function are that function's.
+            // If a lambda is inside, template parameters in the function's own parameter list are still the function's.
             let lambdas = std::mem::take(&mut printer.lambdas);
             printer.list(parameters)?;
             printer.lambdas = lambdas;
@@ -386,7 +388,7 @@ impl<'a> Printer<'_, 'a> {
         })
     }
 
-    /// Separated by commas, without empty packs at the end, as c++filt has it. True if there is one.
+    /// Prints items separated by commas. Like c++filt, it drops empty packs at the end; returns true if it dropped any.
     fn list(&mut self, list: List) -> Option<bool> {
         let mut end = self.out.len();
         for (number, &item) in self.graph.list(list).iter().enumerate() {
@@ -404,7 +406,7 @@ impl<'a> Printer<'_, 'a> {
         Some(ends_empty)
     }
 
-    /// The pattern once for each element of the pack in it.
+    /// Prints the pattern once for each element of the pack in it.
     fn expansion(&mut self, pattern: NodeId) -> Printed {
         let mut nodes_left = MOST_NODES;
         let Some(pack) = self.find_pack(pattern, 0, &mut nodes_left) else {
@@ -424,7 +426,7 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
-    /// The first pack in a pattern that no inner expansion expands.
+    /// Finds the first pack in a pattern, except in inner expansions.
     fn find_pack(&self, id: NodeId, depth: u32, nodes_left: &mut u32) -> Option<List> {
         *nodes_left = nodes_left.checked_sub(1)?;
         if depth > MOST_DEPTH {
@@ -484,7 +486,7 @@ impl<'a> Printer<'_, 'a> {
             }
             Node::Unary { operator, operand, .. } => {
                 self.put(operator)?;
-                // The parameters of a member are not part of its address.
+                // The address of a member function is printed without parameters.
                 if operator == "&"
                     && let Some(Node::Function(FunctionNode { name, qualifiers, .. })) = self.resolve(operand)
                     && qualifiers == Qualifiers::default()
@@ -495,7 +497,7 @@ impl<'a> Printer<'_, 'a> {
                 self.subexpression(operand)
             }
             Node::Binary { operator, left, right } => {
-                // Else it would end the arguments of a template.
+                // Without parentheses, `>` would end the template arguments.
                 let is_closing = operator == ">";
                 self.put(if is_closing { "(" } else { "" })?;
                 self.subexpression(left)?;
@@ -602,7 +604,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// In parentheses, unless it is a name.
+    /// Prints an operand, in parentheses unless it is a simple name.
     fn subexpression(&mut self, id: NodeId) -> Printed {
         let node = self.graph.get(id);
         let is_simple = matches!(node, Node::Text(_) | Node::Nested { .. } | Node::Braced { .. } | Node::Parameter(_));
