@@ -51,18 +51,39 @@ pub(super) enum Owner<'a> {
     Named(Cow<'a, str>),
 }
 
+impl Owner<'_> {
+    /// The same in memory of its own.
+    pub(super) fn to_owned(&self) -> Owner<'static> {
+        match self {
+            Self::Number(number) => Owner::Number(*number),
+            Self::Named(name) => Owner::Named(Cow::Owned(name.clone().into_owned())),
+        }
+    }
+
+    /// The same as long as this one is there.
+    pub(super) fn borrow(&self) -> Owner<'_> {
+        match self {
+            Self::Number(number) => Owner::Number(*number),
+            Self::Named(name) => Owner::Named(Cow::Borrowed(name)),
+        }
+    }
+}
+
 /// True if events of this phase are part of spans.
 pub(super) fn is_span(phase: u8) -> bool {
     matches!(phase, b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F')
 }
 
 impl<'a> TraceEvent<'a> {
-    /// The event that bytes begin with, and its length.
-    pub(super) fn parse(bytes: &'a [u8]) -> serde_json::Result<(Self, usize)> {
-        let mut events = serde_json::Deserializer::from_slice(bytes).into_iter::<Self>();
-        // The input isn't empty, so the iterator yields an event or an error.
-        let event = events.next().unwrap_or_else(|| Ok(Self::default()))?;
-        let len = events.byte_offset();
+    /// The event that a text begins with, and its length.
+    pub(super) fn parse(text: &'a str) -> serde_json::Result<(Self, usize)> {
+        let (event, len) = next_event(serde_json::Deserializer::from_str(text))?;
+        Ok((Self { raw: &text.as_bytes()[..len], ..event }, len))
+    }
+
+    /// The same of bytes of which nobody knows whether they are UTF-8: each string is checked.
+    pub(super) fn parse_bytes(bytes: &'a [u8]) -> serde_json::Result<(Self, usize)> {
+        let (event, len) = next_event(serde_json::Deserializer::from_slice(bytes))?;
         Ok((Self { raw: &bytes[..len], ..event }, len))
     }
 
@@ -104,6 +125,16 @@ impl<'a> TraceEvent<'a> {
     }
 }
 
+/// The event that an input begins with, and its length.
+fn next_event<'a, R: serde_json::de::Read<'a>>(
+    deserializer: serde_json::Deserializer<R>,
+) -> serde_json::Result<(TraceEvent<'a>, usize)> {
+    let mut events = deserializer.into_iter::<TraceEvent<'a>>();
+    // The input isn't empty, so the iterator yields an event or an error.
+    let event = events.next().unwrap_or_else(|| Ok(TraceEvent::default()))?;
+    Ok((event, events.byte_offset()))
+}
+
 /// The text of a value: of a string what is in it, of anything else how it is written.
 fn text_of(json: &str) -> Cow<'_, str> {
     match json.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
@@ -142,36 +173,36 @@ impl<'de> Visitor<'de> for EventVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TraceEvent<'de>, A::Error> {
         let mut event = TraceEvent::default();
-        while let Some(Key(key)) = map.next_key()? {
-            match &*key {
-                b"name" => event.name = map.next_value::<Text<'_>>()?.0,
-                b"cat" => event.cat = Some(map.next_value::<Text<'_>>()?.0),
-                b"ph" => event.phase = map.next_value::<Text<'_>>()?.0.bytes().next().unwrap_or(0),
-                b"ts" => event.time = nanoseconds(unquoted(raw(&mut map)?)),
-                b"dur" => event.duration = nanoseconds(unquoted(raw(&mut map)?)),
-                b"pid" => event.pid = map.next_value::<PerhapsOwner<'_>>()?.0,
-                b"tid" => event.tid = map.next_value::<PerhapsOwner<'_>>()?.0,
-                b"id" => {
+        while let Some(member) = map.next_key()? {
+            match member {
+                Member::Name => event.name = map.next_value::<Text<'_>>()?.0,
+                Member::Cat => event.cat = Some(map.next_value::<Text<'_>>()?.0),
+                Member::Ph => event.phase = map.next_value::<Text<'_>>()?.0.bytes().next().unwrap_or(0),
+                Member::Ts => event.time = nanoseconds(unquoted(raw(&mut map)?)),
+                Member::Dur => event.duration = nanoseconds(unquoted(raw(&mut map)?)),
+                Member::Pid => event.pid = map.next_value::<PerhapsOwner<'_>>()?.0,
+                Member::Tid => event.tid = map.next_value::<PerhapsOwner<'_>>()?.0,
+                Member::Id => {
                     let id = raw(&mut map)?;
                     (event.id, event.id_is_text) = (unquoted(id), id.starts_with('"'));
                 }
-                b"id2" => {
+                Member::Id2 => {
                     // Of another form it says nothing.
                     let id: LocalOrGlobal<'_> = serde_json::from_str(raw(&mut map)?).unwrap_or_default();
                     let text = id.local.or(id.global).map_or("", RawValue::get);
                     event.id_is_local = id.local.is_some();
                     (event.id, event.id_is_text) = (unquoted(text), text.starts_with('"'));
                 }
-                b"scope" => event.scope = Some(map.next_value::<Text<'_>>()?.0),
-                b"args" => {
+                Member::Scope => event.scope = Some(map.next_value::<Text<'_>>()?.0),
+                Member::Args => {
                     let args = raw(&mut map)?;
                     event.args = if args.starts_with(['{', '[']) { args } else { "" };
                 }
-                b"stack" | b"sf" => {
+                Member::Stack | Member::Sf => {
                     event.has_stack = true;
                     map.next_value::<IgnoredAny>()?;
                 }
-                _ => drop(map.next_value::<IgnoredAny>()?),
+                Member::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         Ok(event)
@@ -191,39 +222,25 @@ struct LocalOrGlobal<'a> {
     global: Option<&'a RawValue>,
 }
 
-/// The name of a member. Whether it is UTF-8 doesn't matter: those that are known are.
-struct Key<'a>(Cow<'a, [u8]>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_bytes(KeyVisitor).map(Key)
-    }
-}
-
-struct KeyVisitor;
-
-impl<'de> Visitor<'de> for KeyVisitor {
-    type Value = Cow<'de, [u8]>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a member")
-    }
-
-    fn visit_borrowed_bytes<E>(self, key: &'de [u8]) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(key))
-    }
-
-    fn visit_bytes<E>(self, key: &[u8]) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(key.to_vec()))
-    }
-
-    fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(key.as_bytes()))
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(key.as_bytes().to_vec()))
-    }
+/// The members of an event that are read.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Member {
+    Name,
+    Cat,
+    Ph,
+    Ts,
+    Dur,
+    Pid,
+    Tid,
+    Id,
+    Id2,
+    Scope,
+    Args,
+    Stack,
+    Sf,
+    #[serde(other)]
+    Other,
 }
 
 /// A process or thread; `None` if it is `null`, a list or an object.
@@ -362,13 +379,36 @@ impl<'de, const N: usize> Visitor<'de> for &mut FindMembers<'_, 'de, N> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(Key(key)) = map.next_key()? {
-            match self.names.iter().position(|name| name.as_bytes() == &*key) {
+        while let Some(at) = map.next_key_seed(FindName(&self.names))? {
+            match at {
                 Some(at) => self.found[at] = Some(map.next_value()?),
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         Ok(())
+    }
+}
+
+/// Finds the name of a member among some: `None` if it is none of them.
+struct FindName<'n>(&'n [&'n str]);
+
+impl<'de> DeserializeSeed<'de> for FindName<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for FindName<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of an argument")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|name| *name == key))
     }
 }
 
@@ -439,7 +479,7 @@ mod tests {
     #[test]
     fn members_in_any_order_numbers_as_strings() {
         let json = br#"{"args":{"message":"\"f\"","n":3},"tid":"main","ts":"40.25","id2":{"local":"0x1"},"pid":7,"ph":"b","n\u0061me":"frame"} rest"#;
-        let (event, len) = TraceEvent::parse(json).unwrap();
+        let (event, len) = TraceEvent::parse(str::from_utf8(json).unwrap()).unwrap();
         assert_eq!((len, event.raw), (json.len() - 5, &json[..json.len() - 5]));
         assert_eq!((event.time, event.phase, event.id, event.id_is_local), (Some(40_250), b'b', "0x1", true));
         assert_eq!((&*event.name, event.thread()), ("frame", Owner::Named("main".into())));
@@ -451,7 +491,7 @@ mod tests {
     #[test]
     fn an_event_without_a_thread_belongs_to_that_of_the_process() {
         fn thread(json: &str) -> Owner<'_> {
-            TraceEvent::parse(json.as_bytes()).unwrap().0.thread()
+            TraceEvent::parse(json).unwrap().0.thread()
         }
         assert_eq!(thread(r#"{"pid":7}"#), Owner::Number(7));
         assert_eq!(thread(r#"{"pid":"a","tid":null}"#), Owner::Named("a".into()));
@@ -466,7 +506,7 @@ mod tests {
     fn values_of_any_depth_are_passed_over() {
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         let json = format!(r#"{{"x":{deep},"name":{deep},"args":{{"a":{deep},"b":"c"}},"ph":"X"}}"#);
-        let (event, len) = TraceEvent::parse(json.as_bytes()).unwrap();
+        let (event, len) = TraceEvent::parse(&json).unwrap();
         assert_eq!((len, event.phase, event.argument("b").as_deref()), (json.len(), b'X', Some("c")));
     }
 }

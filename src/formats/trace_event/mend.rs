@@ -154,7 +154,7 @@ mod tests {
         ] {
             let (json, len) = mend(text.as_bytes()).unwrap();
             assert_eq!((json.as_str(), text[len..].trim_end_matches("rest")), (mended, ""), "{text}");
-            TraceEvent::parse(json.as_bytes()).unwrap();
+            TraceEvent::parse(&json).unwrap();
             for cut in 0..len {
                 assert_eq!(mend(&text.as_bytes()[..cut]), Err(Unmendable::Short), "{cut}");
             }

@@ -25,6 +25,7 @@
 //!
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
 
+mod batch;
 mod event;
 mod laid_out;
 mod mend;
@@ -48,7 +49,7 @@ pub const SPANS: Spans =
 /// True if it is an object that goes on behind these bytes: other members may precede the events, and no other format
 /// begins so. The reader reports it if no events follow.
 fn is_open(head: &[u8]) -> bool {
-    event::TraceEvent::parse(head).is_err_and(|error| error.is_eof())
+    event::TraceEvent::parse_bytes(head).is_err_and(|error| error.is_eof())
 }
 
 /// True if an input starts as one of ours.

@@ -103,12 +103,12 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     let mut timeline = trace.timeline;
     timeline.tell(sink, |slice, record, tell| {
         let Some(at) = usize::try_from(slice.origin).ok().filter(|at| *at < bytes.len()) else { return Ok(()) };
-        if let Ok((event, _)) = TraceEvent::parse(&bytes[at..]) {
+        if let Ok((event, _)) = TraceEvent::parse_bytes(&bytes[at..]) {
             return tell(&with_event(record, &event));
         }
         // It was read a moment ago, after mending.
         let Ok((json, _)) = mend(&bytes[at..]) else { return Ok(()) };
-        match TraceEvent::parse(json.as_bytes()) {
+        match TraceEvent::parse(&json) {
             Ok((event, _)) => tell(&with_event(record, &event)),
             Err(_) => Ok(()),
         }
@@ -139,7 +139,7 @@ fn read(
     warnings: &mut Warnings,
     other: impl FnMut(&TraceEvent<'_>, (i64, i64)) -> Result<()>,
 ) -> Result<Trace> {
-    let mut trace = read_trace(input.bytes.into_stream(), options, other)?;
+    let mut trace = read_trace(input.bytes.into_stream(), input.workers, options, other)?;
     warnings.extend(std::mem::take(&mut trace.skipped).and_then(|skipped| skipped.into_warning()));
     warn(&trace.timeline, warnings);
     Ok(trace)

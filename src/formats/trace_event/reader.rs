@@ -1,6 +1,7 @@
 //! The events of a document, in its order, read as a stream: only as much of it is in memory as two reads give, or one
 //! event takes. Behind damage, reading goes on with the next event.
 
+use super::batch::EventBatch;
 use super::event::TraceEvent;
 use super::mend::{Unmendable, mend};
 use super::samples::{SampleRecord, StackFrameRecord, TraceSamples};
@@ -10,6 +11,12 @@ use std::io::Read;
 
 /// The number of bytes that are read at once.
 const READ: usize = 1 << 19;
+
+/// The number of bytes that are looked at together for whether they are UTF-8.
+const AT_ONCE: usize = 1 << 16;
+
+/// The size of a batch of events, in bytes of the document.
+const BATCH: usize = 1 << 17;
 
 /// An event that is longer than this has no end: all of it is in memory until its end is found.
 const LONGEST: usize = 1 << 26;
@@ -94,15 +101,40 @@ impl<R: Read> EventReader<R> {
 
     /// Calls `each` with all events.
     pub(super) fn for_each(mut self, mut each: impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<DocumentRest> {
-        loop {
-            match self.part {
-                DocumentPart::Start => self.start()?,
-                DocumentPart::Members => self.member()?,
-                DocumentPart::End => return Ok(self.beside),
-                DocumentPart::Events { object } => match self.next_byte()? {
+        while self.part != DocumentPart::End {
+            self.step(&mut each)?;
+        }
+        Ok(self.beside)
+    }
+
+    /// The next events, kept in memory of their own: those who read and those who work on what was read can take turns.
+    pub(super) fn next_batch(&mut self) -> Result<Option<EventBatch>> {
+        let mut batch = EventBatch::default();
+        while self.part != DocumentPart::End && batch.size() < BATCH {
+            self.step(&mut |event| {
+                batch.push(event);
+                Ok(())
+            })?;
+        }
+        Ok(Some(batch).filter(|batch| batch.size() > 0))
+    }
+
+    /// What the document holds beside its events, once they were all read.
+    pub(super) fn into_rest(self) -> DocumentRest {
+        self.beside
+    }
+
+    /// Reads on, up to the next thing that is not an event as it should be.
+    fn step(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<()> {
+        match self.part {
+            DocumentPart::Start => self.start(),
+            DocumentPart::Members => self.member(),
+            DocumentPart::End => Ok(()),
+            DocumentPart::Events { object } => {
+                match self.byte_behind_events(each)? {
                     None => self.part = DocumentPart::End,
                     Some(b',') => self.at += 1,
-                    Some(b'{') => self.event(&mut each)?,
+                    Some(b'{') => self.event(each)?,
                     Some(b']') => {
                         self.at += 1;
                         if self.goes_on()? {
@@ -112,12 +144,31 @@ impl<R: Read> EventReader<R> {
                         }
                     }
                     Some(_) => self.resync("an event is expected here")?,
-                },
+                }
+                Ok(())
             }
         }
     }
 
-    /// Reads the event that begins here.
+    /// Reads the events that stand here one after the other and are as they should be; gives the next byte that is not
+    /// a blank.
+    fn byte_behind_events(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Option<u8>> {
+        let rest = &self.buffer[self.at..];
+        let text = valid_prefix(&rest[..rest.len().min(AT_ONCE)]);
+        let is_between = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b',';
+        let mut at = 0;
+        loop {
+            at += text.as_bytes()[at..].iter().take_while(is_between).count();
+            let Some(event) = text.get(at..).filter(|text| text.starts_with('{')) else { break };
+            let Ok((event, len)) = TraceEvent::parse(event) else { break };
+            each(&TraceEvent { offset: self.base + (self.at + at) as u64, ..event })?;
+            at += len;
+        }
+        self.at += at;
+        self.next_byte()
+    }
+
+    /// Reads the event that begins here, whatever it is like.
     fn event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<()> {
         loop {
             let rest = self.rest().len();
@@ -138,8 +189,7 @@ impl<R: Read> EventReader<R> {
     fn try_event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Attempt> {
         let offset = self.base + self.at as u64;
         let bytes = &self.buffer[self.at..];
-        let parsed = TraceEvent::parse(bytes);
-        let error = match parsed {
+        let error = match TraceEvent::parse_bytes(bytes) {
             Ok((event, len)) => {
                 each(&TraceEvent { offset, ..event })?;
                 self.at += len;
@@ -157,7 +207,7 @@ impl<R: Read> EventReader<R> {
         let looked_at = &bytes[..bytes.len().min(LONGEST_MENDED)];
         match mend(looked_at) {
             Ok((json, len)) => {
-                if let Ok((event, _)) = TraceEvent::parse(json.as_bytes()) {
+                if let Ok((event, _)) = TraceEvent::parse(&json) {
                     each(&TraceEvent { offset, ..event })?;
                     self.at += len;
                     return Ok(Attempt::Found);
@@ -386,7 +436,7 @@ impl<R: Read> EventReader<R> {
             }
             let rest = self.rest();
             let len = rest.len();
-            let error = match TraceEvent::parse(rest) {
+            let error = match TraceEvent::parse_bytes(rest) {
                 Ok((event, _)) => return Ok(event.phase != 0),
                 Err(error) => error,
             };
@@ -447,6 +497,12 @@ impl<R: Read> EventReader<R> {
         while more && self.rest().len() < len && self.more()? {}
         Ok(more)
     }
+}
+
+/// The text that bytes begin with, up to the first that are not UTF-8.
+fn valid_prefix(bytes: &[u8]) -> &str {
+    let valid = |bytes| str::from_utf8(bytes);
+    valid(bytes).or_else(|error| valid(&bytes[..error.valid_up_to()])).unwrap_or_default()
 }
 
 /// The kind of an error, without what the file contains.

@@ -11,6 +11,7 @@ use super::samples::TraceSamples;
 use super::stack::{Open, Stack};
 use crate::analysis::timeline::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED, UNNAMED};
 use crate::contract::format::ReadOptions;
+use crate::contract::spans::Workers;
 use crate::error::{Result, Skipped};
 use crate::model::stacks::Track;
 use crate::model::{Pid, Tid};
@@ -55,12 +56,13 @@ impl Trace {
 /// Perfetto's trace processor does, for which all events of the threads are kept and sorted. `other` gets the events
 /// that are not part of a span (metadata, counters, flows and the like), with their process and thread.
 pub(super) fn read_trace(
-    input: impl Read,
+    input: impl Read + Send,
+    workers: &dyn Workers,
     options: &ReadOptions,
     mut other: impl FnMut(&TraceEvent<'_>, (i64, i64)) -> Result<()>,
 ) -> Result<Trace> {
     let mut builder = SpanBuilder::new(options);
-    let DocumentRest { skipped, samples } = EventReader::new(input).for_each(|event| {
+    let mut take = |event: &TraceEvent<'_>| {
         if builder.is_span(event) {
             builder.event(event);
             return Ok(());
@@ -70,7 +72,23 @@ pub(super) fn read_trace(
             builder.metadata(event, who);
         }
         other(event, who)
-    })?;
+    };
+    let mut reader = EventReader::new(input);
+    let DocumentRest { skipped, samples } = if workers.count() == 1 {
+        reader.for_each(take)?
+    } else {
+        // One thread reads events while another one makes spans of those before them.
+        let batches = std::iter::from_fn(|| reader.next_batch().transpose());
+        workers.map(batches, std::convert::identity, |batches| {
+            for batch in batches {
+                for event in batch?.iter() {
+                    take(&event)?;
+                }
+            }
+            Ok(())
+        })?;
+        reader.into_rest()
+    };
     Ok(Trace { skipped: Some(skipped), samples, ..builder.finish() })
 }
 
@@ -469,9 +487,10 @@ fn id_number(id: &[u8]) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::spans::Alone;
 
     fn trace(json: &str) -> Trace {
-        read_trace(json.as_bytes(), &ReadOptions::default(), |_, _| Ok(())).unwrap()
+        read_trace(json.as_bytes(), &Alone, &ReadOptions::default(), |_, _| Ok(())).unwrap()
     }
 
     /// Name, start and duration in microseconds, and the number of the track by id of all spans.
@@ -538,7 +557,7 @@ mod tests {
         let json = r#"[{"ph":"M","name":"process_name","pid":"p","args":{"name":"late \u0041"}},{"ph":"C","ts":8,"pid":3},
             {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"t"}},{"ph":"P","name":"Profile","pid":1,"tid":2}]"#;
         let mut others = Vec::new();
-        let trace = read_trace(json.as_bytes(), &ReadOptions::default(), |event, who| {
+        let trace = read_trace(json.as_bytes(), &Alone, &ReadOptions::default(), |event, who| {
             others.push((event.phase, who.1));
             Ok(())
         });
