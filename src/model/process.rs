@@ -43,6 +43,8 @@ pub struct Processes {
     pub told: ProcessListState,
     /// The control groups by the numbers that samples have, as labels.
     pub cgroups: FxHashMap<u64, Labels>,
+    /// Their paths.
+    pub cgroup_paths: FxHashMap<u64, Box<[u8]>>,
     /// Events in the order of time; the state before the recording began is not reported.
     pub moments: Vec<Moment>,
 }

@@ -8,9 +8,10 @@ use crate::error::{Result, Skipped};
 use crate::model::about::TimeExtent;
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::interner::{self, Interner};
+use crate::model::process::CpuMode;
 use crate::model::stacks::{Keep, Track};
 use crate::model::{Addr, Nanos};
-use crate::records::perf_data::Registers as SampledRegisters;
+use crate::records::perf_data::{Registers as SampledRegisters, Sample};
 use rustc_hash::FxHashMap;
 
 /// One sample, or the sum of those of equal event, thread and stack ([`Keep::Sums`]).
@@ -74,12 +75,28 @@ pub(crate) struct OtherFields {
     pub(crate) addr: Option<Addr>,
     /// What is at the data address, where perf names it.
     pub(crate) addr_place: Option<PlaceId>,
-    /// A tracepoint's data.
+    /// The data of a tracepoint or of a BPF program.
     pub(crate) trace: Option<Box<[u8]>>,
     /// The registers at the interrupt.
     pub(crate) interrupted: Option<KeptRegisters>,
     /// The registers of the user's code.
     pub(crate) user: Option<KeptRegisters>,
+    /// The mode of the sample.
+    pub(crate) mode: CpuMode,
+    /// What its event measures of an access.
+    pub(crate) access: Access,
+    /// The control group.
+    pub(crate) cgroup: Option<u64>,
+}
+
+/// The fields of a sample that say more of the access to memory or the instruction, as recorded.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Access {
+    pub(crate) data_src: Option<u64>,
+    pub(crate) weight: Option<u64>,
+    pub(crate) phys_addr: Option<u64>,
+    pub(crate) data_page_size: Option<u64>,
+    pub(crate) code_page_size: Option<u64>,
 }
 
 /// The kept part of sampled registers; the fields are those of [`crate::records::perf_data::Registers`].
@@ -160,6 +177,13 @@ impl Samples {
             beside: std::mem::take(&mut self.beside),
             skipped: std::mem::replace(&mut self.skipped, Skipped::new("sample")),
         }
+    }
+}
+
+impl Access {
+    pub(super) fn of(sample: &Sample<'_>) -> Self {
+        let Sample { data_src, weight, phys_addr, data_page_size, code_page_size, .. } = *sample;
+        Self { data_src, weight, phys_addr, data_page_size, code_page_size }
     }
 }
 
