@@ -23,8 +23,9 @@ pub(super) struct ScriptArgs {
     output: PathBuf,
     /// Fields to print; + and - change the usual ones
     ///
-    /// Fields: comm, pid, tid, cpu, time, period, event, trace, ip, sym, symoff, dso, srcline, addr, iregs, uregs, brstack,
-    /// brstacksym.
+    /// Fields: comm, pid, tid, cpu, time, period, event, trace, ip, sym, symoff, dso, dsoff, srcline, addr, data_src,
+    /// weight, ins_lat, retire_lat, cgroup, iregs, uregs, brstack, brstacksym, bpf-output, phys_addr, data_page_size,
+    /// code_page_size, misc, flags, synth, callindent, ipc.
     #[arg(short = 'F', long, value_name = "FIELD,…", default_value = "", hide_default_value = true,
         allow_hyphen_values = true, value_parser = fields)]
     fields: Fields,
@@ -67,7 +68,7 @@ impl ScriptArgs {
         recording.keep_addr = true;
         recording.keep_branches = self.fields.brstack || self.fields.brstacksym;
         recording.keep_trace = fields.trace;
-        recording.keep_beside = fields.addr || fields.iregs || fields.uregs;
+        recording.keep_beside = fields.are_beside_frames();
         let text = TextOptions { fields, no_call_graph: self.hide_call_graph };
         let (rename, native) = (self.rename, self.native);
         script::run(&ScriptOptions { input, output, recording, text, rename, native }, job)

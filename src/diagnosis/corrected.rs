@@ -19,6 +19,8 @@ enum Change {
     Stacks,
     /// The program's options or variables.
     Program,
+    /// The same, so that a dump contains how the callers of code are found.
+    Callers,
 }
 
 /// What recording again would have to change to mend a problem. `None` if another recording would be the same, or it
@@ -37,12 +39,13 @@ fn change(problem: &Problem) -> Option<Change> {
             | OfProcess::Interpreted { too_old: None, switched_on: None, .. }
             | OfProcess::JvmFramePointers { .. } => Some(Change::Program),
             OfProcess::Interpreted { too_old: None, by_chains: true, .. } => Some(Change::Stacks),
+            OfProcess::FramePointers { in_go: true, .. } => None,
             OfProcess::FramePointers { machine, in_jit, callers, .. } => {
                 let can_be_found = !in_jit || *callers != Callers::Unknown;
                 (Machine::is_any_known(*machine) && can_be_found).then_some(Change::Stacks)
             }
             OfProcess::NotUnwound { in_jit, dump, .. } => {
-                (*in_jit && *dump == UnwindingDump::NotRequested).then_some(Change::Program)
+                (*in_jit && *dump == UnwindingDump::NotRequested).then_some(Change::Callers)
             }
             OfProcess::Silent { given: Some(_), .. }
             | OfProcess::SilentUnderValgrind { .. }
@@ -139,7 +142,15 @@ fn corrected(process: Option<&Who>, copies: bool, change: Change, context: Docto
         wanted = runtime.stacks(context.facts(process.pid, runtime, &[]));
     }
     let mut command = recorded.clone().with_clock();
-    if let Some((switch, program)) = program(process, context) {
+    // Where only a dump says how to leave a runtime's code, code that a map names ends the stacks.
+    let is_in_dump = process.is_some_and(|process| process.runtime.is_some_and(|of| of.callers == Callers::InDump));
+    let leaves_dump = |switch: &Switch| switch.leaves.iter().any(|file| file.ends_with(".dump"));
+    let program = program(process, context).filter(|(switch, _)| match change {
+        Change::Clock | Change::Program => true,
+        Change::Stacks => !is_in_dump || leaves_dump(switch),
+        Change::Callers => is_in_dump && leaves_dump(switch),
+    });
+    if let Some((switch, program)) = program {
         wanted = switch.stacks;
         command = command.with_program(program);
     }
@@ -150,7 +161,7 @@ fn corrected(process: Option<&Who>, copies: bool, change: Change, context: Docto
     let is_changed = match change {
         Change::Clock => command.options != recorded.options,
         Change::Stacks => with_stacks.options != command.options,
-        Change::Program => command.program != recorded.program || !command.variables.is_empty(),
+        Change::Program | Change::Callers => command.program != recorded.program || !command.variables.is_empty(),
     };
     let text = Some(with_stacks.to_string()).filter(|_| is_changed)?;
     (text.len() <= LONGEST).then_some(text)

@@ -330,6 +330,8 @@ pub enum OfProcess {
         callers: Callers,
         /// The machine that the code is for (`e_machine`).
         machine: u16,
+        /// True if most of them break off in programs that Go's compiler made, without C code.
+        in_go: bool,
     },
     /// Copied stacks cannot be unwound to their end. The process is the one with most of them.
     NotUnwound {

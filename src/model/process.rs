@@ -43,6 +43,8 @@ pub struct Processes {
     pub told: ProcessListState,
     /// Labels for each control group, by the ID that samples have.
     pub cgroups: FxHashMap<u64, Labels>,
+    /// Their paths.
+    pub cgroup_paths: FxHashMap<u64, Box<[u8]>>,
     /// Events other than samples, by time. The state before the recording began isn't included.
     pub moments: Vec<Moment>,
 }

@@ -79,6 +79,8 @@ pub struct AddressSpaces {
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
     /// Tells how long inherited mappings remain valid.
     ancestry: Ancestry,
+    /// While a process executes a program: its user registers are those of the one before.
+    executing: FxHashMap<Pid, Vec<Range<Nanos>>>,
 }
 
 /// Which address space an address belongs to. The same address means something else in each.
@@ -155,6 +157,9 @@ impl AddressSpaces {
             }
             spaces.spaces.insert((pid, realm), Space::new(builder.finish()));
         }
+        for (&pid, process) in processes.by_pid.iter().filter(|(_, process)| !process.execs.is_empty()) {
+            spaces.executing.insert(pid, executing(process));
+        }
         spaces.inherit(processes);
         spaces
     }
@@ -193,7 +198,10 @@ impl AddressSpaces {
     /// Like [`Self::lookup`] for user space, and also returns how long the answer holds.
     pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
         let own = self.spaces.get(&(pid, Realm::User)).map_or(ALWAYS, |space| space.quiet(addr, time));
-        Lasting { answer: self.user(pid, addr, time), holds: both(self.ancestry.settled(pid, time), own) }
+        let mut quiet = Quiet::around(time);
+        self.executing.get(&pid).into_iter().flatten().for_each(|stretch| quiet.cut(stretch.clone()));
+        let holds = both(both(self.ancestry.settled(pid, time), own), quiet.stretch);
+        Lasting { answer: self.user(pid, addr, time), holds }
     }
 
     /// Offsets within the recording of mmap records for anonymous memory into which a program moved its own code. The
@@ -218,6 +226,15 @@ impl AddressSpaces {
     }
 
     fn user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
+        self.mapped(pid, addr, time).or_else(|| {
+            let executing = self.executing.get(&pid)?.iter().find(|stretch| stretch.contains(&time))?;
+            let before = Nanos(executing.start.0.checked_sub(1)?);
+            Some(Place { until: time, ..self.mapped(pid, addr, before)? })
+        })
+    }
+
+    /// What the process had mapped at a moment.
+    fn mapped(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
         let own = self.in_realm(pid, Realm::User, addr, time);
         own.or_else(|| {
             let Entry { start, skipped, value, .. } = self.inherited.get(&pid)?.get(addr.0)?;
@@ -273,6 +290,18 @@ fn kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
         addr: Addr(mapping.pgoff),
         end,
     })
+}
+
+/// When a process executed programs: from the moment its memory was replaced until the vdso was mapped, which comes last.
+/// A sample in between has a user address of the program before, which called `execve`.
+fn executing(process: &Process) -> Vec<Range<Nanos>> {
+    let stretch = |(at, &exec): (usize, &Nanos)| {
+        let next = process.execs.get(at + 1).copied().unwrap_or(Nanos(u64::MAX));
+        let is_last_step = |mapping: &&Mapping| mapping.backing() == Backing::Vdso && exec <= mapping.time;
+        let end = process.mappings.iter().filter(is_last_step).map(|mapping| mapping.time).min()?;
+        (end < next).then_some(exec..end)
+    };
+    process.execs.iter().enumerate().filter_map(stretch).collect()
 }
 
 /// True if a kernel module's mapping starts at `addr`. If perf doesn't find the kernel's end, it extends the kernel's
@@ -596,6 +625,34 @@ mod tests {
 
     fn hit(path: &str, offset: u64) -> Option<(String, u64)> {
         Some((path.to_owned(), offset))
+    }
+
+    #[test]
+    fn while_a_program_is_executed_addresses_are_those_of_the_one_before() {
+        let mappings = vec![
+            mapping(0, 0x1000, 0x1000, "/old"),
+            mapping(0, 0x8000, 0x1000, "/libc"),
+            mapping(20, 0x1000, 0x1000, "/new"),
+            mapping(30, 0x7000, 0x1000, "[vdso]"),
+        ];
+        let first = Process { mappings, execs: vec![Nanos(10)], ..Process::default() };
+        // The same, of memory that its parent had.
+        let mappings = vec![mapping(20, 0x1000, 0x1000, "/new"), mapping(30, 0x7000, 0x1000, "[vdso]")];
+        let forked = Some((Pid(7), Nanos(5)));
+        let child = Process { mappings, execs: vec![Nanos(10)], forked, ..Process::default() };
+        // Without a vdso it is not known how long it takes.
+        let mappings = vec![mapping(0, 0x8000, 0x1000, "/libc"), mapping(20, 0x1000, 0x1000, "/new")];
+        let other = Process { mappings, execs: vec![Nanos(10)], ..Process::default() };
+        let spaces = AddressSpaces::new(&processes(vec![(7, first), (8, child), (6, other)]));
+        for pid in [7, 8] {
+            assert_eq!(at(&spaces, pid, 0x8010, 9), hit("/libc", 0x1010), "{pid}");
+            assert_eq!(at(&spaces, pid, 0x8010, 10), hit("/libc", 0x1010), "{pid}");
+            assert_eq!(at(&spaces, pid, 0x8010, 29), hit("/libc", 0x1010), "{pid}");
+            assert_eq!(at(&spaces, pid, 0x1010, 29), hit("/new", 0x1010), "{pid}");
+            assert_eq!(at(&spaces, pid, 0x8010, 30), None, "{pid}");
+        }
+        assert_eq!(at(&spaces, 6, 0x8010, 10), None);
+        assert_lasting(&spaces, &[0x1010, 0x7010, 0x8010], 40);
     }
 
     #[test]

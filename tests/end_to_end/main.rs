@@ -65,6 +65,7 @@ mod removed;
 mod report;
 mod runtimes;
 mod scarce;
+mod script_data;
 mod script_fields;
 mod script_filter;
 mod scripts;

@@ -2,7 +2,7 @@
 
 use super::text::{BUILD, MUCH, ORDINARY, ProblemText, SOME, covers, file, list, number, text, who};
 use crate::diagnosis::problem::{OfProcess, SourceFile, UnwindingDump, Who};
-use crate::model::abi::{EM_ARM, EM_S390, machine_name};
+use crate::model::abi::{EM_AARCH64, EM_ARM, EM_S390, EM_X86_64, machine_name};
 use crate::resolve::unwind::registers::Machine;
 use crate::runtimes::{Callers, Flag, Switch};
 use crate::sources::Kind;
@@ -16,6 +16,8 @@ const WHEN_IT_BEGAN: &str = "let perf record start the program, with -k mono, an
 
 const COPY_AGAIN: &str = "copy the dump again, whole, when the process has ended by itself: one that is killed, or still runs, has \
                           not written all of it; or the disk was full";
+
+const FRAME_POINTERS: &str = "stacks break off in code without frame pointers";
 
 const DWARF: &str = "record with perf record --call-graph dwarf";
 
@@ -419,7 +421,21 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             )
             .above(ORDINARY)
         }
-        OfProcess::FramePointers { ref files, in_jit, callers, machine } => {
+        OfProcess::FramePointers { ref files, machine, in_go: true, .. } => {
+            let (why, remedy) = match machine {
+                EM_X86_64 | EM_AARCH64 => (
+                    "its compiler keeps frame pointers, its runtime's assembler not everywhere",
+                    "nothing brings these callers back: no option of Go's changes its runtime; what they called is right",
+                ),
+                _ => (
+                    "on this machine Go keeps no frame pointers",
+                    "the innermost frames are right; Go has no option that keeps frame pointers here",
+                ),
+            };
+            let cause = format!("stacks of {} break off in {}, made by Go: {why}", who(process), place(files, false));
+            ProblemText::new("frame-pointers", FRAME_POINTERS, cause, remedy).above(ORDINARY)
+        }
+        OfProcess::FramePointers { ref files, in_jit, callers, machine, in_go: false } => {
             // Call chains of 32-bit Arm and s390x lead through no frame pointers that compilers make there.
             let has_frame_pointers = !matches!(machine, EM_ARM | EM_S390);
             let remedy = match (Machine::is_any_known(machine), has_frame_pointers) {
@@ -441,7 +457,7 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             };
             ProblemText::new(
                 "frame-pointers",
-                "stacks break off in code without frame pointers",
+                FRAME_POINTERS,
                 format!(
                     "stacks of {} break off in {}: code without frame pointers",
                     who(process),

@@ -239,7 +239,8 @@ fn interpreted_by(
     let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(version_only(version)).is_none();
     let too_old = version.filter(|_| lacks_switch).map(|version| version.to_string());
     let switched_on = switched_on(runtime, pid, context);
-    let elsewhere = if switched_on.is_none() { context.given_elsewhere(Some(runtime)) } else { None };
+    let was_given = switched_on.is_some() || context.given(pid, runtime).is_some();
+    let elsewhere = if was_given { None } else { context.given_elsewhere(Some(runtime)) };
     // Without frame pointers, call chains skip all functions of the program.
     let wants_copies = runtime.callers == Callers::InDump;
     let by_chains = wants_copies && switched_on.is_some() && context.stacks == RecordedStacks::Chains;

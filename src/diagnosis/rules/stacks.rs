@@ -59,6 +59,7 @@ struct Stops {
     pid: Pid,
     files: Vec<String>,
     in_jit: bool,
+    in_go: bool,
     /// True if all the files are here as they ran.
     are_here: bool,
     /// The machine that the code is for.
@@ -72,7 +73,7 @@ impl Stops {
         let processes = || context.tally.processes.iter().filter(|(pid, _)| wanted(**pid));
         let (&pid, _) = processes().max_by_key(|(pid, process)| (sum(of(process)), Reverse(**pid)))?;
         let samples = processes().map(|(_, process)| sum(of(process))).sum();
-        let (mut files, mut jit, mut are_here) = (BTreeMap::<String, u64>::new(), 0, true);
+        let (mut files, mut jit, mut go, mut are_here) = (BTreeMap::<String, u64>::new(), 0, 0, true);
         let resolution = &context.examined.resolution;
         let mut machines = BTreeMap::<u16, u64>::new();
         for (owner, samples) in processes().flat_map(|(_, process)| of(process)) {
@@ -81,6 +82,9 @@ impl Stops {
                 Owner::File(dso) => {
                     let image = resolution.images.get(*dso);
                     are_here &= image.is_some();
+                    if image.is_some_and(Image::is_go_alone) {
+                        go += samples;
+                    }
                     *machines.entry(image.map_or(resolution.machine(), Image::machine)).or_default() += samples;
                     *files.entry(String::from_utf8_lossy(context.dso(*dso).label()).into_owned()).or_default() +=
                         samples;
@@ -93,11 +97,11 @@ impl Stops {
         // Those that matter.
         files.retain(|(_, stops)| stops * 20 >= samples);
         files.truncate(TOLD);
-        let in_jit = jit * 2 > samples;
+        let (in_jit, in_go) = (jit * 2 > samples, go * 2 > samples);
         let most = machines.into_iter().max_by_key(|&(_, samples)| samples);
         let machine = most.map_or(resolution.machine(), |(machine, _)| machine);
         let files = files.into_iter().map(|(file, _)| file).collect();
-        (samples > 0).then_some(Self { samples, pid, files, in_jit, are_here, machine })
+        (samples > 0).then_some(Self { samples, pid, files, in_jit, in_go, are_here, machine })
     }
 
     fn finding(&self, problem: OfProcess, context: DoctorContext<'_>) -> Finding {
@@ -182,6 +186,7 @@ fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
             in_jit: stops.in_jit,
             callers: callers(stops.pid, context),
             machine: stops.machine,
+            in_go: stops.in_go,
         };
         found.push(stops.finding(problem, context));
     }

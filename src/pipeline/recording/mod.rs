@@ -77,6 +77,8 @@ pub(crate) struct Loaded {
     pub(crate) variables: FxHashMap<PlaceId, Variable>,
     /// Formats of tracepoints, if their data is kept.
     pub(crate) tracepoints: TracepointFormats,
+    /// The paths of control groups.
+    pub(crate) cgroups: FxHashMap<u64, Box<[u8]>>,
 }
 
 /// Reads and symbolizes what the options ask for, with a row for each sample.
@@ -109,15 +111,18 @@ pub(crate) fn load(
     let mut wanted = Vec::new();
     for (row, beside) in samples.rows.iter().zip(&samples.beside) {
         if let Some(raw) = &beside.trace {
-            let config = streams.recording.events[row.event as usize].attr.config;
-            wanted.extend(tracepoints.function_addresses(config, raw));
+            let attr = &streams.recording.events[row.event as usize].attr;
+            if attr.is_tracepoint() {
+                wanted.extend(tracepoints.function_addresses(attr.config, raw));
+            }
         }
     }
     tracepoints.set_functions(resolution.kernel_functions(wanted));
     resolution.finish(warnings);
     outcome.count_frames(count_frames(&samples, &named), path);
     outcome.count_code(code_shares(&samples, &named, &streams.recording.events));
-    Ok(Loaded { recording: streams.recording, samples, named, machine, variables, tracepoints })
+    let cgroups = survey.processes.cgroup_paths;
+    Ok(Loaded { recording: streams.recording, samples, named, machine, variables, tracepoints, cgroups })
 }
 
 /// The formats of a recording's tracepoints; empty if it has no tracepoint events.

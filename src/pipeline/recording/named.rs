@@ -36,6 +36,8 @@ pub(crate) struct FrameView<'a> {
     pub(crate) addr: Option<u64>,
     /// The address in the process if addresses are kept, otherwise 0.
     pub(crate) ip: u64,
+    /// 1 if it is a return address, where what precedes it was looked up; else 0.
+    pub(crate) back: u64,
     /// The kind of code.
     pub(crate) kind: FrameKind,
     /// For JIT code, the runtimes of its process.
@@ -179,6 +181,7 @@ impl Named {
             inlined: false,
             addr,
             ip,
+            back,
             kind: kind.unnamed(),
             runtimes,
             truncated,
@@ -201,6 +204,7 @@ impl Named {
                 file: frame.file.map(|file| texts.text(file)),
                 line: frame.line,
                 inlined: frame.inlined,
+                back: if told.entered.is_some() { 0 } else { back },
                 ..unknown
             });
         }

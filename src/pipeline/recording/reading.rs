@@ -12,7 +12,7 @@ use super::locator::{LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
 use super::merging::SampleChunk;
 use super::newest_answers::NewestAnswers;
 use super::previous_stack::{KeptFrame, ModeFrame, PreviousStack};
-use super::samples::{KeptRegisters, OtherFields, SampleRow, Samples, StackEnd, Taken};
+use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, StackEnd, Taken};
 use crate::analysis::filter::PlacedFilter;
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, PlaceId};
@@ -189,6 +189,9 @@ impl<'a, 'data> SampleReader<'a, 'data> {
                 trace: self.trace(sample),
                 interrupted: sample.intr_regs.map(KeptRegisters::of),
                 user: sample.user_regs.map(KeptRegisters::of),
+                mode: sample.cpumode,
+                access: Access::of(sample),
+                cgroup: sample.cgroup,
             };
             self.samples.beside.extend(std::iter::repeat_n(beside, self.samples.rows.len() - before));
         }
@@ -204,8 +207,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 
     fn trace(&self, sample: &Sample<'_>) -> Option<Box<[u8]>> {
-        let is_tracepoint = self.context.recording.events[sample.event].attr.is_tracepoint();
-        sample.raw.filter(|_| is_tracepoint).map(Into::into)
+        let attr = &self.context.recording.events[sample.event].attr;
+        sample.raw.filter(|_| attr.is_tracepoint() || attr.is_bpf_output()).map(Into::into)
     }
 
     fn track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {

@@ -185,7 +185,7 @@ impl<'a> Resolution<'a> {
             branch_stack: options.branch_stack,
             max_stack: options.max_stack.unwrap_or(usize::MAX),
             keep_branches: options.keep_branches,
-            keep_beside: options.keep_beside || options.keep_trace && recording.has_tracepoints(),
+            keep_beside: options.keep_beside || options.keep_trace && recording.prints_more_than_frames(),
         };
         let progress = Progress::new(chunks.len(), job);
         progress.phase("reading samples");

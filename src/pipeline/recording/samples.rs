@@ -8,9 +8,10 @@ use crate::error::{Result, Skipped};
 use crate::model::about::TimeExtent;
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::interner::{self, Interner};
+use crate::model::process::CpuMode;
 use crate::model::stacks::{Keep, Track};
 use crate::model::{Addr, Nanos};
-use crate::records::perf_data::Registers as SampledRegisters;
+use crate::records::perf_data::{Registers as SampledRegisters, Sample};
 use rustc_hash::FxHashMap;
 
 /// A sample, or the sum of all with the same event, thread and stack ([`Keep::Sums`]).
@@ -78,6 +79,22 @@ pub(crate) struct OtherFields {
     pub(crate) interrupted: Option<KeptRegisters>,
     /// The registers of the user-space code.
     pub(crate) user: Option<KeptRegisters>,
+    /// The mode of the sample.
+    pub(crate) mode: CpuMode,
+    /// What its event measures of an access.
+    pub(crate) access: Access,
+    /// The control group.
+    pub(crate) cgroup: Option<u64>,
+}
+
+/// The fields of a sample that say more of the access to memory or the instruction, as recorded.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Access {
+    pub(crate) data_src: Option<u64>,
+    pub(crate) weight: Option<u64>,
+    pub(crate) phys_addr: Option<u64>,
+    pub(crate) data_page_size: Option<u64>,
+    pub(crate) code_page_size: Option<u64>,
 }
 
 /// A copy of sampled registers; see [`crate::records::perf_data::Registers`] for the fields.
@@ -158,6 +175,13 @@ impl Samples {
             beside: std::mem::take(&mut self.beside),
             skipped: std::mem::replace(&mut self.skipped, Skipped::new("sample")),
         }
+    }
+}
+
+impl Access {
+    pub(super) fn of(sample: &Sample<'_>) -> Self {
+        let Sample { data_src, weight, phys_addr, data_page_size, code_page_size, .. } = *sample;
+        Self { data_src, weight, phys_addr, data_page_size, code_page_size }
     }
 }
 

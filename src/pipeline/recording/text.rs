@@ -5,12 +5,14 @@
 
 use super::Loaded;
 use super::named::FrameView;
-use super::samples::{KeptRegisters, OtherFields, SampleRow, Samples, Taken};
+use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, Taken};
 use crate::error::Result;
 use crate::model::chains::PlaceId;
+use crate::model::stacks::FrameKind;
 use crate::pipeline::job::Job;
 use crate::records::perf_data::{Event, EventAttr};
 use crate::records::perf_script::branches::{BranchLine, branch};
+use crate::records::perf_script::measured::{Measured, behind_frames, data_src_text};
 use crate::records::perf_script::registers::{RegisterLine, registers};
 use crate::records::perf_script::write;
 use crate::records::perf_script::write::{Fields, Header, Line};
@@ -35,28 +37,31 @@ pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: 
     let mut rows: Vec<_> = rows.iter().enumerate().map(|(at, row)| (row, beside.get(at))).collect();
     rows.sort_by_key(|(row, _)| row.time);
     let writing = TextWriter::new(loaded, options);
-    let rows = rows.as_slice();
-    let text = |rows: &[(&SampleRow, Option<&OtherFields>)]| {
+    let rows = writing.with_widths(&rows);
+    let text = |rows: &[PrintedRow<'_>]| {
         let mut text = Vec::new();
-        rows.iter().for_each(|(row, beside)| writing.sample(row, *beside, &mut text));
+        rows.iter().for_each(|row| writing.sample(row, &mut text));
         text
     };
     job.pool.stream(rows.chunks(ROWS_A_JOB), text, |text| Ok(out.write_all(&text)?))
 }
 
-struct TextWriter<'a> {
-    loaded: &'a Loaded,
-    options: TextOptions,
-    /// The lines of all locations, and where those of each location end.
-    lines: Vec<u8>,
-    ends: Vec<usize>,
-    event_width: usize,
-    /// The fields to print for tracepoints.
-    tracepoint_fields: Fields,
+/// A sample to print.
+struct PrintedRow<'a> {
+    row: &'a SampleRow,
+    beside: Option<&'a OtherFields>,
+    /// The widest of the words about accessed data up to this sample.
+    data_src_width: usize,
 }
 
-impl<'a> TextWriter<'a> {
-    fn new(loaded: &'a Loaded, options: TextOptions) -> Self {
+/// The lines of all places behind each other, and where those of each end.
+struct PlaceLines {
+    lines: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl PlaceLines {
+    fn new(loaded: &Loaded, options: TextOptions, chain: ChainKind) -> Self {
         let mut lines = Vec::new();
         let places = 0..loaded.samples.chains.places().len() as u32;
         let ends = places.map(|place| {
@@ -65,27 +70,95 @@ impl<'a> TextWriter<'a> {
                 if shown.truncated {
                     return;
                 }
-                write::frame(&mut lines, options.fields, !options.no_call_graph, &line(shown));
+                write::frame(&mut lines, options.fields, !options.no_call_graph, &line_of(shown, chain));
             });
             lines.len()
         });
         let ends = ends.collect();
+        Self { lines, ends }
+    }
+
+    fn of(&self, place: PlaceId) -> &[u8] {
+        let at = place.0 as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.lines[start..self.ends[at]]
+    }
+}
+
+/// Where a call chain comes from. perf prints return addresses as the kernel recorded them; of user frames that it unwound
+/// itself, it prints the byte before, where it looks them up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChainKind {
+    Recorded,
+    Unwound,
+}
+
+impl ChainKind {
+    fn of(attr: &EventAttr) -> Self {
+        if attr.samples(abi::PERF_SAMPLE_STACK_USER) { Self::Unwound } else { Self::Recorded }
+    }
+}
+
+struct TextWriter<'a> {
+    loaded: &'a Loaded,
+    options: TextOptions,
+    /// The lines of all places, as recorded call chains have them, and as unwound ones do; none where no event has such.
+    recorded: Option<PlaceLines>,
+    unwound: Option<PlaceLines>,
+    event_width: usize,
+    /// The fields that are printed of tracepoints.
+    tracepoint_fields: Fields,
+}
+
+impl<'a> TextWriter<'a> {
+    fn new(loaded: &'a Loaded, options: TextOptions) -> Self {
+        let lines = |kind: ChainKind| {
+            let has = loaded.recording.events.iter().any(|event| ChainKind::of(&event.attr) == kind);
+            has.then(|| PlaceLines::new(loaded, options, kind))
+        };
+        let (recorded, unwound) = (lines(ChainKind::Recorded), lines(ChainKind::Unwound));
         let event_width = loaded.recording.events.iter().map(|event| event.name.len()).max().unwrap_or(0);
         let mut tracepoints = loaded.recording.events.iter().filter(|event| event.attr.is_tracepoint());
         let have_chains = !options.no_call_graph && tracepoints.any(Event::has_call_chains);
         let tracepoint_fields = options.fields.of_tracepoints(have_chains);
-        Self { loaded, options, lines, ends, event_width, tracepoint_fields }
+        Self { loaded, options, recorded, unwound, event_width, tracepoint_fields }
     }
 
-    fn sample(&self, row: &SampleRow, beside: Option<&OtherFields>, out: &mut Vec<u8>) {
+    /// The fields that are printed of an event.
+    fn fields_of(&self, attr: &EventAttr) -> Fields {
+        if attr.is_tracepoint() {
+            self.tracepoint_fields
+        } else if attr.is_raw_event() {
+            self.options.fields.of_raw_events()
+        } else {
+            self.options.fields
+        }
+    }
+
+    fn with_widths<'r>(&self, rows: &[(&'r SampleRow, Option<&'r OtherFields>)]) -> Vec<PrintedRow<'r>> {
+        let events = &self.loaded.recording.events;
+        let mut data_src_width = 0;
+        let printed = rows.iter().map(|&(row, beside)| {
+            let data_src = beside.and_then(|beside| beside.access.data_src);
+            if let Some(data_src) = data_src.filter(|_| self.fields_of(&events[row.event as usize].attr).data_src) {
+                data_src_width = data_src_width.max(data_src_text(data_src).len());
+            }
+            PrintedRow { row, beside, data_src_width }
+        });
+        printed.collect()
+    }
+
+    fn sample(&self, printed: &PrintedRow<'_>, out: &mut Vec<u8>) {
         let Loaded { recording, samples, .. } = self.loaded;
+        let &PrintedRow { row, beside, .. } = printed;
         let event = &recording.events[row.event as usize];
         let track = &samples.tracks.items()[row.track as usize];
-        let is_tracepoint = event.attr.is_tracepoint();
-        let fields = if is_tracepoint { self.tracepoint_fields } else { self.options.fields };
+        let fields = self.fields_of(&event.attr);
         let chain = !self.options.no_call_graph && event.has_call_chains();
         let mut trace = Vec::new();
-        if let Some(raw) = beside.and_then(|beside| beside.trace.as_deref()).filter(|_| fields.trace) {
+        if let Some(raw) =
+            beside.and_then(|beside| beside.trace.as_deref()).filter(|_| event.attr.is_tracepoint() && fields.trace)
+        {
             self.loaded.tracepoints.print(event.attr.config, raw, &mut trace);
         }
         let mut addr_symbol = Vec::new();
@@ -112,6 +185,8 @@ impl<'a> TextWriter<'a> {
             addr: beside.and_then(|beside| beside.addr).map(|addr| addr.0),
             chain,
             addr_symbol: &addr_symbol,
+            measured: self.measured(printed, event),
+            mode: beside.map(|beside| beside.mode).unwrap_or_default(),
             // perf only looks at the event's own fields.
             pads_comm: !event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN),
         };
@@ -119,7 +194,12 @@ impl<'a> TextWriter<'a> {
         if !fields.ip {
             // No frames.
         } else if chain {
-            samples.chains.up(row.chain).for_each(|place| out.extend_from_slice(self.lines_of(place)));
+            let lines = match ChainKind::of(&event.attr) {
+                ChainKind::Recorded => &self.recorded,
+                ChainKind::Unwound => &self.unwound,
+            };
+            let lines = lines.as_ref().expect("made for each kind of an event");
+            samples.chains.up(row.chain).for_each(|place| out.extend_from_slice(lines.of(place)));
         } else if let Some(place) = samples.chains.up(row.chain).next() {
             // perf shows only the function, without calls inlined in it.
             self.function(place, |shown| {
@@ -134,7 +214,29 @@ impl<'a> TextWriter<'a> {
         for taken in &samples.branches[start as usize..end as usize] {
             self.branch(taken, out);
         }
+        behind_frames(out, fields, &header.measured);
         write::end(out);
+    }
+
+    fn measured<'r>(&'r self, printed: &PrintedRow<'r>, event: &Event) -> Measured<'r> {
+        let attr = &event.attr;
+        let Some(beside) = printed.beside else { return Measured::NONE };
+        let Access { data_src, weight, phys_addr, data_page_size, code_page_size } = beside.access;
+        // Of the three parts of a weight, the lowest one is the weight.
+        let parts = weight.filter(|_| attr.samples(abi::PERF_SAMPLE_WEIGHT_STRUCT));
+        let cgroups = &self.loaded.cgroups;
+        Measured {
+            data_src,
+            data_src_width: printed.data_src_width,
+            weight: parts.map(|parts| parts & u64::from(u32::MAX)).or(weight),
+            ins_lat: parts.map(|parts| (parts >> 32) as u16),
+            retire_lat: parts.map(|parts| (parts >> 48) as u16),
+            cgroup: beside.cgroup.map(|cgroup| cgroups.get(&cgroup).map_or(&b"unknown"[..], |path| path)),
+            bpf_output: beside.trace.as_deref().filter(|_| attr.is_bpf_output() && !event.is_off_cpu_raw()),
+            phys_addr,
+            data_page_size,
+            code_page_size,
+        }
     }
 
     fn registers(&self, kept: Option<&KeptRegisters>, out: &mut Vec<u8>) {
@@ -162,18 +264,25 @@ impl<'a> TextWriter<'a> {
             }
         });
     }
-
-    fn lines_of(&self, place: PlaceId) -> &[u8] {
-        let at = place.0 as usize;
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.lines[start..self.ends[at]]
-    }
 }
 
 /// The period that perf prints: that of the event if its samples have none.
 fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
     let has_own = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
     Some(if has_own { period } else { attr.period_or_frequency })
+}
+
+fn line_of<'a>(shown: &FrameView<'a>, chain: ChainKind) -> Line<'a> {
+    let line = line(shown);
+    if chain == ChainKind::Recorded || shown.kind == FrameKind::Kernel {
+        return line;
+    }
+    Line {
+        addr: line.addr.wrapping_sub(shown.back),
+        offset: line.offset.saturating_sub(shown.back),
+        file_offset: line.file_offset.map(|offset| offset.wrapping_sub(shown.back)),
+        ..line
+    }
 }
 
 fn line<'a>(shown: &FrameView<'a>) -> Line<'a> {
@@ -184,5 +293,7 @@ fn line<'a>(shown: &FrameView<'a>) -> Line<'a> {
         dso: shown.module,
         inlined: shown.inlined,
         source: shown.file.map(|file| (file, shown.line)),
+        // perf knows the kernel by its symbols alone.
+        file_offset: shown.addr.filter(|_| shown.kind != FrameKind::Kernel),
     }
 }

@@ -103,6 +103,17 @@ impl EventAttr {
         self.kind == abi::PERF_TYPE_TRACEPOINT
     }
 
+    /// True if its samples are bytes that a BPF program gives.
+    pub fn is_bpf_output(&self) -> bool {
+        const BPF_OUTPUT: u64 = 10;
+        self.kind == abi::PERF_TYPE_SOFTWARE && self.config == BPF_OUTPUT
+    }
+
+    /// True if it is an event of the processor's own, by number (`PERF_TYPE_RAW`).
+    pub fn is_raw_event(&self) -> bool {
+        self.kind == abi::PERF_TYPE_RAW
+    }
+
     /// True if the event counts page faults. The data address of its samples is then the address that faulted.
     pub fn is_page_fault(&self) -> bool {
         const PAGE_FAULTS: [u64; 3] = [2, 5, 6];

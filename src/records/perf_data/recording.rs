@@ -204,6 +204,12 @@ impl Recording {
         self.events.iter().any(|event| event.attr.is_tracepoint())
     }
 
+    /// True if perf script prints more than frames of an event by itself: tracepoints, BPF programs' output, the
+    /// processor's own events.
+    pub fn prints_more_than_frames(&self) -> bool {
+        self.events.iter().any(|Event { attr, .. }| attr.is_tracepoint() || attr.is_bpf_output() || attr.is_raw_event())
+    }
+
     /// The TRACING_DATA section, which describes the fields of tracepoints; from the feature or from a pipe's record.
     pub fn tracing_data(&self) -> Option<&FeatureSection> {
         self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())

@@ -87,6 +87,7 @@ impl RecordSurvey {
             Record::Cgroup(cgroup) => {
                 let labels = cgroup_labels(&String::from_utf8_lossy(cgroup.path));
                 self.processes.cgroups.insert(cgroup.id, labels);
+                self.processes.cgroup_paths.insert(cgroup.id, cgroup.path.into());
             }
             Record::TimeConv(tsc) => self.tsc = Some(tsc),
             Record::BuildId(record) => {

@@ -88,6 +88,7 @@ mod tests {
             symbol,
             offset: 9,
             dso: symbol.map(|_| &b"/bin/a"[..]),
+            file_offset: None,
             inlined: false,
             source: None,
         };

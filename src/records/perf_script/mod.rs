@@ -22,6 +22,7 @@ mod fields;
 pub mod frame;
 pub mod header;
 pub mod known;
+pub mod measured;
 pub mod read;
 pub mod registers;
 pub mod rewrite;

@@ -8,8 +8,10 @@
 //! A sample without a call chain is one line, and its command name is padded to 16 columns. Addresses are absolute, as
 //! perf prints them since about 6.17; older versions print addresses in files relative to the file.
 
+use super::measured::{Measured, before_frames};
 use crate::error::Error;
 use crate::model::backing::base_name;
+use crate::model::process::CpuMode;
 use crate::model::{Nanos, Pid, Tid};
 use std::io::Write;
 use std::str::FromStr;
@@ -87,40 +89,55 @@ fields! {
     uregs: false,
     /// Branch stack with addresses.
     brstack: false,
-    /// Branch stack with symbols.
-    brstacksym: false
+    /// The branch stack, by function.
+    brstacksym: false,
+    /// Addresses in files, behind the files.
+    dsoff: false,
+    /// What a decoder of branch traces found out of the sample: nothing, without one.
+    flags: false,
+    /// Where the accessed data were, in words.
+    data_src: false,
+    /// What the event weighs the sample by, such as the access's latency.
+    weight: false,
+    /// The latency of the instruction.
+    ins_lat: false,
+    /// The latency of its retirement.
+    retire_lat: false,
+    /// The control group.
+    cgroup: false,
+    /// The bytes that a BPF program gave.
+    bpf_output: true,
+    /// The physical data address.
+    phys_addr: false,
+    /// The page size of the data address.
+    data_page_size: false,
+    /// The page size of the instruction address.
+    code_page_size: false,
+    /// The mode: user, kernel, guest.
+    misc: false,
+    /// Calls that a decoder of branch traces found: none, without one.
+    callindent: false,
+    /// The values of events that such a decoder makes: none, without one.
+    synth: false,
+    /// Instructions a cycle, by such a decoder: none, without one.
+    ipc: false
 }
 
-/// Fields of perf 7.2 that are not supported here.
+/// perf's fields (7.3) that are not printed here: instructions, source text and what only hardware or guests have.
 const UNSUPPORTED: &[&str] = &[
-    "dsoff",
-    "flags",
-    "data_src",
-    "weight",
-    "bpf-output",
     "brstackinsn",
     "brstackinsnlen",
     "brstackdisasm",
     "brstackoff",
-    "callindent",
+    "brcntr",
     "insn",
     "disasm",
     "insnlen",
-    "synth",
-    "phys_addr",
     "metric",
-    "misc",
     "srccode",
-    "ipc",
     "tod",
-    "data_page_size",
-    "code_page_size",
-    "ins_lat",
     "machine_pid",
     "vcpu",
-    "cgroup",
-    "retire_lat",
-    "brcntr",
 ];
 
 fn refuse_unsupported(field: &str) -> Result<(), Error> {
@@ -140,7 +157,8 @@ impl FromStr for Fields {
 
     /// Parses `comm,ip,sym` as exactly these fields, and `+srcline,-period` as changes to the default.
     fn from_str(list: &str) -> Result<Self, Error> {
-        let changes = list.starts_with(['+', '-']);
+        // As in perf, whose field bpf-output has the sign in its name.
+        let changes = list.contains(['+', '-']);
         let mut fields = if changes { Self::default() } else { Self::NONE };
         for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             let (on, name) = match word.as_bytes() {
@@ -149,13 +167,15 @@ impl FromStr for Fields {
                 _ => (true, word),
             };
             refuse_unsupported(name)?;
-            let field = fields.field(name).ok_or_else(|| {
+            let field = fields.field(&name.replace('-', "_")).ok_or_else(|| {
                 Error::new(format!(
                     "no field is called {name}; there are comm, pid, tid, cpu, time, period, event, trace, ip, sym, symoff, \
-                     dso, srcline, addr, iregs, uregs, brstack and brstacksym"
+                     dso, dsoff, srcline, addr, data_src, weight, ins_lat, retire_lat, cgroup, iregs, uregs, brstack, \
+                     brstacksym, bpf-output, phys_addr, data_page_size, code_page_size, misc, flags, synth, callindent and ipc"
                 ))
             })?;
             *field = on;
+            fields.dso |= fields.dsoff && name == "dsoff";
             match name {
                 "period" => fields.asks_period = on,
                 "ip" => fields.asks_ip = on,
@@ -173,6 +193,32 @@ impl Fields {
     pub fn of_tracepoints(self, have_call_chains: bool) -> Self {
         let ip = if self.is_given { self.asks_ip } else { have_call_chains };
         Self { period: self.asks_period, ip, ..self }
+    }
+
+    /// True if one of them is kept beside the frames of a sample.
+    #[must_use]
+    pub fn are_beside_frames(self) -> bool {
+        let access = self.addr || self.data_src || self.weight || self.ins_lat || self.retire_lat || self.phys_addr;
+        access || self.iregs || self.uregs || self.cgroup || self.misc || self.data_page_size || self.code_page_size
+    }
+
+    /// Those that are printed of the hardware's own events (`PERF_TYPE_RAW`): all that is known of an access.
+    #[must_use]
+    pub fn of_raw_events(self) -> Self {
+        if self.is_given {
+            return self;
+        }
+        Self {
+            addr: true,
+            data_src: true,
+            weight: true,
+            ins_lat: true,
+            retire_lat: true,
+            phys_addr: true,
+            data_page_size: true,
+            code_page_size: true,
+            ..self
+        }
     }
 }
 
@@ -201,6 +247,10 @@ pub struct Header<'a> {
     pub addr: Option<u64>,
     /// The symbol at `addr`, as formatted by [`symbol`]; empty if perf wouldn't print one.
     pub addr_symbol: &'a [u8],
+    /// What else was measured.
+    pub measured: Measured<'a>,
+    /// The mode of the sample.
+    pub mode: CpuMode,
     /// True if frames follow on lines of their own.
     pub chain: bool,
     /// True if the command name is padded although frames follow.
@@ -218,6 +268,8 @@ pub struct Line<'a> {
     pub offset: u64,
     /// The object; `None` prints `[unknown]`.
     pub dso: Option<&'a [u8]>,
+    /// The address in the file; `None` if it is none that can be opened (the kernel's symbols, BPF programs).
+    pub file_offset: Option<u64>,
     /// True if this is a call inlined into the next frame.
     pub inlined: bool,
     /// Source file and line.
@@ -244,6 +296,9 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     if let (true, Some(cpu)) = (fields.cpu, header.cpu) {
         put(out, format_args!("[{cpu:03}] "));
     }
+    if fields.misc {
+        put(out, format_args!("{:<6}", mode_letters(header.mode)));
+    }
     if let (true, Some(Nanos(time))) = (fields.time, header.time) {
         let (seconds, nanos) = (time / 1_000_000_000, time % 1_000_000_000);
         match fields.ns {
@@ -257,6 +312,9 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     if fields.event {
         put(out, format_args!("{:>1$}: ", header.event, header.event_width));
     }
+    if fields.flags {
+        put(out, format_args!("  {:21} ", ""));
+    }
     if fields.trace {
         out.extend_from_slice(header.trace);
     }
@@ -264,6 +322,7 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
         put(out, format_args!("{addr:16x}"));
         out.extend_from_slice(header.addr_symbol);
     }
+    before_frames(out, fields, &header.measured);
     if fields.ip && header.chain {
         out.push(b'\n');
     } else if fields.ip {
@@ -307,9 +366,29 @@ pub fn symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
         }
     }
     if fields.dso && !line.inlined {
-        out.extend_from_slice(b" (");
-        put_in_line(out, line.dso.unwrap_or(b"[unknown]"));
-        out.push(b')');
+        put_dso(out, fields, line);
+    }
+}
+
+/// Appends the file, in parentheses; with the address in it, if that is asked for.
+fn put_dso(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
+    out.extend_from_slice(b" (");
+    put_in_line(out, line.dso.unwrap_or(b"[unknown]"));
+    if let (true, Some(offset)) = (fields.dsoff, line.file_offset) {
+        put(out, format_args!("+{offset:#x}"));
+    }
+    out.push(b')');
+}
+
+/// Letters of all modes whose bits are in this one's number, as perf tests them.
+fn mode_letters(mode: CpuMode) -> &'static str {
+    match mode {
+        CpuMode::Unknown => "",
+        CpuMode::Kernel => "K",
+        CpuMode::User => "U",
+        CpuMode::Hypervisor => "KUH",
+        CpuMode::GuestKernel => "G",
+        CpuMode::GuestUser => "KGg",
     }
 }
 
@@ -358,6 +437,8 @@ mod tests {
         trace: b"",
         addr: Some(0x7ff0),
         addr_symbol: b"",
+        measured: Measured::NONE,
+        mode: CpuMode::User,
         chain: true,
         pads_comm: false,
     };
@@ -367,12 +448,20 @@ mod tests {
         let mut out = Vec::new();
         header(&mut out, fields, &Header { chain, ..HEADER });
         let source = Some((&b"/src/ld.c"[..], 9));
-        let leaf =
-            Line { addr: 0x8e2a, symbol: Some(b"look"), offset: 0xca, dso: Some(b"/ld.so"), inlined: false, source };
+        let leaf = Line {
+            addr: 0x8e2a,
+            symbol: Some(b"look"),
+            offset: 0xca,
+            dso: Some(b"/ld.so"),
+            file_offset: Some(0x1e2a),
+            inlined: false,
+            source,
+        };
         frame(&mut out, fields, chain, &leaf);
         if chain {
-            let (symbol, dso) = (None, None);
-            frame(&mut out, fields, chain, &Line { addr: 0, symbol, offset: 0, dso, inlined: false, source: None });
+            let nothing =
+                Line { addr: 0, symbol: None, offset: 0, dso: None, file_offset: None, inlined: false, source: None };
+            frame(&mut out, fields, chain, &nothing);
         }
         end(&mut out);
         String::from_utf8(out).unwrap()
@@ -395,6 +484,10 @@ mod tests {
         );
         assert_eq!(sample("event,addr", false), "cpu-clock:             7ff0\n".replacen("cpu", " cpu", 1));
         assert_eq!(sample("comm,event", true), "            node  cpu-clock: \n");
+        assert_eq!(
+            sample("comm,misc,flags,ip,sym,dsoff", true),
+            "node U                             \n\t            8e2a look (/ld.so+0x1e2a)\n\t               0 [unknown] ([unknown])\n\n"
+        );
         let lines = sample("+srcline,-period,-cpu,-event", true);
         assert!(lines.contains("look+0xca (/ld.so)\n  ld.c:9\n"), "{lines}");
     }

@@ -220,6 +220,11 @@ impl Image {
         self.object().is_ok_and(|object| MARKS.iter().any(|mark| object.section_by_name(mark).is_some()))
     }
 
+    /// True if Go's linker made it of Go's code alone: that of a C compiler has unwind tables.
+    pub fn is_go_alone(&self) -> bool {
+        self.is_go() && self.object().is_ok_and(|object| object.section_by_name(".eh_frame").is_none())
+    }
+
     /// True if the file itself contains DWARF (not just a link to another file).
     pub fn has_dwarf(&self) -> bool {
         self.object().is_ok_and(|object| object.section_by_name(".debug_info").is_some())

@@ -587,3 +587,28 @@ fn shared_memory_is_no_file_that_was_deleted() {
         assert!(text(&found, "command").contains("opcache.jit_debug=48"), "{memory}: {found:#}");
     }
 }
+
+/// A map names all interpreted methods by the interpreter that they share: the switch that wrote it was received.
+#[test]
+fn interpreted_methods_are_no_sign_that_a_switch_was_not_received() {
+    let java = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java";
+    let mut scene = Scene::of(java);
+    scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(0), at(0), at(2)], &[at(1), at(2)]]);
+    scene.data.command(&[
+        "perf",
+        "record",
+        "-k",
+        "mono",
+        "-g",
+        "--",
+        java,
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:+DumpPerfMapAtExit",
+        "A",
+    ]);
+    scene.write(&format!("perf-{PID}.map"), map(JIT, &["Interpreter", "int A.b()", "start_thread"]));
+    let found = finding(&scene, "interpreted");
+    assert!(!text(&found, "cause").contains("another process"), "{found:#}");
+    assert!(text(&found, "remedy").contains("nothing names interpreted methods"), "{found:#}");
+    assert_eq!(found["command"], Value::Null, "{found:#}");
+}

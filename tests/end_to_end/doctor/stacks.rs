@@ -64,10 +64,14 @@ const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
 /// Samples with copies of stacks of these words, in which a frame pointer leads upwards from the first.
 fn copied(words: &[u64], room: u32) -> Scene {
+    copied_of("/usr/bin/app", words, room)
+}
+
+fn copied_of(program: &str, words: &[u64], room: u32) -> Scene {
     const STACK: u64 = 0x7ffc_0000_0000;
     let sample_type = USUAL | REGS_USER | STACK_USER;
     let event = Event { sample_type, registers: REGISTERS, stack: room, ..Event::usual() };
-    let mut scene = Scene::with_event("/usr/bin/app", event);
+    let mut scene = Scene::with_event(program, event);
     for number in 0..SAMPLES {
         let registers = [STACK, STACK, at(0)];
         let more = More { registers: (2, &registers), stack: words, ..More::default() };
@@ -95,6 +99,51 @@ fn stacks_that_nobody_can_leave_are_not_unwound() {
     let words = [STACK + 16, at(0), 3, at(0)];
     let (cause, _) = copied(&words, 32).first("not-unwound");
     assert!(cause.contains("JIT code"), "{cause}");
+}
+
+/// Trampolines of Python's map cannot be left; since 3.13 there is a dump that tells how.
+#[test]
+fn copies_of_stacks_lead_through_pythons_functions_only_with_a_dump() {
+    const STACK: u64 = 0x7ffc_0000_0000;
+    let words = [STACK + 16, at(0), 3, at(0)];
+    for (program, command) in
+        [("/usr/bin/python3.12", None), ("/usr/bin/python3.13", Some("PYTHON_PERF_JIT_SUPPORT=1 "))]
+    {
+        let mut scene = copied_of(program, &words, 32);
+        scene.data.command(&["perf", "record", "-k", "mono", "--call-graph", "dwarf", "--", program, "a.py"]);
+        let findings = scene.findings();
+        let found = findings.iter().find(|found| found["problem"] == "not-unwound").unwrap();
+        match command {
+            None => assert!(found["command"].is_null(), "{found:#}"),
+            Some(begin) => assert!(found["command"].as_str().unwrap().starts_with(begin), "{found:#}"),
+        }
+    }
+    // Chains that break off in the interpreter: copies lead through it, and would not through a map's functions.
+    let mut scene = Scene::of("/usr/bin/python3.12");
+    scene.samples(SAMPLES, &[&[0x40_1000, 0x40_2000]]);
+    scene.data.command(&["perf", "record", "-k", "mono", "-g", "--", "python3.12", "a.py"]);
+    let findings = scene.findings();
+    let found = findings.iter().find(|found| found["problem"] == "frame-pointers").unwrap();
+    let command = found["command"].as_str().unwrap();
+    assert!(command.contains("--call-graph dwarf") && !command.contains("PYTHONPERFSUPPORT"), "{command}");
+}
+
+/// An option that Go's compiler does not have is not advised.
+#[test]
+fn programs_made_by_go_keep_frame_pointers() {
+    let packed = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/go-program/hot.zst"));
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("hot");
+    std::fs::write(&program, zstd::decode_all(&packed[..]).unwrap()).unwrap();
+    let mut scene = Scene::of(program.to_str().unwrap());
+    scene.samples(SAMPLES, &[&[0x45_7de6, 0x45_7c92]]);
+    scene.data.command(&["perf", "record", "-k", "mono", "-g", "--", "./hot"]);
+    let findings = scene.findings();
+    let found = findings.iter().find(|found| found["problem"] == "frame-pointers");
+    let found = found.unwrap_or_else(|| panic!("{findings:#?}"));
+    let remedy = found["remedy"].as_str().unwrap();
+    assert!(remedy.contains("no option of Go's") && !remedy.contains("-fno-omit-frame-pointer"), "{remedy}");
+    assert!(found["command"].is_null(), "{found:#}");
 }
 
 #[test]

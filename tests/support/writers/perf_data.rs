@@ -2,7 +2,7 @@
 //!
 //! Layouts: `tools/perf/Documentation/perf.data-file-format.txt` and `include/uapi/linux/perf_event.h`. Supported of
 //! `sample_type`: IP, TID, TIME, ID, STREAM_ID, CPU, PERIOD, READ (of groups), CALLCHAIN, BRANCH_STACK, REGS_USER,
-//! STACK_USER, IDENTIFIER.
+//! STACK_USER, RAW, WEIGHT, DATA_SRC, REGS_INTR, PHYS_ADDR, CGROUP, DATA_PAGE_SIZE, CODE_PAGE_SIZE, IDENTIFIER.
 
 use super::bytes::{Order, Out};
 
@@ -17,10 +17,18 @@ pub(crate) const ID: u64 = 1 << 6;
 pub(crate) const CPU: u64 = 1 << 7;
 pub(crate) const PERIOD: u64 = 1 << 8;
 pub(crate) const STREAM_ID: u64 = 1 << 9;
+pub(crate) const RAW: u64 = 1 << 10;
 pub(crate) const BRANCH_STACK: u64 = 1 << 11;
 pub(crate) const REGS_USER: u64 = 1 << 12;
 pub(crate) const STACK_USER: u64 = 1 << 13;
+pub(crate) const WEIGHT: u64 = 1 << 14;
+pub(crate) const DATA_SRC: u64 = 1 << 15;
 pub(crate) const REGS_INTR: u64 = 1 << 18;
+pub(crate) const PHYS_ADDR: u64 = 1 << 19;
+pub(crate) const CGROUP: u64 = 1 << 21;
+pub(crate) const DATA_PAGE_SIZE: u64 = 1 << 22;
+pub(crate) const CODE_PAGE_SIZE: u64 = 1 << 23;
+pub(crate) const WEIGHT_STRUCT: u64 = 1 << 24;
 pub(crate) const IDENTIFIER: u64 = 1 << 16;
 
 /// The fields of `perf record -k mono -g`.
@@ -52,6 +60,9 @@ pub(crate) enum Mode {
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) name: &'static str,
+    /// `PERF_TYPE_*`, and the number of that type's event.
+    pub(crate) kind: u32,
+    pub(crate) config: u64,
     pub(crate) sample_type: u64,
     /// Needed with several events.
     pub(crate) ids: Vec<u64>,
@@ -86,6 +97,14 @@ pub(crate) struct More<'a> {
     pub(crate) registers: (u64, &'a [u64]),
     /// From the stack pointer up.
     pub(crate) stack: &'a [u64],
+    /// The raw data: with their size in front a multiple of 8, as the kernel pads them.
+    pub(crate) raw: &'a [u8],
+    pub(crate) weight: u64,
+    pub(crate) data_src: u64,
+    pub(crate) phys_addr: u64,
+    pub(crate) cgroup: u64,
+    /// Of the data and of the instruction.
+    pub(crate) page_sizes: (u64, u64),
 }
 
 impl Event {
@@ -93,6 +112,8 @@ impl Event {
     pub(crate) fn usual() -> Self {
         Self {
             name: "cpu-clock",
+            kind: 1,
+            config: 0,
             sample_type: USUAL,
             ids: Vec::new(),
             clockid: Some(1),
@@ -223,6 +244,13 @@ impl PerfData {
         self.stamped(18, 0, body, stamp);
     }
 
+    /// `PERF_RECORD_CGROUP`
+    pub(crate) fn cgroup(&mut self, stamp: Stamp, id: u64, path: &str) {
+        let mut body = Out::new(self.order);
+        body.u64(id).padded_text(path.as_bytes());
+        self.stamped(19, 0, body, stamp);
+    }
+
     /// `PERF_RECORD_COMM`; after an exec if `exec`.
     pub(crate) fn comm(&mut self, stamp: Stamp, name: &str, exec: bool) {
         let mut body = Out::new(self.order);
@@ -309,6 +337,9 @@ impl PerfData {
         field(CALLCHAIN, &|out| {
             out.u64(chain.len() as u64).words(chain);
         });
+        field(RAW, &|out| {
+            out.u32(more.raw.len() as u32).raw(more.raw);
+        });
         field(BRANCH_STACK, &|out| {
             out.u64(more.branches.len() as u64).words(more.branches.as_flattened());
         });
@@ -321,9 +352,25 @@ impl PerfData {
             // The part of it that is real; not there if absent.
             (size > 0).then(|| out.u64(size));
         });
+        field(WEIGHT | WEIGHT_STRUCT, &|out| {
+            out.u64(more.weight);
+        });
+        field(DATA_SRC, &|out| {
+            out.u64(more.data_src);
+        });
         field(REGS_INTR, &|out| {
             out.u64(more.registers.0).words(more.registers.1);
         });
+        for (bit, word) in [
+            (PHYS_ADDR, more.phys_addr),
+            (CGROUP, more.cgroup),
+            (DATA_PAGE_SIZE, more.page_sizes.0),
+            (CODE_PAGE_SIZE, more.page_sizes.1),
+        ] {
+            field(bit, &|out| {
+                out.u64(word);
+            });
+        }
         self.record(9, misc, &body.bytes);
     }
 
@@ -471,7 +518,7 @@ impl PerfData {
         // A big-endian compiler allots bit fields from the highest bit on.
         let flags = if self.order == Order::Little { flags } else { flags.reverse_bits() };
         let mut out = Out::new(self.order);
-        out.u32(1).u32(ATTR_SIZE as u32).u64(0).u64(999).u64(event.sample_type);
+        out.u32(event.kind).u32(ATTR_SIZE as u32).u64(event.config).u64(999).u64(event.sample_type);
         out.u64(event.read_format).u64(flags);
         out.bytes.resize(72, 0);
         out.u64(event.branches).u64(event.registers).u32(event.stack).u32(event.clockid.unwrap_or(0));

@@ -1,0 +1,302 @@
+//! Writes what samples of memory accesses and of BPF programs have besides their frames (tools/perf/builtin-script.c,
+//! `process_event`): where the data were, latencies, page sizes, control groups, bytes.
+
+use super::write::{Fields, put};
+
+/// What was measured of a sample; `None` where its event doesn't.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Measured<'a> {
+    /// `union perf_mem_data_src`
+    pub data_src: Option<u64>,
+    /// The width that perf has reached for its words: those of a sample are as wide as the widest before it.
+    pub data_src_width: usize,
+    /// What the sample weighs.
+    pub weight: Option<u64>,
+    /// The latency of the instruction.
+    pub ins_lat: Option<u16>,
+    /// The latency of its retirement.
+    pub retire_lat: Option<u16>,
+    /// The path of its control group; `unknown`, if it was not recorded.
+    pub cgroup: Option<&'a [u8]>,
+    /// The bytes that a BPF program gave.
+    pub bpf_output: Option<&'a [u8]>,
+    /// The physical data address.
+    pub phys_addr: Option<u64>,
+    /// The page size of the data address.
+    pub data_page_size: Option<u64>,
+    /// The page size of the instruction address.
+    pub code_page_size: Option<u64>,
+}
+
+impl Measured<'_> {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        data_src: None,
+        data_src_width: 0,
+        weight: None,
+        ins_lat: None,
+        retire_lat: None,
+        cgroup: None,
+        bpf_output: None,
+        phys_addr: None,
+        data_page_size: None,
+        code_page_size: None,
+    };
+}
+
+/// Appends what stands on the sample's first line.
+pub(super) fn before_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
+    if let (true, Some(data_src)) = (fields.data_src, measured.data_src) {
+        put(out, format_args!("{:1$}", data_src_text(data_src), measured.data_src_width));
+    }
+    if let (true, Some(weight)) = (fields.weight, measured.weight) {
+        put(out, format_args!("{weight:16}"));
+    }
+    if let (true, Some(latency)) = (fields.ins_lat, measured.ins_lat) {
+        put(out, format_args!("{latency:16}"));
+    }
+    if let (true, Some(latency)) = (fields.retire_lat, measured.retire_lat) {
+        put(out, format_args!("{latency:16}"));
+    }
+    if let (true, Some(cgroup)) = (fields.cgroup, measured.cgroup) {
+        out.push(b' ');
+        out.extend_from_slice(cgroup);
+    }
+}
+
+/// Appends what follows the frames, registers and branches.
+pub fn behind_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
+    if let (true, Some(bytes)) = (fields.bpf_output, measured.bpf_output) {
+        put_bpf_output(out, bytes);
+    }
+    if let (true, Some(addr)) = (fields.phys_addr, measured.phys_addr) {
+        put(out, format_args!("{addr:16x}"));
+    }
+    if let (true, Some(size)) = (fields.data_page_size, measured.data_page_size) {
+        put_page_size(out, size);
+    }
+    if let (true, Some(size)) = (fields.code_page_size, measured.code_page_size) {
+        put_page_size(out, size);
+    }
+}
+
+/// ` 4K`, ` 2M`; unknown ones are 0.
+fn put_page_size(out: &mut Vec<u8>, size: u64) {
+    if size == 0 {
+        out.extend_from_slice(b" N/A");
+        return;
+    }
+    let (mut number, mut units) = (size, "BKMG".chars());
+    let mut unit = units.next();
+    while number / 1024 > 1
+        && let Some(next) = units.next()
+    {
+        number /= 1024;
+        unit = Some(next);
+    }
+    put(out, format_args!(" {number}{}", unit.unwrap_or('B')));
+}
+
+/// Eight bytes a line; below them the text that they are, if they are one with a zero at its end.
+fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
+    const A_LINE: usize = 8;
+    out.push(b'\n');
+    let (mut has_ended, mut is_text) = (false, true);
+    for (at, line) in bytes.chunks(A_LINE).enumerate() {
+        let title = if at == 0 { "BPF output:" } else { "" };
+        put(out, format_args!("{title:>17} {:04x}:", at * A_LINE));
+        for byte in line {
+            put(out, format_args!(" {byte:02x}"));
+        }
+        out.resize(out.len() + 3 * (A_LINE - line.len()) + 2, b' ');
+        for &byte in line {
+            let is_shown = byte == b' ' || byte.is_ascii_graphic();
+            is_text &= if byte == 0 { true } else { is_shown && !has_ended };
+            has_ended |= byte == 0 && is_text;
+            out.push(if is_shown { byte } else { b'.' });
+        }
+        out.resize(out.len() + A_LINE - line.len(), b' ');
+        out.push(b'\n');
+    }
+    if is_text && has_ended {
+        let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        put(out, format_args!("{:>17} \"", "BPF string:"));
+        out.extend_from_slice(text);
+        out.extend_from_slice(b"\"\n");
+    }
+}
+
+/// Bits of a word, by their first one and their number.
+const fn bits(word: u64, first: u32, count: u32) -> u64 {
+    word >> first & ((1 << count) - 1)
+}
+
+/// Where the data of an access were (`union perf_mem_data_src` in include/uapi/linux/perf_event.h), as perf words it.
+pub fn data_src_text(word: u64) -> String {
+    /// perf's buffer, without the zero at its end.
+    const LONGEST: usize = 99;
+    let text = format!(
+        "{word:16x} |OP {}|LVL {}|SNP {}|TLB {}|LCK {}|BLK {}",
+        operation(bits(word, 0, 5)),
+        level(word),
+        snoop(word),
+        translation(bits(word, 26, 7)),
+        lock(bits(word, 24, 2)),
+        blocked(bits(word, 40, 3)),
+    );
+    text.chars().take(LONGEST).collect()
+}
+
+fn operation(bits: u64) -> &'static str {
+    const NAMES: [&str; 5] = ["N/A", "LOAD", "STORE", "PFETCH", "EXEC"];
+    NAMES.get(bits.trailing_zeros() as usize).unwrap_or(&"No")
+}
+
+fn level(word: u64) -> String {
+    const NOT_AVAILABLE: u64 = 0xf;
+    const NUMBERED: [&str; 16] = [
+        "",
+        "L1",
+        "L2",
+        "L3",
+        "L4",
+        "L2 MHB",
+        "Memory-side Cache",
+        "",
+        "Uncached",
+        "CXL",
+        "I/O",
+        "Any cache",
+        "LFB/MAB",
+        "RAM",
+        "PMEM",
+        "N/A",
+    ];
+    const HOPS: [&str; 5] = ["", "core, same node", "node, same socket", "socket, same board", "board"];
+    const LEVELS: [&str; 14] = [
+        "N/A",
+        "HIT",
+        "MISS",
+        "L1",
+        "LFB/MAB",
+        "L2",
+        "L3",
+        "Local RAM",
+        "Remote RAM (1 hop)",
+        "Remote RAM (2 hops)",
+        "Remote Cache (1 hop)",
+        "Remote Cache (2 hops)",
+        "I/O",
+        "Uncached",
+    ];
+    let levels = bits(word, 5, 14);
+    let found = match levels & 6 {
+        0 => "",
+        hit if hit & 2 != 0 => "hit",
+        _ => "miss",
+    };
+    let number = bits(word, 33, 4);
+    if number != 0 && number != NOT_AVAILABLE {
+        let remote = if bits(word, 37, 1) == 1 { "Remote " } else { "" };
+        let hops = match HOPS.get(bits(word, 43, 3) as usize) {
+            Some(&hops) if !hops.is_empty() => format!("{hops} "),
+            _ => String::new(),
+        };
+        let name = match NUMBERED[number as usize] {
+            "" => format!("Unknown level {number}"),
+            name => name.to_owned(),
+        };
+        return format!("{remote}{hops}{name} {found}");
+    }
+    match levels & !7 {
+        0 => "N/A".to_owned(),
+        levels => format!("{} {found}", alternatives(levels, &LEVELS)),
+    }
+}
+
+fn snoop(word: u64) -> String {
+    let first = alternatives(bits(word, 19, 5), &["N/A", "None", "Hit", "Miss", "HitM"]);
+    let second = alternatives(bits(word, 38, 2), &["Fwd", "Peer"]);
+    match (first.is_empty(), second.is_empty()) {
+        (true, true) => "N/A".to_owned(),
+        (false, false) => format!("{first} or {second}"),
+        _ => first + &second,
+    }
+}
+
+fn translation(bits: u64) -> String {
+    const NAMES: [&str; 7] = ["N/A", "HIT", "MISS", "L1", "L2", "Walker", "Fault"];
+    let mut text = alternatives(bits & !6, &NAMES);
+    if text.is_empty() {
+        text.push_str("N/A");
+    }
+    if bits & 2 != 0 {
+        text.push_str(" hit");
+    }
+    if bits & 4 != 0 {
+        text.push_str(" miss");
+    }
+    text
+}
+
+fn lock(bits: u64) -> &'static str {
+    match bits {
+        0 => "No",
+        2 => "Yes",
+        _ => "N/A",
+    }
+}
+
+fn blocked(bits: u64) -> String {
+    if bits == 0 || bits & 1 != 0 {
+        return " N/A".to_owned();
+    }
+    let data = if bits & 2 != 0 { " Data" } else { "" };
+    let addr = if bits & 4 != 0 { " Addr" } else { "" };
+    format!("{data}{addr}")
+}
+
+/// The names of the bits that are set.
+fn alternatives(bits: u64, names: &[&str]) -> String {
+    let set = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
+    set.map(|(_, name)| *name).collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accesses_are_worded_as_perf_does() {
+        // What the kernel gives samples of software events.
+        assert_eq!(data_src_text(0x1e_0508_0021), "      1e05080021 |OP N/A|LVL N/A|SNP N/A|TLB N/A|LCK N/A|BLK  N/A");
+        assert_eq!(
+            data_src_text(2 | 0xa << 5 | 2 << 19 | 2 << 24 | 0x12 << 26 | 1 << 33),
+            "       24a100142 |OP LOAD|LVL L1 hit|SNP None|TLB L2 hit|LCK Yes|BLK  N/A"
+        );
+        assert!(data_src_text(4 | 0x84 << 5).contains("|OP STORE|LVL Local RAM miss|"));
+    }
+
+    #[test]
+    fn bytes_of_bpf_programs_are_shown_as_text_where_they_are_one() {
+        let mut out = Vec::new();
+        put_bpf_output(&mut out, b"hello, world\0");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "\n      BPF output: 0000: 68 65 6c 6c 6f 2c 20 77  hello, w\n                  0008: 6f 72 6c 64 00           orld.   \n\
+             \x20     BPF string: \"hello, world\"\n"
+        );
+        let mut out = Vec::new();
+        put_bpf_output(&mut out, &[0, 65]);
+        assert!(!String::from_utf8(out).unwrap().contains("BPF string"));
+    }
+
+    #[test]
+    fn page_sizes_have_units() {
+        for (size, text) in [(0, " N/A"), (4096, " 4K"), (2 << 20, " 2M"), (1 << 30, " 1024M"), (1024, " 1024B")] {
+            let mut out = Vec::new();
+            put_page_size(&mut out, size);
+            assert_eq!(String::from_utf8(out).unwrap(), text);
+        }
+    }
+}
