@@ -95,7 +95,7 @@ pub fn without_values(error: &serde_json::Error) -> String {
     let Some((what, rest)) = QUOTING.iter().find_map(|what| Some((*what, text.strip_prefix(what)?))) else {
         return text;
     };
-    let kind = rest.split(['`', '"', '\'']).next().unwrap_or_default().trim_end();
+    let kind = rest.split(['`', '"', '\'', ',']).next().unwrap_or_default().trim_end();
     let place = || text.rsplit_once(" at line ").map_or_else(String::new, |(_, place)| format!(" at line {place}"));
     match rest.rsplit_once(", expected ") {
         Some((_, expected)) => format!("{}, expected {expected}", format!("{what}{kind}").trim_end()),
@@ -364,6 +364,8 @@ mod tests {
             ("{\"version\": -7771}", "invalid value: integer, expected u32"),
             ("{\"version\": 77.71}", "invalid type: floating point, expected u32"),
             ("{\"version\": true}", "invalid type: boolean, expected u32"),
+            ("{\"version\": [\"s3cr3t\"]}", "invalid type: sequence, expected u32"),
+            ("{\"version\": null}", "invalid type: null, expected u32"),
             ("{\"version\": 3, \"kind\": \"s3cr3t\"}", "unknown variant, expected `one` or `two`"),
             ("{\"s3cr3t\": 3}", "unknown field, expected `version` or `kind`"),
             ("{\"version\": 3}", "missing field `kind`"),

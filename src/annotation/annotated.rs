@@ -8,7 +8,9 @@ use crate::model::printable::readable;
 use crate::model::stacks::{Unit, Weight};
 use crate::model::{Nanos, Pid};
 use crate::resolve::disasm::TargetKind;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// The hot code of a profile, with costs per instruction.
@@ -122,18 +124,26 @@ pub struct Calls {
 impl Calls {
     /// Adds calls from other places. Calls to the same function are summed.
     pub(super) fn join(all: &mut Vec<Self>, others: &[Self]) {
+        let mut places: FxHashMap<(Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>), usize> = FxHashMap::default();
+        places.extend(all.iter().zip(0..).map(|(calls, at)| (calls.function(), at)));
         for other in others {
-            let is_same = |calls: &&mut Self| {
-                (&calls.callee, &calls.file, &calls.module) == (&other.callee, &other.file, &other.module)
-            };
-            match all.iter_mut().find(is_same) {
-                Some(calls) => {
+            match places.entry(other.function()) {
+                Entry::Occupied(place) => {
+                    let calls = &mut all[*place.get()];
                     calls.count = calls.count.saturating_add(other.count);
                     calls.costs.join(&other.costs);
                 }
-                None => all.push(other.clone()),
+                Entry::Vacant(place) => {
+                    place.insert(all.len());
+                    all.push(other.clone());
+                }
             }
         }
+    }
+
+    /// The callee, with what tells it from others that are called alike.
+    fn function(&self) -> (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>) {
+        (self.callee.clone(), self.file.clone(), self.module.clone())
     }
 
     /// The callee and the number of calls, in the style of callgrind_annotate.

@@ -94,10 +94,15 @@ fn by_line(codes: &[&Listing]) -> Code {
             });
             let sums = sums.entry(source).or_default();
             costs.iter().for_each(|costs| sums.0.join(costs));
-            Calls::join(&mut sums.1, calls);
+            sums.1.extend_from_slice(calls);
         }
     }
-    let lines = sums.into_iter().map(|(source, (costs, calls))| SourceLineCosts { source, costs, calls }).collect();
+    let lines = sums.into_iter().map(|(source, (costs, all))| {
+        let mut calls = Vec::new();
+        Calls::join(&mut calls, &all);
+        SourceLineCosts { source, costs, calls }
+    });
+    let lines = lines.collect();
     Code::SourceLines { files, lines }
 }
 

@@ -3,6 +3,7 @@
 use super::units::{Addr, Nanos, Pid, Tid};
 use std::borrow::Cow;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// A piece of code that a runtime wrote to memory. Borrows from the mapped file.
 #[derive(Debug, Clone, Copy)]
@@ -236,8 +237,8 @@ pub struct InlinedCall<'data> {
 /// frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandedCall {
-    /// The inlined function, spelled as if it were code of its own.
-    pub function: Vec<u8>,
+    /// The inlined function, spelled as if it were code of its own. Thousands of calls may share it.
+    pub function: Arc<[u8]>,
     /// The number of inlined calls around this one. Calls are listed in preorder, so the enclosing call comes before.
     pub depth: u32,
     /// Where the call is in its caller: a bytecode index.

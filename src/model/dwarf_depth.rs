@@ -17,7 +17,8 @@
 //! to `.debug_abbrev`, which adds abbreviations for the replacements.
 
 use gimli::constants as dw;
-use gimli::{Dwarf, EndianSlice, Reader as _, RunTimeEndian, Section, UnitHeader};
+use gimli::{AbbreviationsCacheStrategy, Dwarf, EndianSlice, Reader as _, RunTimeEndian, Section, UnitHeader};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -32,6 +33,8 @@ pub(crate) struct ShallowDwarf {
     pub(crate) abbreviations: Vec<u8>,
     /// The number of inlined calls removed.
     pub(crate) left_out: u64,
+    /// The length of all tables that were copied.
+    copied: usize,
 }
 
 /// A unit and its entries that are too deep.
@@ -57,6 +60,7 @@ pub(crate) fn without_deep_calls(
     let (info, endian) = (dwarf.debug_info.reader(), dwarf.debug_info.reader().endian());
     let abbreviations = dwarf.debug_abbrev.reader().slice();
     let mut shallow: Option<ShallowDwarf> = None;
+    let mut tables = FxHashMap::default();
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
         if !is_wanted(&header) {
@@ -67,9 +71,10 @@ pub(crate) fn without_deep_calls(
             info: info.slice().to_vec(),
             abbreviations: abbreviations.to_vec(),
             left_out: 0,
+            copied: 0,
         });
         shallow.left_out += unit.calls;
-        shallow.replace(&unit, endian);
+        shallow.replace(&unit, endian, &mut tables);
     }
     shallow
 }
@@ -146,22 +151,31 @@ fn place_of_table(header: &UnitHeader<Reader<'_>>) -> usize {
     length + if header.version() >= 5 { 4 } else { 2 }
 }
 
+/// A table of abbreviations that has entries for blocks.
+struct TableWithBlocks {
+    place: usize,
+    blocks: Blocks,
+}
+
 impl ShallowDwarf {
-    fn replace(&mut self, unit: &DeepUnit, endian: RunTimeEndian) {
-        let table = self.abbreviations.get(unit.table..).unwrap_or_default();
-        let place = self.abbreviations.len();
-        // An empty table: readers skip a unit without abbreviations. Used if the real table is damaged.
-        let mut new = vec![0];
-        let blocks = end_and_free_code(table).and_then(|(end, code)| {
-            let blocks = Blocks { short: uleb(code), long: uleb(code + 1), endian };
-            blocks.replace(&unit.entries, &mut self.info)?;
-            new = [&table[..end], &blocks.abbreviations()].concat();
-            Some(())
+    /// Replaces too deeply nested entries of a unit by blocks. `tables` has the abbreviation tables made so far, by the offset
+    /// of the original table.
+    fn replace(
+        &mut self,
+        unit: &DeepUnit,
+        endian: RunTimeEndian,
+        tables: &mut FxHashMap<usize, Option<TableWithBlocks>>,
+    ) {
+        let table = tables.entry(unit.table).or_insert_with(|| self.add_table(unit.table, endian));
+        let replaced = table.as_ref().and_then(|table| {
+            table.blocks.replace(&unit.entries, &mut self.info)?;
+            Some(table.place)
         });
-        if blocks.is_none() {
-            new = vec![0];
-        }
-        self.abbreviations.append(&mut new);
+        // Readers skip a unit without abbreviations.
+        let place = replaced.unwrap_or_else(|| {
+            self.abbreviations.push(0);
+            self.abbreviations.len() - 1
+        });
         let Some(field) = self.info.get_mut(unit.field.clone()) else { return };
         match (endian, field.len()) {
             (RunTimeEndian::Little, 8) => field.copy_from_slice(&(place as u64).to_le_bytes()),
@@ -170,6 +184,21 @@ impl ShallowDwarf {
             (RunTimeEndian::Big, _) => field.copy_from_slice(&(place as u32).to_be_bytes()),
         }
         debug_assert!(unit.start <= unit.field.start);
+    }
+
+    /// Appends a copy of a table, and blocks. `None` if it is damaged, or if the copies would become longer than what they
+    /// are for: tables may share their ends.
+    fn add_table(&mut self, table: usize, endian: RunTimeEndian) -> Option<TableWithBlocks> {
+        let (end, code) = end_and_free_code(self.abbreviations.get(table..)?)?;
+        let place = self.abbreviations.len();
+        if self.copied > self.info.len() {
+            return None;
+        }
+        self.copied += end;
+        let blocks = Blocks { short: uleb(code), long: uleb(code + 1), endian };
+        self.abbreviations.extend_from_within(table..table + end);
+        self.abbreviations.extend(blocks.abbreviations());
+        Some(TableWithBlocks { place, blocks })
     }
 }
 
@@ -270,7 +299,9 @@ pub(crate) fn limit_sections(
     endian: RunTimeEndian,
     most: usize,
 ) -> u64 {
-    let shallow = without_deep_calls(&sections.borrow(|bytes| EndianSlice::new(bytes, endian)), most, |_| true);
+    let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, endian));
+    dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+    let shallow = without_deep_calls(&dwarf, most, |_| true);
     let Some(shallow) = shallow else { return 0 };
     sections.debug_info = Cow::<[u8]>::Owned(shallow.info).into();
     sections.debug_abbrev = Cow::<[u8]>::Owned(shallow.abbreviations).into();

@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 use support::bytes::Order;
 use support::jitdump::{JitDump, Load};
 use support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
+use support::protobuf::{Value, encode};
+use support::runner::jitgraft;
 
 /// The number of times that something happens in the shorter history. With fewer, tables that double count too much.
 const FEW: u64 = 300;
@@ -228,5 +230,172 @@ fn spans_that_overlap_each_other() {
     is_linear(&["report", "report --clock active"], |path, times| {
         let span = |n| format!(r#"{{"name":"span {}","ph":"X","ts":{n},"dur":{times},"pid":7,"tid":7}}"#, n % 50);
         fs::write(path, format!("[{}]\n", (0..times).map(span).collect::<Vec<_>>().join(",\n"))).unwrap();
+    });
+}
+
+/// A list of this many, as JSON has them.
+fn list(times: u64, of: impl Fn(u64) -> String) -> String {
+    (0..times).map(of).collect::<Vec<_>>().join(",")
+}
+
+/// A pprof of one sample that has a value of each of many types.
+fn pprof_of_types(times: u64) -> Vec<u8> {
+    let bytes = |tag: u64, content: Vec<u8>| (tag, Value::Bytes(content));
+    let number = |tag: u64, number: u64| (tag, Value::Number(number));
+    let kind = |n: u64| bytes(1, encode(&[number(1, 3 + n), number(2, 1)]));
+    let mut fields: Vec<_> = (0..times).map(kind).collect();
+    let values = (0..times).flat_map(|n| [n as u8 & 0x7f | 0x80, 1]).collect();
+    fields.push(bytes(2, encode(&[bytes(1, vec![1]), bytes(2, values)])));
+    fields.push(bytes(4, encode(&[number(1, 1), bytes(4, encode(&[number(1, 1)]))])));
+    fields.push(bytes(5, encode(&[number(1, 1), number(2, 2)])));
+    let names = (0..times).map(|n| format!("type{n}"));
+    fields.extend(["", "count", "f"].map(str::to_owned).into_iter().chain(names).map(|text| bytes(6, text.into())));
+    encode(&fields)
+}
+
+/// A profile in which many things were counted, in each format that has such.
+#[test]
+#[ignore = "needs minutes: tests/run.sh --all"]
+fn events_by_the_hundred() {
+    let commands =
+        ["report", "export --to pprof -o /dev/null", "export --to otlp -o /dev/null", "view --no-open -o /dev/null"];
+    is_linear(&commands, |path, times| fs::write(path, pprof_of_types(times)).unwrap());
+    is_linear(&commands, |path, times| {
+        let pprof = path.with_extension("pb");
+        fs::write(&pprof, pprof_of_types(times)).unwrap();
+        let output = jitgraft(&["export", "-q", "--to", "otlp", "-o", path.to_str().unwrap()], &pprof);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    });
+    is_linear(&commands, |path, times| {
+        let one = |n| format!(r#"{{"type":"sampled","name":"p{n}","unit":"none","samples":[[0]],"weights":[1]}}"#);
+        let schema = "https://www.speedscope.app/file-format-schema.json";
+        let profiles = list(times, one);
+        let text =
+            format!(r#"{{"$schema":"{schema}","shared":{{"frames":[{{"name":"f"}}]}},"profiles":[{profiles}]}}"#);
+        fs::write(path, text).unwrap();
+    });
+    is_linear(&commands, |path, times| {
+        let thread = |n| {
+            format!(
+                r#"{{"name":"t{n}","pid":"{n}","tid":{n},"samples":{{"stack":[0],"weight":[1],"weightType":"w{n}"}},
+                "stackTable":{{"frame":[0],"prefix":[null]}},"frameTable":{{"func":[0]}},"funcTable":{{"name":[0]}},
+                "stringArray":["f{n}"],"markers":{{"length":0}}}}"#
+            )
+        };
+        let threads = list(times, thread);
+        fs::write(path, format!(r#"{{"meta":{{"preprocessedProfileVersion":50}},"threads":[{threads}]}}"#)).unwrap();
+    });
+    is_linear(&commands, |path, times| {
+        let words = |of: fn(u64) -> String| (0..times).map(of).collect::<Vec<_>>().join(" ");
+        let (names, costs) = (words(|n| format!("E{n}")), words(|n| n.to_string()));
+        fs::write(
+            path,
+            format!("# callgrind format\nversion: 1\nevents: {names}\n\nfn=a\n1 {costs}\nfn=b\n2 {costs}\n"),
+        )
+        .unwrap();
+    });
+    is_linear(&commands, |path, times| {
+        let sample = |n| format!("app 7/7 1.{:06}: 1 event{}: \n\t401000 f{} (/bin/app)\n\n", n, n % times, n % 50);
+        fs::write(path, (0..3 * times).map(sample).collect::<String>()).unwrap();
+    });
+    is_linear(&["report", "script -o /dev/null", "doctor"], |path, times| {
+        let mut history = History::new();
+        history.data = PerfData::with_events(Order::Little, vec![Event::usual(); times as usize]);
+        history.map(PID, 0x40_0000, 0x10_0000, "/nowhere/app");
+        for event in 0..times {
+            let now = history.now(PID);
+            history.data.sample_of(event as usize, 2, now, 0x40_0010, &[0x40_0010, 0x40_1000]);
+        }
+        history.write(path);
+    });
+}
+
+/// Spans of one thread, and what they may lack: ends of other names, ends in the wrong order, ends that come first.
+#[test]
+#[ignore = "needs a minute: tests/run.sh --all"]
+fn spans_whose_ends_do_not_fit() {
+    type Name = fn(u64, u64) -> u64;
+    let orders: [(&str, Name); 4] =
+        [("B E", |n, _| n), ("B E", |_, _| 9_999), ("b e", |n, _| n), ("e b", |n, times| times - 1 - n)];
+    for (phases, name) in orders {
+        is_linear(&["report"], |path, times| {
+            let event = |phase: &str, time: u64, name: u64| {
+                format!(r#"{{"name":"span {name}","ph":"{phase}","cat":"c","id":1,"ts":{time},"pid":7,"tid":7}}"#)
+            };
+            let (first, then) = phases.split_once(' ').unwrap();
+            let starts = list(times, |n| event(first, n, n));
+            let ends = list(times, |n| event(then, times + n, name(n, times)));
+            fs::write(path, format!("[{starts},{ends}]")).unwrap();
+        });
+    }
+    is_linear(&["report"], |path, times| {
+        let open = list(times, |n| format!(r#"{{"name":"span {n}","ph":"B","ts":{n},"pid":7,"tid":7}}"#));
+        fs::write(path, format!(r#"[{{"name":"all","ph":"X","ts":0,"dur":{},"pid":7,"tid":7}},{open}]"#, 2 * times))
+            .unwrap();
+    });
+}
+
+/// Record lines of perf script: mappings of files, of jitdumps, and forks of processes that have many of them.
+#[test]
+#[ignore = "needs a minute: tests/run.sh --all"]
+fn record_lines_of_a_text() {
+    let map = |n: u64, path: &str| {
+        let addr = 0x1000_0000 + 0x2000 * n;
+        format!("app 7/7 0.{n:06}: PERF_RECORD_MMAP2 7/7: [{addr:#x}(0x1000) @ 0 fe:00 {n} 0]: r-xp {path}\n")
+    };
+    let sample =
+        |pid: u64, addr: u64| format!("app {pid}/{pid} 5.000000: 1 cycles: \n\t{addr:x} [unknown] (//anon)\n\n");
+    let commands = ["script -o /dev/null", "report"];
+    for path in ["/nowhere/lib{}.so", "/nowhere/lib.so", "/nowhere/{}/jit-7.dump"] {
+        is_linear(&commands, |input, times| {
+            let maps: String = (0..times).map(|n| map(n, &path.replace("{}", &n.to_string()))).collect();
+            let samples: String = (0..times).map(|n| sample(7, 0x1000_0010 + 0x2000 * n)).collect();
+            fs::write(input, maps + &samples).unwrap();
+        });
+    }
+    is_linear(&commands, |input, times| {
+        let mut text: String = (0..times).map(|n| map(n, "/nowhere/lib.so")).collect();
+        for n in 0..times {
+            let pid = 1000 + n;
+            text += &format!("app 7/7 1.{n:06}: PERF_RECORD_FORK({pid}:{pid}):(7:7)\n{}", sample(pid, 0x1000_0010));
+        }
+        fs::write(input, text).unwrap();
+    });
+}
+
+/// One instruction that calls many functions, and a function of many files.
+#[test]
+#[ignore = "needs a minute: tests/run.sh --all"]
+fn calls_and_files_of_one_function() {
+    let head = "# callgrind format\nversion: 1\npositions: instr line\nevents: Ir\nob=/nowhere/app\nfl=a.c\n";
+    is_linear(&["annotate -o /dev/null", "report", "callgrind -o /dev/null"], |path, times| {
+        let call = |n| format!("cfn=g{n}\ncalls=1 {:#x} 1\n0x1000 1 5\n", 0x10_0000 + 4 * n);
+        let callee = |n| format!("fn=g{n}\n{:#x} 1 5\n", 0x10_0000 + 4 * n);
+        let (calls, callees): (String, String) = ((0..times).map(call).collect(), (0..times).map(callee).collect());
+        fs::write(path, format!("{head}fn=a\n{calls}{callees}")).unwrap();
+    });
+    is_linear(&["annotate -o /dev/null", "report"], |path, times| {
+        let part = |n| format!("fi=/nowhere/f{n}.c\n{:#x} {n} 1\n", 0x1000 + 4 * n);
+        fs::write(path, format!("{head}fn=a\n{}", (0..times).map(part).collect::<String>())).unwrap();
+    });
+}
+
+/// An archive of many members: each process has a map of its own.
+#[test]
+#[ignore = "needs a minute: tests/run.sh --all"]
+fn members_of_an_archive() {
+    is_linear(&["report", "inject -o /dev/null"], |path, times| {
+        let directory = path.with_extension("recorded");
+        fs::create_dir(&directory).unwrap();
+        let mut history = History::new();
+        for pid in (0..times as u32).map(|n| 100_000 + n) {
+            history.map(pid, 0x1000_0000, 0x1_0000, "//anon");
+            history.sample(pid, &[0x1000_0010]);
+            fs::write(directory.join(format!("perf-{pid}.map")), format!("10000000 40 function_of_{pid}\n")).unwrap();
+        }
+        let recording = directory.join("perf.data");
+        history.write(&recording);
+        let output = jitgraft(&["pack", "-q", "-o", path.to_str().unwrap()], &recording);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     });
 }

@@ -17,6 +17,7 @@ mod code_times;
 mod collapsers;
 mod convert_callchain;
 mod cut_chains;
+mod depth;
 mod differences;
 mod distance;
 mod doctor;

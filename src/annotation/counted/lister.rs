@@ -173,6 +173,8 @@ impl<'a> CountedLister<'a, '_> {
             CodePlace::Jit(id) => self.booked.loaded.map.code(id).lines.entries(),
             _ => Vec::new(),
         };
+        let mut places: FxHashMap<Vec<u8>, usize> = FxHashMap::default();
+        places.extend(files.iter().enumerate().map(|(at, file)| (file.name.clone(), at)));
         for line in lines {
             let entry = of_dump.partition_point(|entry| entry.offset <= line.offset).checked_sub(1);
             let of_dump = entry.map(|entry| (of_dump[entry].file, of_dump[entry].line));
@@ -181,9 +183,10 @@ impl<'a> CountedLister<'a, '_> {
             let Some((name, number)) = counted.or(of_dump).filter(|(name, line)| *line > 0 && *name != b"???") else {
                 continue;
             };
-            let file = files.iter().position(|file| file.name == name).unwrap_or_else(|| {
+            let file = places.get(name).copied().unwrap_or_else(|| {
                 let text = texts.of(name);
                 files.push(SourceFile::new(name, text));
+                places.insert(name.to_vec(), files.len() - 1);
                 files.len() - 1
             });
             line.source = Some(SourceLine { file, line: number });

@@ -1,5 +1,7 @@
 //! Draws jumps as lines next to the code. Jumps that overlap get separate lanes, shorter jumps closer to the code.
 
+use std::collections::BTreeMap;
+
 /// Maximum number of lanes. Jumps that don't fit are not drawn.
 const LANES: usize = 6;
 
@@ -23,29 +25,45 @@ pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Vec<String> {
         let (top, bottom) = jump.span();
         (bottom - top, top)
     });
-    let mut lanes: Vec<Vec<Jump>> = Vec::new();
+    let mut lanes: Vec<Lane> = Vec::new();
     for jump in sorted {
-        let free = lanes.iter().position(|lane| lane.iter().all(|other| apart(*other, jump)));
+        let free = lanes.iter().position(|lane| lane.is_free(jump));
         match free {
-            Some(lane) => lanes[lane].push(jump),
-            None if lanes.len() < LANES => lanes.push(vec![jump]),
+            Some(lane) => lanes[lane].add(jump),
+            None if lanes.len() < LANES => {
+                let mut lane = Lane::default();
+                lane.add(jump);
+                lanes.push(lane);
+            }
             None => {}
         }
     }
     let width = if lanes.is_empty() { 0 } else { lanes.len() + 1 };
     let mut grid = vec![vec![' '; width]; rows];
-    for (lane, jumps) in lanes.iter().enumerate() {
+    for (at, lane) in lanes.iter().enumerate() {
         // Lane 0 is the rightmost, next to the code.
-        let column = lanes.len() - 1 - lane;
-        jumps.iter().for_each(|jump| put(&mut grid, *jump, column));
+        let column = lanes.len() - 1 - at;
+        lane.jumps.values().for_each(|jump| put(&mut grid, *jump, column));
     }
     grid.into_iter().map(String::from_iter).collect()
 }
 
-/// True if the two jumps can share a lane.
-fn apart(one: Jump, other: Jump) -> bool {
-    let ((a, b), (c, d)) = (one.span(), other.span());
-    b < c || d < a
+/// Jumps that share no row, by first row. A function may have a hundred thousand.
+#[derive(Default)]
+struct Lane {
+    jumps: BTreeMap<usize, Jump>,
+}
+
+impl Lane {
+    fn is_free(&self, jump: Jump) -> bool {
+        let (top, bottom) = jump.span();
+        let before = self.jumps.range(..=bottom).next_back();
+        before.is_none_or(|(_, before)| before.span().1 < top)
+    }
+
+    fn add(&mut self, jump: Jump) {
+        self.jumps.insert(jump.span().0, jump);
+    }
 }
 
 /// Draws one jump into the grid, joining it with the lines that it crosses.

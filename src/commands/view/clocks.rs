@@ -12,6 +12,7 @@ use crate::model::printable::readable;
 use crate::model::stacks::Profile;
 use crate::pipeline::open::shown;
 use crate::render::viewer::PageRecording;
+use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
 /// Shifts the times of several recordings, and describes the recordings for the page. A single recording is left as it
@@ -26,13 +27,18 @@ pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Re
     let shift = |extent: &Option<TimeExtent>| extent.map_or(0, |extent| latest.0 - extent.first.0);
     let shifts: Vec<u64> = extents.iter().map(shift).collect();
     move_rows(profile, &shifts);
+    let mut places: FxHashMap<&Path, usize> = FxHashMap::default();
+    for (at, path) in paths.iter().enumerate() {
+        places.entry(path).or_insert(at);
+    }
     for recorded in recorded {
-        let input = paths.iter().position(|path| *path == recorded.path).unwrap_or(0);
+        let input = places.get(&*recorded.path).copied().unwrap_or(0);
         recorded.move_to(input as u32, shifts[input]);
     }
     let text = |path: &Path| readable(path.as_os_str().as_encoded_bytes()).into_owned();
+    let tails = count_tails(&paths);
     let described = |(path, extent): (&PathBuf, &Option<TimeExtent>)| PageRecording {
-        name: text(distinct_tail(path, &paths)),
+        name: text(distinct_tail(path, &tails)),
         path: text(path),
         extent: *extent,
     };
@@ -69,10 +75,23 @@ fn move_rows(profile: &mut Profile, shifts: &[u64]) {
 }
 
 /// The shortest trailing part of a path, in whole components, that distinguishes it from all other paths.
-fn distinct_tail<'p>(path: &'p Path, all: &[PathBuf]) -> &'p Path {
+fn distinct_tail<'p>(path: &'p Path, all: &FxHashMap<&Path, usize>) -> &'p Path {
+    tails(path).find(|tail| all.get(tail) == Some(&1)).unwrap_or(path)
+}
+
+/// Counts the paths that end in each tail. The tails of `a/b` are `b` and `a/b`.
+fn count_tails(paths: &[PathBuf]) -> FxHashMap<&Path, usize> {
+    let mut counts = FxHashMap::default();
+    for tail in paths.iter().flat_map(|path| tails(path)) {
+        *counts.entry(tail).or_default() += 1;
+    }
+    counts
+}
+
+/// The last component, the last two, and so on.
+fn tails(path: &Path) -> impl Iterator<Item = &Path> {
     let tails = path.ancestors().filter_map(|ancestor| path.strip_prefix(ancestor.parent()?).ok());
-    let is_distinct = |tail: &&Path| all.iter().filter(|other| other.ends_with(tail)).count() == 1;
-    tails.filter(|tail| !tail.as_os_str().is_empty()).find(is_distinct).unwrap_or(path)
+    tails.filter(|tail| !tail.as_os_str().is_empty())
 }
 
 #[cfg(test)]
@@ -82,7 +101,8 @@ mod tests {
     #[test]
     fn a_recording_is_named_by_as_much_of_its_path_as_distinguishes_it() {
         let paths = ["/a/x/perf.data", "/a/y/perf.data", "other.data", "same", "same"].map(PathBuf::from);
-        let names = paths.each_ref().map(|path| distinct_tail(path, &paths).to_str().unwrap());
+        let tails = count_tails(&paths);
+        let names = paths.each_ref().map(|path| distinct_tail(path, &tails).to_str().unwrap());
         assert_eq!(names, ["x/perf.data", "y/perf.data", "other.data", "same", "same"]);
     }
 }

@@ -13,6 +13,7 @@ use super::context::DoctorContext;
 use super::corrected;
 use super::problem::{Finding, OfProcess, Problem};
 use super::problem_texts::problem_text;
+use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -120,7 +121,8 @@ fn follow_from_others(found: &mut Vec<Finding>) {
     let breaks = found.iter().filter(significant).any(broken);
     // If nothing reports a runtime's code, its interpreter is all that is seen.
     let lacking = found.iter().filter(significant).filter(|finding| lacks_names(&finding.problem));
-    let unnamed: Vec<_> = lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();
+    let unnamed: FxHashSet<_> =
+        lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();
     found.retain(|finding| match &finding.problem {
         Problem::Nowhere { .. } => !breaks,
         Problem::OfProcess(process, OfProcess::Interpreted { .. }) => !unnamed.contains(&process.pid),

@@ -16,7 +16,7 @@ use crate::error::{Result, Skipped};
 use crate::model::stacks::Track;
 use crate::model::{Pid, Tid};
 use rustc_hash::{FxHashMap, FxHasher};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
 use std::io::Read;
 
@@ -108,7 +108,7 @@ struct SpanBuilder<'o> {
     lanes: u32,
     /// Empty stacks: most of those by id have one span only.
     spare: Vec<Stack>,
-    early_ends: FxHashMap<Id, Vec<(NameNo, i64)>>,
+    early_ends: BTreeMap<EarlyEnd, u32>,
     /// True if clang wrote the trace.
     is_clang: bool,
     /// Positions of the slices whose action is their `detail`, as it is in clang's traces.
@@ -159,13 +159,16 @@ enum Sub {
 }
 
 /// A track by category, scope and id, within a process or all over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Id {
     cat: NameNo,
     scope: NameNo,
     pid: Option<i64>,
     id: i128,
 }
+
+/// An end on a track by id that came before its start: the track, the span's name, and the time.
+type EarlyEnd = (Id, NameNo, i64);
 
 impl<'o> SpanBuilder<'o> {
     fn new(options: &'o ReadOptions) -> Self {
@@ -401,7 +404,7 @@ impl<'o> SpanBuilder<'o> {
     fn end_too_early(&mut self, id: Id, name: NameNo, time: i64) {
         self.timeline.oddities.unmatched_ends += 1;
         if self.early_ends.len() < EARLY_ENDS {
-            self.early_ends.entry(id).or_default().push((name, time));
+            *self.early_ends.entry((id, name, time)).or_default() += 1;
         }
     }
 
@@ -457,17 +460,14 @@ fn set_sub(slice: &mut Slice, end: &SpanEvent) {
 /// Perfetto keeps no more spans in each other.
 const COMPAT_DEPTH: u16 = 512;
 
-fn take_early(ends: &mut FxHashMap<Id, Vec<(NameNo, i64)>>, id: Id, name: NameNo, from: i64) -> Option<i64> {
-    if ends.is_empty() {
-        return None;
+/// Takes the first of these ends that a span from here on may have.
+fn take_early(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNo, from: i64) -> Option<i64> {
+    let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;
+    *count -= 1;
+    if *count == 0 {
+        ends.remove(&end);
     }
-    let early = ends.get_mut(&id)?;
-    let at = early.iter().position(|&(ended, time)| ended == name && time >= from)?;
-    let (_, time) = early.swap_remove(at);
-    if early.is_empty() {
-        ends.remove(&id);
-    }
-    Some(time)
+    Some(end.2)
 }
 
 /// An id as a number: decimal, maybe negative, or hexadecimal; anything else by its hash, beyond all numbers.

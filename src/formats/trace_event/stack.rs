@@ -2,6 +2,10 @@
 
 use crate::analysis::timeline::{NO_NAME, NameNo, Slice, UNFINISHED};
 
+/// Spans that are still open above one that an event is about: where there are more, that one is not looked for.
+/// Perfetto keeps no more spans in each other.
+const FAR: usize = 512;
+
 /// A span on the stack: still open, or closed while others in it were open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
@@ -55,10 +59,12 @@ impl Stack {
     pub(super) fn pass(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;
         let mut open_inside = false;
+        let mut kept = 0;
         for at in (0..self.open.len()).rev() {
-            if self.closed == 0 {
+            if self.closed == 0 || kept == FAR {
                 break;
             }
+            kept += 1;
             let span = self.open[at];
             if span.duration == UNFINISHED {
                 open_inside = true;
@@ -66,11 +72,12 @@ impl Stack {
                 if span.end() < time {
                     misplaced += 1;
                     self.cut(at, span.end(), slices);
-                    open_inside = false;
+                    (open_inside, kept) = (false, 0);
                 }
             } else if span.over(time) {
                 self.open.pop();
                 self.closed -= 1;
+                kept -= 1;
             } else if span.duration > 0 {
                 // It lasts beyond this time, and so does everything around it.
                 break;
@@ -87,12 +94,14 @@ impl Stack {
         }
     }
 
-    /// Ends the innermost open span of that name and category; without either, of any. Gives the slice's place.
+    /// Ends the innermost open span of that name and category; without either, of any. Gives the slice's place. `None` if
+    /// there is none, or it is too far out.
     #[inline]
     pub(super) fn end(&mut self, time: i64, name: NameNo, cat: NameNo, slices: &mut [Slice]) -> Option<usize> {
         let same = |one: NameNo, other: NameNo| one == other || one == NO_NAME || other == NO_NAME;
         let wanted = |span: &Open| span.duration == UNFINISHED && same(span.name, name) && same(span.cat, cat);
-        let at = self.open.iter().rposition(wanted)?;
+        let near = self.open.len().saturating_sub(FAR);
+        let at = near + self.open[near..].iter().rposition(wanted)?;
         let span = &mut self.open[at];
         // An end before its start comes from events that are out of order: no time passed.
         span.duration = time.saturating_sub(span.start).max(0);

@@ -26,7 +26,7 @@ struct RangeNode<V> {
 }
 
 /// Generates random ranks that an attacker can't predict.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Ranks {
     random: RandomState,
     count: u64,

@@ -20,6 +20,8 @@ pub(super) struct Namer<'m, 'data> {
     asked: &'m Processes,
     /// For each process, the modules to show for its JIT code: its image and its perf map.
     dsos: BTreeMap<Pid, (Vec<u8>, Vec<u8>)>,
+    /// The number of jitdumps that each process has mapped.
+    markers: BTreeMap<Pid, usize>,
     /// The source lines of each piece of code, decoded on first use; empty if lines aren't wanted.
     lines: Vec<OnceLock<Vec<Line<'data>>>>,
     symbols: &'m SymbolOptions,
@@ -38,14 +40,15 @@ impl<'m, 'data> Namer<'m, 'data> {
             let image = images.join(format!("jitted-{pid}.so")).into_os_string().into_vec();
             (pid, (image, format!("/tmp/perf-{pid}.map").into_bytes()))
         });
-        Self { map, asked, dsos: dsos.collect(), lines, symbols }
+        let dsos = dsos.collect();
+        Self { map, asked, dsos, markers: markers_by_process(asked), lines, symbols }
     }
 
     pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
         let asked = self.asked.by_pid.get(&wanted.pid);
         // Look again if the process has mapped a jitdump since.
-        let markers = || self.asked.markers.iter().filter(|marker| marker.pid == wanted.pid).count();
-        let Some(process) = asked.filter(|_| wanted.markers <= markers()) else { return Answer::NotLoaded };
+        let markers = self.markers.get(&wanted.pid).copied().unwrap_or(0);
+        let Some(process) = asked.filter(|_| wanted.markers <= markers) else { return Answer::NotLoaded };
         let at = self.map.lookup_address(wanted.pid, wanted.addr, wanted.time);
         let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else {
             // Whether a child still runs its parent's program depends on the time.
@@ -98,9 +101,19 @@ fn moment(time: Nanos) -> Range<Nanos> {
     time..Nanos(time.0.saturating_add(1))
 }
 
+/// The number of jitdumps that each process has mapped.
+fn markers_by_process(processes: &Processes) -> BTreeMap<Pid, usize> {
+    let mut count = BTreeMap::new();
+    for marker in &processes.markers {
+        *count.entry(marker.pid).or_default() += 1;
+    }
+    count
+}
+
 /// Adds processes and their ancestors to those to be looked up, with what the text says about them: forks, execs, and
 /// mapped jitdumps.
 pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &State) {
+    let mut known = markers_by_process(processes);
     let mut waiting: Vec<Pid> = pids.iter().copied().collect();
     while let Some(pid) = waiting.pop() {
         let process = processes.by_pid.entry(pid).or_default();
@@ -112,14 +125,12 @@ pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &S
             process.forked = forked;
             waiting.extend(forked.map(|(parent, _)| parent));
         }
-        let of_process = state.known().markers().iter().filter(|marked| marked.pid == pid);
-        for marked in of_process {
+        let markers = state.known().markers(pid);
+        let known = known.insert(pid, markers.len()).unwrap_or(0);
+        for marked in markers.iter().skip(known) {
             let path = PathBuf::from(std::ffi::OsString::from_vec(marked.path.clone()));
-            let marker =
-                Marker { pid, tid: marked.tid, path, time: marked.time, addr: marked.addr, file: None, offset: 0 };
-            if !processes.markers.contains(&marker) {
-                processes.markers.push(marker);
-            }
+            let (tid, time, addr) = (marked.tid, marked.time, marked.addr);
+            processes.markers.push(Marker { pid, tid, path, time, addr, file: None, offset: 0 });
         }
     }
 }

@@ -131,6 +131,8 @@ struct InstructionReader<'a> {
     ids: FunctionIds<'a>,
     files: FxHashMap<&'a [u8], usize>,
     functions: FxHashMap<(&'a [u8], &'a [u8]), usize>,
+    /// The place of a callee among the calls of a function at an address: one instruction may call thousands.
+    calls: FxHashMap<(usize, u64, usize), usize>,
     /// Indices of stated functions by object, file and name.
     stated: FxHashMap<(&'a [u8], usize, &'a [u8]), usize>,
     /// Indices of stated functions by ID. The definition counts, whatever object and file are current at a use.
@@ -301,7 +303,8 @@ impl<'a> InstructionReader<'a> {
         let (addr, costs) = (position.0[instr], &mut self.costs);
         let is_number = add_costs(words, &mut costs.stated[stated].calling);
         let is_number = is_number.and_then(|()| {
-            let function = &mut costs.functions[costs.stated[stated].function];
+            let number = costs.stated[stated].function;
+            let function = &mut costs.functions[number];
             let Some((callee, NextLineKind::Calls { count, entry })) = callee.zip(site) else {
                 let instruction = function.at.entry(addr).or_default();
                 instruction.file = self.file;
@@ -309,7 +312,7 @@ impl<'a> InstructionReader<'a> {
                 return add_costs(words, &mut instruction.costs);
             };
             let calls = function.calls_at.entry(addr).or_default();
-            let at = calls.iter().position(|calls| calls.callee == callee).unwrap_or_else(|| {
+            let at = *self.calls.entry((number, addr, callee)).or_insert_with(|| {
                 calls.push(CostedCalls { callee, count: 0, costs: Vec::new() });
                 calls.len() - 1
             });

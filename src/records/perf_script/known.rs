@@ -11,8 +11,9 @@ use super::frame::address;
 use super::header::Header;
 use crate::bytes::digits::decimal;
 use crate::model::backing::base_name;
+use crate::model::ranges::{Ranks, SharedRanges};
 use crate::model::{Addr, Nanos, Pid, Tid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const RECORD: &[u8] = b"PERF_RECORD_";
@@ -43,15 +44,20 @@ pub struct RecordLineFacts {
 #[derive(Debug, Clone, Default)]
 struct Facts {
     threads: BTreeMap<Tid, Pid>,
-    maps: BTreeMap<Pid, Vec<Map>>,
-    markers: Vec<Marked>,
+    maps: BTreeMap<Pid, Maps>,
+    /// A number for each mapped file.
+    paths: BTreeMap<Vec<u8>, u32>,
+    ranks: Ranks,
+    markers: BTreeMap<Pid, Vec<Marked>>,
+    /// The same, for finding out whether one is known.
+    marked: BTreeSet<Marked>,
     /// By child: its parent, and when it was forked.
     forks: BTreeMap<Pid, (Pid, Nanos)>,
     execs: BTreeMap<Pid, Vec<Nanos>>,
 }
 
 /// A mapped file whose name is that of a jitdump.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Marked {
     /// The process that mapped it.
     pub pid: Pid,
@@ -65,12 +71,27 @@ pub struct Marked {
     pub addr: Addr,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a process has mapped, the newest on top. A forked child's copy costs nothing.
+#[derive(Debug, Clone, Default)]
+struct Maps {
+    /// By address.
+    in_memory: SharedRanges<Map>,
+    /// By offset in each file ([`in_file`]).
+    in_files: SharedRanges<Map>,
+}
+
+#[derive(Debug, Clone, Copy)]
 struct Map {
     start: u64,
-    len: u64,
     pgoff: u64,
-    path: Vec<u8>,
+    /// The number of the file.
+    path: u32,
+}
+
+/// An offset in a file, apart from those in all other files. `None` if no file reaches this far.
+fn in_file(path: u32, offset: u64) -> Option<u64> {
+    let before = BEYOND_ANY_FILE.checked_mul(path.into())?;
+    (offset < BEYOND_ANY_FILE).then(|| before.checked_add(offset))?
 }
 
 impl RecordLineFacts {
@@ -86,7 +107,7 @@ impl RecordLineFacts {
 
     /// The number of jitdumps that a process has mapped so far.
     pub fn markers_of(&self, pid: Pid) -> usize {
-        self.facts.markers.iter().filter(|marked| marked.pid == pid).count()
+        self.markers(pid).len()
     }
 
     /// The parent process and the time of the fork, if a record line shows it.
@@ -99,9 +120,9 @@ impl RecordLineFacts {
         self.facts.execs.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// All jitdumps that were mapped so far.
-    pub fn markers(&self) -> &[Marked] {
-        &self.facts.markers
+    /// The jitdumps that a process has mapped so far.
+    pub fn markers(&self, pid: Pid) -> &[Marked] {
+        self.facts.markers.get(&pid).map_or(&[], Vec::as_slice)
     }
 
     /// The absolute address for an address that was printed for a file. `None` if neither the mappings nor the number
@@ -128,12 +149,12 @@ impl RecordLineFacts {
     }
 
     /// The mapping of `dso` that contains `addr` as an absolute address, and the one that contains it as a file offset.
-    fn mapped(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> (Option<&Map>, Option<&Map>) {
-        let maps = pid.and_then(|pid| self.facts.maps.get(&pid)).map_or(&[][..], Vec::as_slice);
-        let of_file = || maps.iter().rev().filter(|map| map.path == dso);
-        let inside = |from: u64, len: u64| addr >= from && addr - from < len;
-        let absolute = of_file().find(|map| inside(map.start, map.len));
-        (absolute, of_file().find(|map| inside(map.pgoff, map.len)))
+    fn mapped(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> (Option<Map>, Option<Map>) {
+        let maps = pid.and_then(|pid| self.facts.maps.get(&pid));
+        let Some((maps, &path)) = maps.zip(self.facts.paths.get(dso)) else { return (None, None) };
+        let in_memory = maps.in_memory.get(addr).map(|entry| entry.value);
+        let in_file = in_file(path, addr).and_then(|at| maps.in_files.get(at)).map(|entry| entry.value);
+        (in_memory.filter(|map| map.path == path), in_file)
     }
 
     /// Takes over the facts of a record line. Other lines change nothing.
@@ -162,22 +183,25 @@ impl RecordLineFacts {
             let (pgoff, rest) = address(rest.strip_prefix(b"0x").unwrap_or(rest))?;
             let rest = &rest[memchr::memmem::find(rest, b"]: ")? + 3..];
             let path = &rest[memchr::memchr(b' ', rest)? + 1..];
-            Some((pid, tid, Map { start, len, pgoff, path: path.trim_ascii_end().to_vec() }))
+            Some((pid, tid, (start, len, pgoff), path.trim_ascii_end()))
         };
-        let Some((pid, tid, map)) = parse() else { return };
+        let Some((pid, tid, (start, len, pgoff), path)) = parse() else { return };
         let facts = Arc::make_mut(&mut self.facts);
         facts.threads.insert(Tid(tid), Pid(pid));
-        let base = base_name(&map.path);
+        let base = base_name(path);
         if base.starts_with(b"jit-") && base.ends_with(b".dump") {
-            let (path, addr) = (map.path.clone(), Addr(map.start));
-            let marked = Marked { pid: Pid(pid), tid: Tid(tid), path, time, addr };
-            if !facts.markers.contains(&marked) {
-                facts.markers.push(marked);
+            let marked = Marked { pid: Pid(pid), tid: Tid(tid), path: path.to_vec(), time, addr: Addr(start) };
+            if facts.marked.insert(marked.clone()) {
+                facts.markers.entry(marked.pid).or_default().push(marked);
             }
         }
+        let next = facts.paths.len() as u32;
+        let map = Map { start, pgoff, path: *facts.paths.entry(path.to_vec()).or_insert(next) };
         let maps = facts.maps.entry(Pid(pid)).or_default();
-        if !maps.contains(&map) {
-            maps.push(map);
+        maps.in_memory.insert(start..start.saturating_add(len), map, &mut facts.ranks);
+        let ends = [Some(pgoff), pgoff.checked_add(len)].map(|offset| in_file(map.path, offset?));
+        if let [Some(from), Some(to)] = ends {
+            maps.in_files.insert(from..to, map, &mut facts.ranks);
         }
     }
 
@@ -245,7 +269,7 @@ mod tests {
         assert_eq!(known.process_of(Tid(18316)), Some(Pid(18316)));
         assert_eq!(known.process_of(Tid(6)), Some(Pid(5)));
         assert_eq!((known.forked(Pid(18314)), known.execs(Pid(18316))), (None, &[Nanos(551_191_299_000)][..]));
-        let marker = &known.markers()[0];
+        let marker = &known.markers(Pid(5))[0];
         assert_eq!((marker.path.as_slice(), marker.time), (&b"/tmp/a b/jit-5.dump"[..], Nanos(1_000_002_000)));
     }
 

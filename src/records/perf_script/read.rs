@@ -26,6 +26,7 @@ use crate::model::{Nanos, Pid, Tid};
 use crate::runtimes::java_calls;
 use crate::runtimes::{RuntimeSet, Tiers};
 use callers::{Callers, Paragraphs};
+use rustc_hash::FxHashMap;
 use seen::{LineFrames, LineMemo, StackMemo};
 
 /// Reads a whole text. Each event becomes a series. Samples without a period have weight 1, as in
@@ -137,8 +138,10 @@ struct TextReader<'t> {
     lines: Vec<(usize, LineFrames)>,
     /// Thread of the last sample as printed in its header, and its track.
     thread: Option<(TextThread<'t>, TrackId)>,
-    /// Events of this part and their series. The event of the last sample comes first.
-    events: Vec<(&'t [u8], usize)>,
+    /// Events of this part and their series.
+    events: FxHashMap<&'t [u8], usize>,
+    /// The event of the last sample.
+    last_event: Option<(&'t [u8], usize)>,
 }
 
 /// A sample's thread as printed.
@@ -206,7 +209,8 @@ impl<'t> TextReader<'t> {
             callers: Callers::default(),
             lines: Vec::new(),
             thread: None,
-            events: Vec::new(),
+            events: FxHashMap::default(),
+            last_event: None,
         }
     }
 
@@ -484,16 +488,18 @@ impl<'t> TextReader<'t> {
 
     /// The series of a sample's event. The event's first sample in a part decides its unit.
     fn series(&mut self, sample: &OpenSample<'t>) -> usize {
-        match self.events.iter().position(|(event, _)| *event == sample.event) {
-            Some(at) => self.events.swap(0, at),
-            None => {
-                let name = String::from_utf8_lossy(sample.event);
-                let unit = sample.period.map_or(Unit::Samples, |_| Unit::of_event(&name));
-                let series = self.part.profile.series_of((&name, &unit));
-                self.events.insert(0, (sample.event, series));
-            }
+        if let Some((event, series)) = self.last_event
+            && event == sample.event
+        {
+            return series;
         }
-        self.events[0].1
+        let series = *self.events.entry(sample.event).or_insert_with(|| {
+            let name = String::from_utf8_lossy(sample.event);
+            let unit = sample.period.map_or(Unit::Samples, |_| Unit::of_event(&name));
+            self.part.profile.series_of((&name, &unit))
+        });
+        self.last_event = Some((sample.event, series));
+        series
     }
 }
 

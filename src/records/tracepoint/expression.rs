@@ -1,9 +1,13 @@
 //! Parses the arguments of a print format: C expressions over the fields of a sample.
 
 use super::field::{Field, Place, type_size};
+use rustc_hash::FxHashMap;
 
 /// Limit of nesting; deeper expressions are rejected.
 const DEEPEST: usize = 100;
+
+/// The same goes for an argument with more operators. Those of one rank are a list in the text, but nested as read.
+const MOST_OPERATORS: usize = 256;
 
 /// An argument of a print format.
 #[derive(Debug, Clone)]
@@ -141,12 +145,18 @@ pub(super) struct Parser<'f> {
     tokens: Vec<Token>,
     at: usize,
     fields: &'f [Field],
+    /// Where each field's name stands first in `fields`.
+    places: FxHashMap<&'f str, usize>,
+    /// Expressions in expressions that are being parsed.
     depth: usize,
+    /// Operators of the argument so far: each puts what precedes it one level deeper.
+    operators: usize,
 }
 
 impl<'f> Parser<'f> {
     pub(super) fn new(line: &str, fields: &'f [Field]) -> Option<Self> {
-        Some(Self { tokens: tokens(line)?, at: 0, fields, depth: 0 })
+        let places = fields.iter().enumerate().rev().map(|(at, field)| (&field.name[..], at)).collect();
+        Some(Self { tokens: tokens(line)?, at: 0, fields, places, depth: 0, operators: 0 })
     }
 
     /// Parses adjacent string literals, which C concatenates.
@@ -164,6 +174,7 @@ impl<'f> Parser<'f> {
         let mut list = Vec::new();
         while self.at < self.tokens.len() {
             self.sign(",")?;
+            self.operators = 0;
             list.push(self.argument()?);
         }
         Some(list)
@@ -208,6 +219,10 @@ impl<'f> Parser<'f> {
         let mut left = self.binary(level + 1)?;
         while let Some((_, op)) = operators.iter().find(|(sign, _)| self.is_sign(sign)) {
             self.at += 1;
+            self.operators += 1;
+            if self.operators > MOST_OPERATORS {
+                return None;
+            }
             let right = self.binary(level + 1)?;
             left = Argument::Binary(*op, Box::new(left), Box::new(right));
         }
@@ -308,7 +323,7 @@ impl<'f> Parser<'f> {
     /// Parses a field name, and returns the field's index.
     fn field(&mut self) -> Option<usize> {
         let Token::Word(name) = self.next()? else { return None };
-        self.fields.iter().position(|field| field.name == name)
+        self.places.get(&name[..]).copied()
     }
 
     /// Like [`Self::field`], but only accepts a field whose data is stored elsewhere in the sample.
@@ -373,7 +388,10 @@ impl<'f> Parser<'f> {
         while self.is_sign(",") {
             self.at += 1;
             self.sign("{")?;
+            // An expression by itself: only its value is kept.
+            let around = std::mem::take(&mut self.operators);
             let value = self.argument()?.constant();
+            self.operators = around;
             self.sign(",")?;
             let name = self.texts()?;
             self.sign("}")?;
@@ -476,5 +494,45 @@ fn number(word: &str) -> Option<u64> {
     match digits.strip_prefix('0') {
         Some(octal) if !octal.is_empty() => u64::from_str_radix(octal, 8).ok(),
         _ => digits.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_argument_uses_up_the_stack() {
+        const DEEP: usize = 100_000;
+        let around = |open: &str, close: &str| [&open.repeat(DEEP), "1", &close.repeat(DEEP)].concat();
+        let lines = [
+            around("1+", ""),
+            around("1*2+", ""),
+            around("1&&", ""),
+            around("(", ")"),
+            around("!", ""),
+            around("(int)", ""),
+            around("1?2:", ""),
+            around("1?", ":2"),
+            around("__builtin_expect(", ",0)"),
+            format!("__print_symbolic(1, {{ {}, \"a\" }})", around("1|", "")),
+        ];
+        let parse = move || {
+            for line in lines {
+                let parsed = Parser::new(&format!(", {line}"), &[]).unwrap().arguments();
+                assert!(parsed.is_none(), "{}…", &line[..20]);
+            }
+        };
+        std::thread::Builder::new().stack_size(256 << 10).spawn(parse).unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn many_arguments_may_have_many_operators() {
+        let flags: String = (0..MOST_OPERATORS).map(|at| format!(", {{ 1 << {at}, \"f\" }}")).collect();
+        let sum = "1 + ".repeat(MOST_OPERATORS) + "1";
+        let number_of_arguments = |line: &str| Some(Parser::new(line, &[])?.arguments()?.len());
+        let fitting = format!(", {sum}, {sum}, __print_flags(1, \"|\"{flags})");
+        assert_eq!(number_of_arguments(&fitting), Some(3));
+        assert_eq!(number_of_arguments(&format!("{fitting}, 1 + {sum}")), None);
     }
 }

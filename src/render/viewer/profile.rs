@@ -256,11 +256,16 @@ pub fn category_number(category: Category) -> u64 {
 /// Adds the columns of each event's calls, with the threads of them.
 fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut section: Section) -> Section {
     let function = |frame: FrameId| u64::from(numbers.functions[frame.index()]);
+    // A thread may have thousands of events.
+    let mut places: Vec<FxHashMap<&str, usize>> = Vec::new();
+    for calls in &profile.calls {
+        places.push(calls.events.iter().enumerate().map(|(at, name)| (&name[..], at)).collect());
+    }
     let events = profile.series.iter().enumerate().filter(|(event, _)| is_stated[*event]);
     for (event, series) in events {
         let threads = || {
-            profile.calls.iter().filter_map(|calls| {
-                let event = calls.events.iter().position(|name| *name == series.name)?;
+            profile.calls.iter().zip(&places).filter_map(|(calls, places)| {
+                let event = *places.get(&series.name[..])?;
                 Some((calls, event, u64::from(numbers.tracks[calls.track.index()])))
             })
         };

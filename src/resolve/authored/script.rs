@@ -18,6 +18,7 @@ use super::text::Text;
 use super::words::{around, behind, first_word, is_identifier};
 use crate::model::script_map::{JsonString, NONE, Place, ScriptMap, Segment};
 use crate::model::script_scopes::ScriptScopes;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -40,6 +41,8 @@ pub struct AuthoredScript {
     map: ScriptMap,
     /// Names of the authored files, in the order of the source map.
     files: Vec<String>,
+    /// Their numbers, in the order of what they are called.
+    by_name: OnceLock<Vec<u32>>,
     /// The texts of the authored files, as far as the source map contains them.
     contents: Vec<Option<Content>>,
     fit: Fit,
@@ -91,8 +94,8 @@ impl AuthoredScript {
     pub fn new(text: String, mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let contents = map.sources.iter_mut().map(|source| source.content.take().map(Content::new)).collect();
-        let mut script =
-            Self { text, map, files, contents, fit: Fit::default(), is_given: false, effort: AtomicUsize::new(EFFORT) };
+        let (by_name, effort) = (OnceLock::new(), AtomicUsize::new(EFFORT));
+        let mut script = Self { text, map, files, by_name, contents, fit: Fit::default(), is_given: false, effort };
         script.fit = Fit::of(&script.map, |segment| script.check(segment));
         script
     }
@@ -100,12 +103,21 @@ impl AuthoredScript {
     /// Resolves source maps in stages: some of the files that the map names are themselves scripts with source maps.
     /// Their positions are replaced by those in the files they were made from.
     pub fn through(mut self, scripts: Vec<(u32, Self)>) -> Self {
+        // Where the files and names of each will begin. There may be one for every file.
+        let (mut files, mut names) = (self.files.len() as u32, self.map.name_count() as u32);
+        let mut places: FxHashMap<u32, (&Self, (u32, u32))> = FxHashMap::default();
+        for (source, script) in &scripts {
+            places.entry(*source).or_insert((script, (files, names)));
+            files = files.saturating_add(script.files.len() as u32);
+            names = names.saturating_add(script.map.name_count() as u32);
+        }
         let mut segments = self.map.segments().to_vec();
-        for (source, script) in scripts {
-            let first = (self.files.len() as u32, self.map.name_count() as u32);
-            for segment in segments.iter_mut().filter(|segment| segment.source == source) {
-                *segment = script.before(segment, first);
+        for segment in &mut segments {
+            if let Some((script, first)) = places.get(&segment.source) {
+                *segment = script.before(segment, *first);
             }
+        }
+        for (_, script) in scripts {
             self.files.extend(script.files);
             self.contents.extend(script.contents);
             self.map.push_names_of(&script.map);
@@ -201,8 +213,14 @@ impl AuthoredScript {
     /// The text of an authored file. `Some(None)` if the source map doesn't contain the text; `None` if it doesn't name
     /// the file.
     pub fn source_text(&self, file: &str) -> Option<Option<&str>> {
-        let source = self.files.iter().position(|name| name == file)?;
-        Some(self.content(source as u32).map(Text::as_str))
+        let by_name = self.by_name.get_or_init(|| {
+            let mut numbers: Vec<u32> = (0..self.files.len() as u32).collect();
+            numbers.sort_by_key(|&number| &self.files[number as usize]);
+            numbers
+        });
+        let first = by_name.partition_point(|&number| *self.files[number as usize] < *file);
+        let source = *by_name.get(first).filter(|&&number| self.files[number as usize] == file)?;
+        Some(self.content(source).map(Text::as_str))
     }
 
     fn function_text(&self, name: &str, place: Place) -> Option<FunctionText> {

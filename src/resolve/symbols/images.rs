@@ -4,12 +4,14 @@ use super::files::SearchOptions;
 use super::image::Image;
 use crate::error::Warnings;
 use crate::resolve::dso::{Dso, DsoId, DsoKind};
+use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
 /// Opens files when first asked for them. Shared by all threads.
 #[derive(Debug)]
 pub struct Images<'a> {
     wanted: Vec<&'a Dso>,
+    numbers: FxHashMap<&'a Dso, DsoId>,
     options: SearchOptions,
     slots: Vec<OnceLock<(Option<Image>, Warnings)>>,
 }
@@ -19,13 +21,13 @@ impl<'a> Images<'a> {
     pub fn new(dsos: impl Iterator<Item = (DsoId, &'a Dso)>, options: SearchOptions) -> Self {
         let wanted: Vec<_> = dsos.map(|(_, dso)| dso).collect();
         let slots = wanted.iter().map(|_| OnceLock::new()).collect();
-        Self { wanted, options, slots }
+        let numbers = wanted.iter().enumerate().map(|(at, &dso)| (dso, DsoId(at as u32))).collect();
+        Self { wanted, numbers, options, slots }
     }
 
     /// The ID of a DSO.
     pub fn id_of(&self, dso: &Dso) -> Option<DsoId> {
-        let at = self.wanted.iter().position(|wanted| *wanted == dso)?;
-        u32::try_from(at).ok().map(DsoId)
+        self.numbers.get(dso).copied()
     }
 
     /// The file that ran. `None` if it is not on this machine, is another build, or may not be used.

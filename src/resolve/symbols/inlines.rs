@@ -179,15 +179,14 @@ impl<'data> DebugSections<'data> {
     fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
         let mut dwarf = self.main.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
         dwarf.debug_abbrev = self.reader(&self.abbreviations).into();
+        // Units of one compiler's run share a table.
+        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         dwarf
     }
 
     /// A context of the units that may be needed.
     fn context(&self) -> Option<Context<Reader<'_>>> {
-        let mut dwarf = self.dwarf();
-        // All units from one compiler run share an abbreviation table.
-        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
-        Context::from_dwarf(dwarf).ok()
+        Context::from_dwarf(self.dwarf()).ok()
     }
 
     /// A context of all units.
@@ -197,7 +196,8 @@ impl<'data> DebugSections<'data> {
             self.left_out.fetch_add(limit_sections(&mut whole, self.endian, MOST_INLINED), Ordering::Relaxed);
             Some(whole)
         });
-        let dwarf = whole.as_ref()?.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
+        let mut dwarf = whole.as_ref()?.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
+        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         Context::from_dwarf(dwarf).ok()
     }
 

@@ -143,6 +143,9 @@ impl DerivedEvent {
     }
 }
 
+/// More events that are computed from others are not looked at: every function and call has a cost of each.
+const MOST_FORMULAS: usize = 64;
+
 fn place_of(name: &[u8], events: &[Vec<u8>]) -> Option<usize> {
     events.iter().position(|event| event == name)
 }
@@ -151,6 +154,7 @@ impl CallGraph {
     /// Adds the derived events. A formula may refer to another derived event.
     fn derive_events(&mut self, skipped: &mut Skipped) {
         let mut left = std::mem::take(&mut self.formulas);
+        let beyond = left.split_off(MOST_FORMULAS.min(left.len()));
         loop {
             let before = left.len();
             left.retain(|(name, formula)| {
@@ -165,6 +169,9 @@ impl CallGraph {
             if left.len() == before {
                 break;
             }
+        }
+        for _ in beyond {
+            skipped.add(Error::new(format!("the file has more than {MOST_FORMULAS} of them")));
         }
         for (name, formula) in left {
             let [name, formula] = [name, formula].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -319,7 +326,7 @@ impl GraphReader {
                 let text = value.split(|byte| *byte == b':').next().unwrap_or_default();
                 if let Some(at) = text.iter().position(|byte| *byte == b'=') {
                     let [name, formula] = [&text[..at], &text[at + 1..]].map(|text| text.trim_ascii().to_vec());
-                    if !graph.formulas.iter().any(|(known, _)| *known == name) {
+                    if graph.formulas.len() > MOST_FORMULAS || !graph.formulas.iter().any(|(known, _)| *known == name) {
                         graph.formulas.push((name, formula));
                     }
                 }

@@ -22,6 +22,11 @@ use crate::bytes::digits::number;
 use crate::model::code::{ExpandedCall, MOST_INLINED, SourceMap};
 use crate::records::jit_logs::code_log::LogPositions;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Arguments that follow so many bytes are not spelled out: each number may stand for a name of any length. In Java's
+/// own files, a name has at most as many.
+const LONGEST: usize = 1 << 16;
 
 /// Reads the inlined calls of tasks.
 #[derive(Debug)]
@@ -139,18 +144,21 @@ impl<'a> CompileTask<'a> {
             those
         };
         let (mut told, mut too_deep) = (Vec::new(), 0_u64);
+        let mut spelled: FxHashMap<&[u8], Arc<[u8]>> = FxHashMap::default();
         let mut left: Vec<(usize, u32)> = order(0).into_iter().map(|at| (at, 0)).collect();
         while let Some((at, depth)) = left.pop() {
             let call = &self.parsed[at];
-            match (depth as usize) < MOST_INLINED {
-                true => told.push(ExpandedCall { function: self.spelled(call.method), depth, bytecode: call.bytecode }),
-                false => too_deep += 1,
+            if (depth as usize) < MOST_INLINED {
+                let function = spelled.entry(call.method).or_insert_with(|| self.spelled(call.method).into()).clone();
+                told.push(ExpandedCall { function, depth, bytecode: call.bytecode });
+            } else {
+                too_deep += 1;
             }
             left.extend(order(at).into_iter().map(|at| (at, depth + 1)));
         }
         if too_deep > 0 {
-            let function = format!("[{too_deep} more calls, nested more than {MOST_INLINED} deep]").into_bytes();
-            told.push(ExpandedCall { function, depth: 0, bytecode: 0 });
+            let function = format!("[{too_deep} more calls, nested more than {MOST_INLINED} deep]");
+            told.push(ExpandedCall { function: function.into_bytes().into(), depth: 0, bytecode: 0 });
         }
         told
     }
@@ -162,11 +170,20 @@ impl<'a> CompileTask<'a> {
             class_spelled(&unescaped(name))
         };
         let one = |key: &[u8]| attribute(tag, key).map(spelled).unwrap_or_default();
-        let arguments = attribute(tag, b"arguments").unwrap_or_default();
-        let arguments = arguments.split(|&byte| byte == b' ').filter(|id| !id.is_empty()).map(spelled);
-        let arguments = arguments.collect::<Vec<_>>().join(&b", "[..]);
         let name = unescaped(attribute(tag, b"name").unwrap_or(b"?"));
-        [&one(b"return")[..], b" ", &one(b"holder"), b".", &name, b"(", &arguments, b")"].concat()
+        let mut text = [&one(b"return")[..], b" ", &one(b"holder"), b".", &name, b"("].concat();
+        let arguments = attribute(tag, b"arguments").unwrap_or_default();
+        let arguments = arguments.split(|&byte| byte == b' ').filter(|id| !id.is_empty());
+        for (at, argument) in arguments.enumerate() {
+            text.extend_from_slice(if at > 0 { b", " } else { b"" });
+            if text.len() > LONGEST {
+                text.extend_from_slice(b"...");
+                break;
+            }
+            text.extend_from_slice(&spelled(argument));
+        }
+        text.push(b')');
+        text
     }
 }
 
@@ -227,7 +244,7 @@ mod tests {
         let body = format!("<parse method='10'>{}{}</parse>", parse.repeat(all), "</parse>".repeat(all));
         let calls = Inlining.expanded([HEAD, &body].concat().as_bytes());
         assert_eq!((calls.len(), calls[most - 1].depth as usize), (most + 1, most - 1));
-        let last = String::from_utf8(calls[most].function.clone()).unwrap();
+        let last = String::from_utf8_lossy(&calls[most].function);
         assert_eq!(last, format!("[{} more calls, nested more than {most} deep]", all - most));
         // Each postponed call lists all of its callers.
         let callers: String = (0..2000).map(|_| "<jvms bci='1' method='11'/>").collect();

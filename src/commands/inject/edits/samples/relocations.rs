@@ -105,7 +105,7 @@ struct RelocationFinder<'a, 'data> {
     /// The output's events.
     recording: &'a Recording,
     codes: &'a CodeMap<'data>,
-    remapped: &'a RemappedFiles,
+    remapped: &'a RemappedFiles<'a>,
 }
 
 impl RelocationFinder<'_, '_> {

@@ -4,32 +4,32 @@ use crate::model::process::{CpuMode, Processes};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::resolve::address_space::AddressSpaces;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 
 /// The address ranges where a file was mapped after it had been mapped elsewhere, by process.
 #[derive(Debug, Default)]
-pub(super) struct RemappedFiles(FxHashMap<Pid, Vec<RemappedRange>>);
+pub(super) struct RemappedFiles<'p>(FxHashMap<Pid, FxHashMap<&'p [u8], FirstPlace>>);
 
 #[derive(Debug)]
-struct RemappedRange {
-    addresses: Range<u64>,
-    /// Add this (wrapping) to get from an address in the range to the same byte in the first mapping.
-    shift: u64,
+struct FirstPlace {
+    /// The address of the file's first byte, were it mapped as a whole.
+    base: u64,
+    has_others: bool,
 }
 
-impl RemappedFiles {
-    pub(super) fn new(processes: &Processes) -> Self {
+impl<'p> RemappedFiles<'p> {
+    /// Those of all processes.
+    pub(super) fn new(processes: &'p Processes) -> Self {
         let mut remapped = Self::default();
         for (&pid, process) in &processes.by_pid {
-            let mut first: FxHashMap<&[u8], u64> = FxHashMap::default();
+            let mut files: FxHashMap<&[u8], FirstPlace> = FxHashMap::default();
             for map in process.mappings.iter().filter(|map| map.executable && map.backing().is_file()) {
                 let base = map.addr.0.wrapping_sub(map.pgoff);
-                let first = *first.entry(&map.path).or_insert(base);
-                if base != first {
-                    let addresses = map.addr.0..map.addr.0.saturating_add(map.len);
-                    let range = RemappedRange { addresses, shift: first.wrapping_sub(base) };
-                    remapped.0.entry(pid).or_default().push(range);
-                }
+                let first = files.entry(&map.path).or_insert(FirstPlace { base, has_others: false });
+                first.has_others |= base != first.base;
+            }
+            files.retain(|_, first| first.has_others);
+            if !files.is_empty() {
+                remapped.0.insert(pid, files);
             }
         }
         remapped
@@ -44,14 +44,15 @@ impl RemappedFiles {
         frame: FrameAddr,
         time: Option<Nanos>,
     ) -> Option<Addr> {
+        let files = self.0.get(&pid)?;
         let at = |addr: u64| spaces.lookup(pid, Addr(addr), time.unwrap_or(Nanos(u64::MAX)), CpuMode::User);
         let addr = frame.for_lookup().0;
-        let around = self.0.get(&pid)?.iter().filter(|range| range.addresses.contains(&addr));
-        let shift = around.map(|range| range.shift).find(|shift| {
-            let places = at(addr).zip(at(addr.wrapping_add(*shift)));
-            places.is_some_and(|(now, first)| (now.dso, now.offset) == (first.dso, first.offset))
-        });
-        Some(Addr(frame.raw().0.wrapping_add(shift?)))
+        let now = at(addr)?;
+        let base = addr.wrapping_sub(now.offset);
+        // The value that is added (wrapping) to get to where the same byte was mapped first.
+        let shift = files.get(&spaces.dsos().get(now.dso).path[..])?.base.wrapping_sub(base);
+        let first = at(addr.wrapping_add(shift)).filter(|_| shift != 0)?;
+        ((now.dso, now.offset) == (first.dso, first.offset)).then(|| Addr(frame.raw().0.wrapping_add(shift)))
     }
 }
 

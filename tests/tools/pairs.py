@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Every command on every format that it accepts, with mutated inputs: how many runs panic, are killed or hang.
+
+    tests/tools/pairs.py [--runs 500] [--seed 1] [--log FILE] target/release/jitgraft [WORD...]
+
+WORDs limit the pairs to those whose command or format has one of them in its name. Each run has a stack of 2 MiB on every
+thread, 4 GB of address space and 10 seconds of processor time (a minute, if it only waits). Build the program with checks, so that a wrong sum is a panic:
+
+    CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true cargo build --release --features tables
+
+The inputs are the small ones of fixtures/, unpacked, and mutated: bits, bytes, numbers at their limits, words of other
+inputs, parts that are cut out, doubled or moved, the end that is missing. Of an archive and of a profile that is packed, the
+content is mutated before it is packed again. With the same seed the runs are the same. A line a pair is printed when all of
+its runs are done; FILE gets a line for each ten runs of all pairs, so that a run that is ended early has counts for all.
+
+A run that ends otherwise than with status 0, 1 or 2 is printed with its input, which is kept in pairs-found/. The status is
+1 if there was any. Nothing but Python and zstd is needed."""
+
+import argparse
+import collections
+import gzip
+import hashlib
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+STACK, ADDRESSES, SECONDS, WAITING = 2 << 20, 4 << 30, 10, 60
+
+# Formats: files of fixtures/.
+INPUTS = {
+    "perf-data": ["php-recording/perf.data.zst", "recording-bpf/perf.data.zst", "recording-wasmtime/perf.data.zst",
+                  "recording-machines/aarch64.g.perf.data.zst"],
+    "measureme": ["measureme-interpreter/input.mm_profdata"],
+    "cpuprofile": ["cpuprofile-node/input.cpuprofile", "wasm-node/app.cpuprofile"],
+    "firefox": ["firefox-samply/input.json", "firefox-wasmtime/input.json", "wasm-firefox/app.json"],
+    "speedscope": ["speedscope-pyinstrument/input.speedscope.json", "speedscope-pyspy/input.speedscope.json"],
+    "pprof": ["pprof-go/input.pb", "pprof-go/heap.pb.gz"],
+    "otlp": ["otlp-1.7/input.otlp", "otlp-1.9/input.otlp", "otlp-1.11/input.otlp"],
+    "otlp-json": ["otlp-json/input.jsonl", "otlp-1.7/input.jsonl"],
+    "chrome": ["trace-miri/input.json"],
+    "callgrind": ["callgrind-small/input.callgrind", "callgrind-jit/cpython-perfjit.callgrind.zst"],
+    "sample": ["sample-macos/input.sample.txt"],
+    "xctrace": ["xctrace-instruments/input.xml"],
+    "dtrace": ["dtrace-ustack/input.dtrace.txt"],
+    "vtune": ["vtune-topdown/input.csv"],
+    "vsprof": ["vsprof-calltree/input.csv"],
+    "ghcprof": ["ghcprof-ticks/input.prof"],
+    "perf-script": ["script-layouts/default.txt", "script-layouts/branches.txt", "script-layouts/one-line.txt"],
+    "folded": ["folded-node/input.folded"],
+}
+
+# What is read beside a recording: files of fixtures/, the recording that they belong to, and the flag that names them.
+SOURCES = {
+    "jitdump": ("php-recording/jit-31795.dump", "php-recording/perf.data.zst", "--jitdump"),
+    "perf-map": ("recording-node/perf-12592.map.zst", "recording-node/perf.data.zst", "--perf-map"),
+    "v8-log": ("v8-log/isolate-0x807ceb0-15895-v8.log", "v8-log/perf.data.zst", "--jit-log"),
+    "hotspot-log": ("hotspot-log/hotspot_pid12340.log.zst", "hotspot-log/perf.data.zst", "--jit-log"),
+    "luajit-dump": ("recording-luajit/luajit.dump", "recording-luajit/perf.data.zst", "--jit-log"),
+    "pypy-log": ("recording-pypy/pypy-11175.log", "recording-pypy/perf.data.zst", "--jit-log"),
+    "core": ("recording-gdb-jit/core.24209.zst", "recording-gdb-jit/perf.data.zst", "--jit-log"),
+    "kallsyms": ("recording-cpp/kallsyms", "recording-cpp/perf.data.zst", "--kallsyms"),
+}
+
+TO = ["firefox", "speedscope", "pprof", "otlp", "otlp-json", "json", "chrome", "callgrind", "folded", "flamegraph", "csv",
+      "parquet"]
+READING = [["report"], ["report", "--tree"], ["collapse"], ["flamegraph"], ["view", "--no-open"], ["stats"],
+           ["merge", "--to", "pprof"]] + [["export", "--to", to] for to in TO]
+OF_RECORDINGS = [["inject"], ["script"], ["doctor"], ["annotate"], ["pack"]]
+ALL = READING + OF_RECORDINGS + [["callgrind"]]
+# What is read beside a recording is read alike by most commands.
+OF_SOURCES = [["inject"], ["report"], ["script", "-F", "+srcline"], ["annotate", "--format", "json"], ["view", "--no-open"]]
+
+
+def unpacked(name):
+    with open(os.path.join(ROOT, "fixtures", name), "rb") as file:
+        content = file.read()
+    if name.endswith(".zst"):
+        content = subprocess.run(["zstd", "-dcq"], input=content, capture_output=True, check=True).stdout
+    return gzip.decompress(content) if name.endswith(".gz") else content
+
+
+LIMITS = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**63, 2**64 - 1]
+WORDS = [b"-1", b"0", b"18446744073709551615", b"9223372036854775808", b"1e308", b"null", b"[]", b"{}", b'""', b"\0", b"\xff",
+         b"\xe2\x80\xae", b"../", b"/", b";", b"\n", b"(", b")", b"inf", b"nan", b"0x"]
+
+
+def mutated(content, others, chance):
+    """Some changes of any kind to a copy."""
+    content = bytearray(content)
+    for _ in range(chance.choice([1, 1, 1, 2, 3, 5, 8, 20])):
+        at = chance.randrange(len(content) + 1)
+        kind = chance.randrange(9)
+        length = min(chance.choice([1, 2, 4, 8, 16, 64, 256, 4096]), len(content) - at)
+        if kind == 0 and at < len(content):
+            content[at] ^= 1 << chance.randrange(8)
+        elif kind == 1 and at < len(content):
+            content[at] = chance.randrange(256)
+        elif kind == 2:
+            size = chance.choice([1, 2, 4, 8])
+            number = chance.choice(LIMITS) % 256**size
+            content[at:at + size] = number.to_bytes(size, chance.choice(["little", "big"]))
+        elif kind == 3:
+            content[at:at + chance.choice([0, 1, 4])] = chance.choice(WORDS)
+        elif kind == 4:
+            del content[at:at + length]
+        elif kind == 5:
+            content[at:at] = content[at:at + length] * chance.choice([1, 2, 50])
+        elif kind == 6:
+            other = chance.choice(others)
+            start = chance.randrange(len(other))
+            content[at:at + chance.choice([0, length])] = other[start:start + chance.choice([1, 8, 64, 512])]
+        elif kind == 7:
+            part = content[at:at + length]
+            del content[at:at + length]
+            start = chance.randrange(len(content) + 1)
+            content[start:start] = part
+        elif chance.randrange(4) == 0:
+            del content[at:]
+    return bytes(content)
+
+
+def archive(recording, dump, program):
+    """What pack writes, as the manifest of an archive has it."""
+    files = [("data", "recording", recording, None), ("jit-31795.dump", "jitdump", dump, 31795),
+             ("root/usr/bin/php", "program", program, None)]
+    listed = []
+    for path, role, content, pid in files:
+        entry = {"path": path, "role": role, "modified": [0, 0], "size": len(content),
+                 "sha256": hashlib.sha256(content).hexdigest()}
+        listed.append(entry if pid is None else {**entry, "pid": pid})
+    manifest = json.dumps({"version": 1, "machine": "x86_64", "host": "h", "files": listed}).encode()
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for path, content in [("jitgraft-pack", b"x\n"), ("manifest.json", manifest)] + [(f[0], f[2]) for f in files]:
+            about = tarfile.TarInfo(path)
+            about.size = len(content)
+            tar.addfile(about, io.BytesIO(content))
+    return out.getvalue()
+
+
+def packed(content):
+    return subprocess.run(["zstd", "-1cq"], input=content, capture_output=True, check=True).stdout
+
+
+def limit():
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK, STACK))
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+
+
+class Pairs:
+    def __init__(self, program, seed):
+        self.program, self.seed = os.path.abspath(program), seed
+        self.directory = tempfile.mkdtemp(prefix="pairs-")
+        self.inputs = {format: [unpacked(name) for name in names] for format, names in INPUTS.items()}
+        self.sources = {}
+        for name, (source, recording, flag) in SOURCES.items():
+            self.sources[name] = (unpacked(source), unpacked(recording), flag, os.path.basename(source).removesuffix(".zst"))
+        self.others = [content for contents in self.inputs.values() for content in contents]
+        self.program_file = unpacked("recording-cpp/work-cpp.zst")[:100_000]
+        self.found = 0
+
+    def pairs(self, words):
+        formats = list(INPUTS) + ["archive"]
+        pairs = [(command, format) for format in formats for command in ALL]
+        pairs += [(command, name) for name in SOURCES for command in OF_SOURCES]
+        wanted = [pair for pair in pairs if not words or any(word in pair[0] or word in pair[1] for word in words)]
+        return [pair for pair in wanted if not (pair[1] == "archive" and pair[0] == ["callgrind"])]
+
+    def files(self, format, chance):
+        """The files of a run, the input's name, and words that name the others."""
+        if format in self.sources:
+            source, recording, flag, name = self.sources[format]
+            return {"perf.data": recording, name: mutated(source, self.others, chance)}, "perf.data", [flag, name]
+        if format == "archive":
+            recording, dump = self.inputs["perf-data"][0], self.sources["jitdump"][0]
+            whole = chance.randrange(2) == 0
+            parts = [recording, dump, self.program_file]
+            if not whole:
+                at = chance.randrange(3)
+                parts[at] = mutated(parts[at], self.others, chance)
+            content = archive(*parts)
+            return {"in.tar.zst": packed(mutated(content, self.others, chance) if whole else content)}, "in.tar.zst", []
+        content = mutated(chance.choice(self.inputs[format]), self.others, chance)
+        if format == "pprof" and chance.randrange(4) == 0:
+            content = gzip.compress(content, 1)
+        return {"input": content}, "input", []
+
+    def run(self, command, format, number):
+        """What a run ended with: ok, error, usage; panic, signal or hang."""
+        chance = random.Random(f"{self.seed} {' '.join(command)} {format} {number}")
+        files, name, more = self.files(format, chance)
+        for path, content in files.items():
+            with open(os.path.join(self.directory, path), "wb") as file:
+                file.write(content)
+        words = [self.program] + command + ["-q", "--threads", chance.choice("12"), "-i", name, "-o", "out"] + more
+        if command[0] not in ("stats", "merge", "callgrind") and format not in self.sources and chance.randrange(8) == 0:
+            words.append("--strict")
+        if command[0] == "merge":
+            words = [self.program] + command + ["-q", name, name, "-o", "out"] + more
+        environment = {**os.environ, "RUST_MIN_STACK": str(STACK), "HOME": self.directory}
+        process = subprocess.Popen(words, cwd=self.directory, env=environment, preexec_fn=limit, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            _, said = process.communicate(timeout=WAITING)
+            status = process.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            _, said = process.communicate()
+            status = "hang"
+        outcomes = {0: "ok", 1: "error", 2: "usage", 101: "panic", -signal.SIGKILL: "hang", -signal.SIGXCPU: "hang"}
+        outcome = "hang" if status == "hang" else outcomes.get(status, "killed")
+        if b"panicked at" in said:
+            outcome = "panic"
+        if outcome in ("panic", "killed", "hang"):
+            self.keep(files, words, outcome, status, said)
+        for entry in os.scandir(self.directory):
+            shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
+        return outcome
+
+    def keep(self, files, words, outcome, status, said):
+        self.found += 1
+        kept = os.path.join("pairs-found", str(self.found))
+        os.makedirs(kept, exist_ok=True)
+        for path, content in files.items():
+            with open(os.path.join(kept, path), "wb") as file:
+                file.write(content)
+        print(f"{outcome} ({status}): {kept}: {' '.join(words[1:])}\n{said[-600:].decode(errors='replace')}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--log")
+    options = parser.parse_args()
+    pairs = Pairs(options.program, options.seed)
+    wanted = pairs.pairs(options.words)
+    counts = {(" ".join(command), format): collections.Counter() for command, format in wanted}
+    try:
+        # All pairs by turns: a run that is ended early has tried all of them.
+        for start in range(0, options.runs, 10):
+            for command, format in wanted:
+                count = counts[" ".join(command), format]
+                for number in range(start, min(start + 10, options.runs)):
+                    count[pairs.run(command, format, number)] += 1
+            if options.log:
+                with open(options.log, "a") as log:
+                    whole = sum(counts.values(), collections.Counter())
+                    log.write(f"{start + 10} of {options.runs} runs of {len(wanted)} pairs: {dict(whole)}\n")
+    finally:
+        shutil.rmtree(pairs.directory)
+        for (command, format), count in counts.items():
+            print(f"{command}\t{format}\t" + "\t".join(f"{outcome} {number}" for outcome, number in sorted(count.items())))
+        whole = sum(counts.values(), collections.Counter())
+        print(f"{whole.total()} runs of {len(wanted)} pairs: {dict(whole)}", flush=True)
+    sys.exit(1 if pairs.found else 0)
+
+
+main()
