@@ -7,7 +7,7 @@ use std::borrow::Cow;
 #[derive(Debug, Default)]
 pub(super) struct EventBatch {
     events: Vec<StoredEvent>,
-    /// Name, category, id and arguments of each event, one behind the other.
+    /// Name, category, scope, ID and arguments of each event, one after the other.
     texts: String,
     /// The events as they were read, one behind the other.
     raw: Vec<u8>,
@@ -21,6 +21,7 @@ struct StoredEvent {
     /// The same of the event as it was read.
     raw_end: usize,
     has_cat: bool,
+    has_scope: bool,
     phase: u8,
     time: Option<i64>,
     duration: Option<i64>,
@@ -36,6 +37,7 @@ struct StoredEvent {
 struct TextEnds {
     name: usize,
     cat: usize,
+    scope: usize,
     id: usize,
     args: usize,
 }
@@ -51,6 +53,7 @@ impl EventBatch {
         let ends = TextEnds {
             name: self.keep(&event.name),
             cat: self.keep(event.cat.as_deref().unwrap_or_default()),
+            scope: self.keep(event.scope.as_deref().unwrap_or_default()),
             id: self.keep(event.id),
             args: self.keep(event.args),
         };
@@ -59,6 +62,7 @@ impl EventBatch {
             ends,
             raw_end: self.raw.len(),
             has_cat: event.cat.is_some(),
+            has_scope: event.scope.is_some(),
             phase: event.phase,
             time: event.time,
             duration: event.duration,
@@ -90,7 +94,8 @@ impl EventBatch {
                 duration: stored.duration,
                 pid: stored.pid.as_ref().map(Owner::borrow),
                 tid: stored.tid.as_ref().map(Owner::borrow),
-                id: &self.texts[ends.cat..ends.id],
+                scope: stored.has_scope.then(|| Cow::Borrowed(&self.texts[ends.cat..ends.scope])),
+                id: &self.texts[ends.scope..ends.id],
                 id_is_text: stored.id_is_text,
                 id_is_local: stored.id_is_local,
                 args: &self.texts[ends.id..ends.args],
@@ -112,7 +117,7 @@ mod tests {
     #[test]
     fn events_come_out_as_they_went_in() {
         let json = r#"[{"ph":"X","name":"a\u0041","cat":"","ts":1.5,"dur":2,"pid":1,"tid":"main","args":{"x":"\ud83d\ude00"}},
-            {"ph":"b","id":"0x1","name":"b","ts":2,"stack":[1]},{"ph":"e","id2":{"local":7},"ts":3,"pid":"p"},
+            {"ph":"b","id":"0x1","scope":"s","name":"b","ts":2,"stack":[1]},{"ph":"e","id2":{"local":7},"ts":3,"pid":"p"},
             {"ph":"M","name":"tab	in it","args":[1]},{}]"#;
         let mut read = Vec::new();
         let each = |event: &TraceEvent<'_>| {
