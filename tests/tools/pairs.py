@@ -4,7 +4,7 @@
     tests/tools/pairs.py [--runs 500] [--seed 1] [--log FILE] target/release/jitgraft [WORD...]
 
 WORDs limit the pairs to those whose command or format has one of them in its name. Each run has a stack of 2 MiB on every
-thread, 4 GB of address space and 10 seconds of processor time (a minute, if it only waits). Build the program with checks, so that a wrong sum is a panic:
+thread, 4 GB of address space and 10 seconds of processor time (ten minutes, if it only waits). Build the program with checks, so that a wrong sum is a panic:
 
     CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true cargo build --release --features tables
 
@@ -33,7 +33,7 @@ import tarfile
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-STACK, ADDRESSES, SECONDS, WAITING = 2 << 20, 4 << 30, 10, 60
+STACK, ADDRESSES, SECONDS, WAITING = 2 << 20, 4 << 30, 10, 600
 
 # Formats: files of fixtures/.
 INPUTS = {
