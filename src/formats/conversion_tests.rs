@@ -82,7 +82,8 @@ fn facts(profile: &Profile, kept: Kept) -> BTreeMap<String, EventFacts> {
         let rows = series.signed_rows(Weight::Period).filter(|(_, weight)| kept.negative || *weight > 0);
         for (row, weight) in rows {
             facts.total += weight;
-            facts.count += if kept.counts { row.count } else { 0 };
+            // Counts of samples above and below zero cancel out where a format adds samples of one stack up.
+            facts.count += if kept.counts && series.negative.is_empty() { row.count } else { 0 };
             let mut seen = BTreeSet::new();
             for (depth, id) in profile.frames_up(row.stack).enumerate() {
                 let frame = profile.frame_of(id);

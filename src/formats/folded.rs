@@ -428,10 +428,11 @@ mod tests {
             b"a title\nmain;parse 10\nmain 2\n",
             b"\n\nmain;parse 10.5\n",
             b"main;parse;\nmain;parse 1\n",
+            b" a;b 1\n",
         ] {
             assert!(sniff(text), "{}", String::from_utf8_lossy(text));
         }
-        assert!(!sniff(b" a;b 1\n") && !sniff(b"# a comment\n"));
+        assert!(!sniff(b" a 1\n") && !sniff(b"# a comment\n"));
         let mut skipped = Skipped::new("line");
         let profile = read(b"# interval: 100\na title\n#0;main 3\n", &ReadOptions::default(), &mut skipped);
         assert_eq!((skipped.count(), profile.series[0].rows[0].weight), (1, 3));

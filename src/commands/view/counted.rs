@@ -1,19 +1,19 @@
 //! The instructions of a callgrind file, with what they cost, as `annotate` lists them.
 
-use super::ViewOptions;
 use super::recorded::hottest;
 use crate::annotation::{AnnotateFormat, AnnotateOptions, Code, CodeGrouping, HotCode, counted};
 use crate::error::Warnings;
 use crate::io::{InPath, OutPath};
 use crate::pipeline::Job;
+use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::Input;
 use crate::records::callgrind;
 
-/// The hottest code of the only input, if that is a callgrind file with instructions. What cannot be listed is what the
-/// page has no part for: it is no failure.
-pub(super) fn code(options: &ViewOptions, job: &Job) -> Option<HotCode> {
-    let [path] = &options.inputs[..] else { return None };
-    if options.code == 0 || *path == InPath::Stdin {
+/// The `code` hottest listings, if the only input is a callgrind file with instructions. What can't be listed is left out of
+/// the page without an error.
+pub(super) fn code(inputs: &[InPath], code: usize, load: &LoadOptions, job: &Job) -> Option<HotCode> {
+    let [path] = inputs else { return None };
+    if code == 0 || *path == InPath::Stdin {
         return None;
     }
     let input = Input::open(path).ok()?;
@@ -23,8 +23,8 @@ pub(super) fn code(options: &ViewOptions, job: &Job) -> Option<HotCode> {
     let asked = AnnotateOptions {
         input: path.clone(),
         output: OutPath::Stdout,
-        code: hottest(options.code),
-        recording: options.load.recording(),
+        code: hottest(code),
+        recording: load.recording(),
         told: CodeGrouping::default(),
         format: AnnotateFormat::Json,
     };

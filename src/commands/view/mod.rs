@@ -69,7 +69,7 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     let recordings = clocks::align(inputs, &mut profile, &mut recorded);
     profile.about.notes.extend(clocks::note(&recordings, &profile));
     let title = options.title.clone().unwrap_or_else(|| title(&profile, &options.inputs));
-    let counted = counted::code(options, job);
+    let counted = counted::code(&options.inputs, options.code, &options.load, job);
     let plain = PageNames::plain();
     let mut codes: Vec<NamedCode<'_>> = Vec::new();
     for Recorded { names, code, .. } in &recorded {

@@ -17,8 +17,6 @@ const WHEN_IT_BEGAN: &str = "let perf record start the program, with -k mono, an
 const COPY_AGAIN: &str = "copy the dump again, whole, when the process has ended by itself: one that is killed, or still runs, has \
                           not written all of it; or the disk was full";
 
-const FRAME_POINTERS: &str = "stacks break off in code without frame pointers";
-
 const DWARF: &str = "record with perf record --call-graph dwarf";
 
 const NO_TIMES: &str = "its log has no better times; names of code that never moved are right";
@@ -433,7 +431,7 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 ),
             };
             let cause = format!("stacks of {} break off in {}, made by Go: {why}", who(process), place(files, false));
-            ProblemText::new("frame-pointers", FRAME_POINTERS, cause, remedy).above(ORDINARY)
+            ProblemText::new("frame-pointers", "stacks break off in code without frame pointers", cause, remedy).above(ORDINARY)
         }
         OfProcess::FramePointers { ref files, in_jit, callers, machine, in_go: false } => {
             // Call chains of 32-bit Arm and s390x lead through no frame pointers that compilers make there.
@@ -457,7 +455,7 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             };
             ProblemText::new(
                 "frame-pointers",
-                FRAME_POINTERS,
+                "stacks break off in code without frame pointers",
                 format!(
                     "stacks of {} break off in {}: code without frame pointers",
                     who(process),

@@ -1,7 +1,7 @@
 //! Writes what samples of memory accesses and of BPF programs have besides their frames (tools/perf/builtin-script.c,
 //! `process_event`): where the data were, latencies, page sizes, control groups, bytes.
 
-use super::write::{Fields, put};
+use super::output_fields::{Fields, put};
 
 /// What was measured of a sample; `None` where its event doesn't.
 #[derive(Debug, Clone, Copy, Default)]

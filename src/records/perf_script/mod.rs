@@ -23,6 +23,7 @@ pub mod frame;
 pub mod header;
 pub mod known;
 pub mod measured;
+mod output_fields;
 pub mod read;
 pub mod registers;
 pub mod rewrite;

@@ -523,7 +523,7 @@ mod tests {
                 assert!(parsed.is_none(), "{}…", &line[..20]);
             }
         };
-        std::thread::Builder::new().stack_size(256 << 10).spawn(parse).unwrap().join().unwrap();
+        std::thread::Builder::new().stack_size(2 << 20).spawn(parse).unwrap().join().unwrap();
     }
 
     #[test]

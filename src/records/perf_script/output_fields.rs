@@ -1,0 +1,216 @@
+//! The fields of perf script's output that jitgraft prints (`-F`), with perf's names and defaults.
+
+use crate::error::Error;
+use std::io::Write;
+use std::str::FromStr;
+
+macro_rules! fields {
+    ($($(#[$doc:meta])* $name:ident: $usual:literal),*) => {
+        /// Which fields to print (`-F`).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Fields {
+            $($(#[$doc])* pub $name: bool,)*
+            /// Print times with nanoseconds (`--ns`).
+            pub ns: bool,
+            /// True if the user gave `-F`.
+            pub is_given: bool,
+            /// True if `-F` explicitly lists the period; otherwise tracepoints are printed without it.
+            pub asks_period: bool,
+            /// True if `-F` explicitly lists addresses; otherwise tracepoints only have them if they have call chains.
+            pub asks_ip: bool,
+        }
+
+        impl Fields {
+            pub(super) const NONE: Self = Self {
+                $($name: false,)* ns: false, is_given: false, asks_period: false, asks_ip: false
+            };
+
+            fn field(&mut self, name: &str) -> Option<&mut bool> {
+                match name {
+                    $(stringify!($name) => Some(&mut self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl Default for Fields {
+            /// The fields that perf prints for samples by default.
+            fn default() -> Self {
+                Self { $($name: $usual,)* ..Self::NONE }
+            }
+        }
+    };
+}
+
+fields! {
+    /// Command name of the thread.
+    comm: true,
+    /// Process ID.
+    pid: false,
+    /// Thread ID.
+    tid: true,
+    /// CPU, if recorded.
+    cpu: true,
+    /// Time in seconds.
+    time: true,
+    /// Period of the sample.
+    period: true,
+    /// Name of the event.
+    event: true,
+    /// Fields of a tracepoint.
+    trace: true,
+    /// Addresses. Without them no frames are printed.
+    ip: true,
+    /// Symbols.
+    sym: true,
+    /// Offset in the function.
+    symoff: true,
+    /// Object: the file or mapping of the code.
+    dso: true,
+    /// Source line, printed on a line of its own.
+    srcline: false,
+    /// Data address, or what else the event records there.
+    addr: false,
+    /// Registers at the interrupt.
+    iregs: false,
+    /// User-space registers.
+    uregs: false,
+    /// Branch stack with addresses.
+    brstack: false,
+    /// The branch stack, by function.
+    brstacksym: false,
+    /// Addresses in files, behind the files.
+    dsoff: false,
+    /// What a decoder of branch traces found out of the sample: nothing, without one.
+    flags: false,
+    /// Where the accessed data were, in words.
+    data_src: false,
+    /// What the event weighs the sample by, such as the access's latency.
+    weight: false,
+    /// The latency of the instruction.
+    ins_lat: false,
+    /// The latency of its retirement.
+    retire_lat: false,
+    /// The control group.
+    cgroup: false,
+    /// The bytes that a BPF program gave.
+    bpf_output: true,
+    /// The physical data address.
+    phys_addr: false,
+    /// The page size of the data address.
+    data_page_size: false,
+    /// The page size of the instruction address.
+    code_page_size: false,
+    /// The mode: user, kernel, guest.
+    misc: false,
+    /// Calls that a decoder of branch traces found: none, without one.
+    callindent: false,
+    /// The values of events that such a decoder makes: none, without one.
+    synth: false,
+    /// Instructions a cycle, by such a decoder: none, without one.
+    ipc: false
+}
+
+/// perf's fields (7.3) that are not printed here: instructions, source text and what only hardware or guests have.
+const UNSUPPORTED: &[&str] = &[
+    "brstackinsn",
+    "brstackinsnlen",
+    "brstackdisasm",
+    "brstackoff",
+    "brcntr",
+    "insn",
+    "disasm",
+    "insnlen",
+    "metric",
+    "srccode",
+    "tod",
+    "machine_pid",
+    "vcpu",
+];
+
+fn refuse_unsupported(field: &str) -> Result<(), Error> {
+    const REMEDY: &str = "perf script -F … | jitgraft script names the frames in perf's own text";
+    if let Some((kind, _)) = field.split_once(':') {
+        let message = format!("fields of one kind of event ({kind}:) are not supported: leave the kind out");
+        return Err(Error::new(message));
+    }
+    if UNSUPPORTED.contains(&field) {
+        return Err(Error::new(format!("perf's field {field} is not supported")).with_remedy(Some(REMEDY.to_owned())));
+    }
+    Ok(())
+}
+
+impl FromStr for Fields {
+    type Err = Error;
+
+    /// Parses `comm,ip,sym` as exactly these fields, and `+srcline,-period` as changes to the default.
+    fn from_str(list: &str) -> Result<Self, Error> {
+        // As in perf, whose field bpf-output has the sign in its name.
+        let changes = list.contains(['+', '-']);
+        let mut fields = if changes { Self::default() } else { Self::NONE };
+        for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let (on, name) = match word.as_bytes() {
+                [b'+', ..] => (true, &word[1..]),
+                [b'-', ..] => (false, &word[1..]),
+                _ => (true, word),
+            };
+            refuse_unsupported(name)?;
+            let field = fields.field(&name.replace('-', "_")).ok_or_else(|| {
+                Error::new(format!(
+                    "no field is called {name}; there are comm, pid, tid, cpu, time, period, event, trace, ip, sym, symoff, \
+                     dso, dsoff, srcline, addr, data_src, weight, ins_lat, retire_lat, cgroup, iregs, uregs, brstack, \
+                     brstacksym, bpf-output, phys_addr, data_page_size, code_page_size, misc, flags, synth, callindent and ipc"
+                ))
+            })?;
+            *field = on;
+            fields.dso |= fields.dsoff && name == "dsoff";
+            match name {
+                "period" => fields.asks_period = on,
+                "ip" => fields.asks_ip = on,
+                _ => {}
+            }
+        }
+        fields.is_given = true;
+        Ok(fields)
+    }
+}
+
+impl Fields {
+    /// The fields to print for tracepoints.
+    #[must_use]
+    pub fn of_tracepoints(self, have_call_chains: bool) -> Self {
+        let ip = if self.is_given { self.asks_ip } else { have_call_chains };
+        Self { period: self.asks_period, ip, ..self }
+    }
+
+    /// True if one of them is kept beside the frames of a sample.
+    #[must_use]
+    pub fn are_beside_frames(self) -> bool {
+        let access = self.addr || self.data_src || self.weight || self.ins_lat || self.retire_lat || self.phys_addr;
+        access || self.iregs || self.uregs || self.cgroup || self.misc || self.data_page_size || self.code_page_size
+    }
+
+    /// Those that are printed of the hardware's own events (`PERF_TYPE_RAW`): all that is known of an access.
+    #[must_use]
+    pub fn of_raw_events(self) -> Self {
+        if self.is_given {
+            return self;
+        }
+        Self {
+            addr: true,
+            data_src: true,
+            weight: true,
+            ins_lat: true,
+            retire_lat: true,
+            phys_addr: true,
+            data_page_size: true,
+            code_page_size: true,
+            ..self
+        }
+    }
+}
+
+/// Appends formatted text.
+pub(super) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to memory does not fail");
+}
