@@ -3,10 +3,10 @@
 //! Functions are paired in three steps: by exact name, then ignoring addresses, then ignoring numbers that are specific
 //! to a run ([`run_names`](crate::runtimes::run_names)). In each step, directories and lines only decide between
 //! functions that are otherwise equal: editing code above a function or building in another directory doesn't make it a
-//! new function. A module or file that one of the profiles lacks tells nothing apart: functions that are left then are
-//! paired if only one fits. If several functions are left on both sides, those in the same file are paired in the order of their
-//! lines; others by their callers and callees, then in the order of numbers in their names. A function has at most one
-//! partner, so that two lambdas of a class stay two.
+//! new function. An unknown module or file in one of the profiles doesn't tell functions apart: if only one function on
+//! the other side fits, they are paired. If several functions are left on both sides, those in the same file are paired
+//! in the order of their lines; others by their callers and callees, then in the order of numbers in their names. A
+//! function has at most one partner, so that two lambdas of a class stay two.
 
 use crate::model::backing::base_name;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, NameId, Profile, UNKNOWN};
@@ -181,8 +181,8 @@ impl Pairs {
         }
     }
 
-    /// Pairs functions that are called alike and whose modules and files, as far as both are known, are the same: those
-    /// that fit no other.
+    /// Pairs functions with the same name (ignoring what `step` ignores) whose modules and files don't contradict each
+    /// other: an unknown module or file agrees with any. Both must have exactly one such candidate.
     fn add_partly_known(&mut self, old: &Functions<'_>, new: &Functions<'_>, step: Step) {
         let mut groups = BTreeMap::<_, Candidates>::new();
         for (at, function) in old.list.iter().enumerate().filter(|(at, _)| self.of_old[*at].is_none()) {
@@ -323,7 +323,7 @@ impl<'p> Function<'p> {
         (self.module, file_name(&self.path), self.called(step).into_owned())
     }
 
-    /// True if nothing that is known of both differs, but for lines and directories.
+    /// True if the module and the file name agree as far as both are known. Lines and directories may differ.
     fn may_be(&self, other: &Self) -> bool {
         let fits = |one: &[u8], other: &[u8]| one.is_empty() || other.is_empty() || one == other;
         self.name != UNKNOWN && fits(self.module, other.module) && fits(file_name(&self.path), file_name(&other.path))

@@ -15,15 +15,15 @@ pub struct Who {
     pub comm: String,
     /// Its runtime, if it runs one.
     pub runtime: Option<&'static Runtime>,
-    /// The number of other processes of the same runtime the same is reported about.
+    /// The number of other processes of the same runtime for which the same problem is reported.
     pub others: u64,
-    /// The ways to make its runtime write names that this process does not refuse; `None` if there are none.
+    /// How to make the runtime write names, except for ways that this process can't use; `None` if there is no way.
     pub advice: Option<String>,
-    /// Why there are none: its version has none.
+    /// A message that the runtime's version is too old to write names; `None` if it isn't or the version is unknown.
     pub too_old: Option<String>,
 }
 
-/// A dump or map.
+/// A file with names of JIT code (a jitdump, perf map, log or placed ELF object), and how much it covers.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     /// The path, found or expected.
@@ -32,16 +32,17 @@ pub struct SourceFile {
     pub kind: Kind,
     /// The number of frames that it names.
     pub covered: u64,
-    /// The number of these that may be of other code that was there: its times are not exact.
+    /// How many of these may have the wrong name, because the file's times are inexact and other code was at the
+    /// address about then.
     pub doubtful: u64,
-    /// The number of frames of its process are in memory for JIT code, named or not.
+    /// The number of frames of the process in memory for JIT code, named or not.
     pub frames: u64,
 }
 
 /// Something that is wrong.
 #[derive(Debug, Clone)]
 pub enum Problem {
-    /// With what a process ran, or left to name it.
+    /// A problem of one process: with the code that it ran, or with the files that name the code.
     OfProcess(Who, OfProcess),
     /// Nothing was sampled.
     NoSamples {
@@ -98,7 +99,7 @@ pub enum Problem {
         /// True if other files of the recording are here, in the version that ran: this is the machine, and the files
         /// were deleted or moved.
         same_machine: bool,
-        /// True if a process with these files ran in a container.
+        /// A process with these files that ran in a container, if there is one.
         container: Option<Pid>,
     },
     /// Files are here in another version than the one that ran.
@@ -139,12 +140,12 @@ pub enum Problem {
         /// True if symbols were given that are not of this kernel.
         is_given: bool,
     },
-    /// The kernel's page of functions for programs has no names: it is no file.
+    /// Functions in the vDSO, the kernel's code in every process, have no names, because it is not a file.
     Vdso {
-        /// True if this is the machine.
+        /// True if this is the machine of the recording.
         is_here: bool,
     },
-    /// JavaScript ran that was generated, and no source map states from what.
+    /// Generated JavaScript ran, and no source map says what it was generated from.
     MapMissing {
         /// The script, as the engine names it.
         script: String,
@@ -167,7 +168,7 @@ pub enum Problem {
     },
 }
 
-/// Something that is wrong with what a process ran, or left to name it.
+/// Something that is wrong with the code that a process ran, or with the files that name the code.
 #[derive(Debug, Clone)]
 pub enum OfProcess {
     /// A dump's times are of another clock than the recording's.
@@ -213,7 +214,7 @@ pub enum OfProcess {
     NoInstructions,
     /// A running process was configured to write a dump or map, and did not.
     NotWritten {
-        /// The word.
+        /// The switch (an option or variable) that told the runtime to write it.
         word: String,
         /// The file that it should have written.
         leaves: &'static str,
@@ -225,16 +226,16 @@ pub enum OfProcess {
         /// The process's number in its own namespace, if that differs: it ran in a container.
         inner: Option<Pid>,
     },
-    /// A dump or map of another process is next to the recording, and none of this process does.
+    /// A dump or map of another process is next to the recording, but none of this process.
     OtherProcess {
         /// The file.
         path: PathBuf,
         /// Its kind.
         kind: Kind,
-        /// The process that it is of, by its name or header.
+        /// The process that it belongs to, according to the file's name or header.
         of: Pid,
-        /// The number of such files that report code where this process ran code without a name: if it is one of them,
-        /// it may be this process's by another number. 0 if none does.
+        /// How many such files report code at the addresses of this process's unnamed code; 0 if none does. Such a file
+        /// may be of this process, written under another process number.
         fits: usize,
     },
     /// A dump or map is there, but cannot be used.
@@ -276,7 +277,7 @@ pub enum OfProcess {
     EndsEarly {
         /// The dump.
         source: SourceFile,
-        /// The time the last sample of the process that it ends, in nanoseconds.
+        /// How long before the last sample of the process the dump ends, in nanoseconds.
         before: u64,
     },
     /// A dump or map is sound, but code ran that it does not report.
@@ -306,27 +307,28 @@ pub enum OfProcess {
     },
     /// A runtime interpreted what the program did, and only its interpreter has a name.
     Interpreted {
-        /// The version before the one that can report its functions, where the files give it.
+        /// The runtime's version, if it is too old to name interpreted functions; `None` if it isn't, or is unknown.
         too_old: Option<String>,
-        /// The word of the recorded command line that gives interpreted functions names of their own.
+        /// The option that makes the runtime name interpreted functions, if the process received it.
         switched_on: Option<String>,
-        /// The switch in the recorded command line, which did not reach the process: another one executed it.
+        /// A switch in the recorded command line that went to another process, not to this one.
         elsewhere: Option<&'static Switch>,
-        /// True if call chains were recorded, which do not lead through code without frame pointers.
+        /// True if `switched_on` had no effect, because the code keeps no frame pointers and stacks were recorded as
+        /// call chains, which cannot get past such code.
         by_chains: bool,
     },
     /// The JVM's compiled methods do not keep the frame pointer.
     JvmFramePointers {
-        /// True if its options are known.
+        /// True if the JVM's options are known.
         is_known: bool,
     },
     /// Stacks break off in code that does not keep the frame pointer. The process is the one with most of them.
     FramePointers {
-        /// The files they break off in, those with most first; none if it is JIT code.
+        /// The files where stacks break off, most stacks first; empty if it is JIT code.
         files: Vec<String>,
         /// True if most of them break off in JIT code.
         in_jit: bool,
-        /// How the callers of that are found in copies of stacks.
+        /// Whether copied stacks (`perf record --call-graph dwarf`) would show the callers of the JIT code.
         callers: Callers,
         /// The machine that the code is for (`e_machine`).
         machine: u16,
@@ -339,14 +341,14 @@ pub enum OfProcess {
         files: Vec<String>,
         /// True if most of them stop in JIT code.
         in_jit: bool,
-        /// The dump that contains how to leave it, as far as the recorded command requests one.
+        /// What is known of the jitdump with the unwinding information for the JIT code.
         dump: UnwindingDump,
-        /// True if the files that they stop in are here as they ran.
+        /// True if the files where they stop are on this machine, in the version that ran.
         are_here: bool,
     },
 }
 
-/// What is known of a dump that contains how to leave JIT code.
+/// What is known of a jitdump that contains unwinding information for JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnwindingDump {
     /// It was not requested.
@@ -357,7 +359,7 @@ pub enum UnwindingDump {
     Here,
 }
 
-/// A file and what finds it.
+/// A file of the recording, and what identifies it.
 #[derive(Debug, Clone)]
 pub struct NamedFile {
     /// Its path as recorded.
@@ -384,19 +386,19 @@ impl Problem {
 pub struct Finding {
     /// The problem.
     pub problem: Problem,
-    /// The part of the recording it distorts, in percent: a sample counts by the part of its frames that have no name,
-    /// wholly if its stack breaks off, and by half if only its outer end that is cut.
+    /// The part of the recording that it distorts, in percent. A sample counts by the share of its frames that have no
+    /// name; fully if its stack breaks off, and half if only the outer end is cut.
     pub percent: f64,
     /// The number of samples that it touches.
     pub samples: u64,
-    /// The number of frames that have no name for it.
+    /// The number of frames that have no name because of the problem.
     pub frames: u64,
-    /// The recorded command with what it lacked, for a shell, if that would mend it.
+    /// The recorded command with the missing options added, for a shell, if that would solve the problem.
     pub command: Option<String>,
 }
 
 impl Finding {
-    /// One without a command.
+    /// Creates a finding without a command.
     pub(super) fn new(problem: Problem, percent: f64, samples: u64, frames: u64) -> Self {
         Self { problem, percent, samples, frames, command: None }
     }

@@ -1,32 +1,32 @@
-//! Formats of profilers that are known and not read: what they are, and what gives one that is.
+//! Formats of other profilers that jitgraft recognizes but does not read, and what to do instead for each.
 
 use crate::bytes::protobuf::{FieldValue, Fields};
 use crate::error::Result;
 
-/// A format that is only known by its beginning.
+/// A format that is recognized by the beginning of the file and not read.
 #[derive(Debug)]
 pub struct UnreadFormat {
-    /// Its name, with its article.
+    /// The format, as error messages call it, with its article.
     pub name: &'static str,
     /// The remedy: the command or flag that gives a profile that can be read.
     pub remedy: &'static str,
     signature: Signature,
 }
 
-/// The way the beginning of a file gives its format.
+/// How the beginning of a file shows the format.
 #[derive(Debug)]
 enum Signature {
     /// These bytes.
     Bytes(&'static [u8]),
     /// These words, the first at the beginning (blanks aside), the others anywhere after.
     Words(&'static [&'static str]),
-    /// More than that.
+    /// The function returns true. For what bytes and words can't express.
     Is(fn(&[u8]) -> bool),
 }
 
 use Signature::{Bytes, Is, Words};
 
-/// All of them. The first that fits is it.
+/// All recognized formats. A file has the first one that fits.
 const UNREAD: &[UnreadFormat] = &[
     UnreadFormat { name: "a table (Parquet)", remedy: TABLE_REMEDY, signature: Bytes(b"PAR1") },
     UnreadFormat { name: "a table (Arrow)", remedy: TABLE_REMEDY, signature: Is(is_arrow) },
@@ -287,12 +287,12 @@ const UNREAD: &[UnreadFormat] = &[
 const TABLE_REMEDY: &str =
     "DuckDB and Spark query it, and make folded stacks of any answer, which are read (docs/sql.md has the query)";
 
-/// The format of a file that begins so, if it is known and not read.
+/// The format of a file that begins with `head`, if it is one of the recognized formats.
 pub fn known(head: &[u8]) -> Option<&'static UnreadFormat> {
     UNREAD.iter().find(|format| format.signature.fits(head))
 }
 
-/// The profiler's directory that has files of these names, if there is one.
+/// Recognizes a directory that a profiler wrote by the names of the files in it.
 pub fn known_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
     const VTUNE: &UnreadFormat = &UnreadFormat {
         name: "a result of VTune",
@@ -342,7 +342,7 @@ fn has(head: &[u8], text: &str) -> bool {
     memchr::memmem::find(head, text.as_bytes()).is_some()
 }
 
-/// It begins with its frames, or what is known of the whole before them.
+/// jitgraft's own JSON output: it begins with the frames, or with facts about the whole profile.
 fn is_own_json(head: &[u8]) -> bool {
     let words = Words(&["{\"frames\":[{\"name\":", "\"kind\":\""]).fits(head);
     words || Words(&["{\"frames\":[],\"events\":["]).fits(head) || Words(&["{\"about\":{", "\"lost\":"]).fits(head)
@@ -369,7 +369,7 @@ fn has_two_counts(head: &[u8]) -> bool {
     lines > 0 && has_callers
 }
 
-/// A number, with or without a fraction.
+/// True for digits with at most one decimal point.
 fn is_decimal(word: &[u8]) -> bool {
     let dots = word.iter().filter(|byte| **byte == b'.').count();
     dots <= 1
@@ -377,7 +377,7 @@ fn is_decimal(word: &[u8]) -> bool {
         && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }
 
-/// Every second byte of a text in UTF-16 is zero, as long as its letters are ASCII.
+/// UTF-16 text without a byte order mark: every second byte of ASCII letters is zero.
 fn is_unmarked_utf16(head: &[u8]) -> bool {
     const LOOKED_AT: usize = 32;
     let is_text = |byte: u8| (b' '..0x7f).contains(&byte) || byte.is_ascii_whitespace();
@@ -387,7 +387,7 @@ fn is_unmarked_utf16(head: &[u8]) -> bool {
             || pairs.iter().all(|[high, low]| is_text(*low) && *high == 0))
 }
 
-/// `bash-1234  [000] d..2. 123.456789: sched_switch: …`
+/// ftrace's text (`trace-cmd report`): `bash-1234  [000] d..2. 123.456789: sched_switch: …`
 fn is_trace_cmd(head: &[u8]) -> bool {
     let is_event = |line: &[u8]| {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -411,7 +411,7 @@ fn is_go_dump(head: &[u8]) -> bool {
     digits > 0 && rest[digits..].starts_with(b" [")
 }
 
-/// `#0  0x00007f1b in poll () from /lib/libc.so.6`, behind lines about threads.
+/// A debugger's backtrace: `#0  0x00007f1b in poll () from /lib/libc.so.6`, perhaps after lines about threads.
 fn is_backtrace(head: &[u8]) -> bool {
     head.split(|byte| *byte == b'\n').take(16).any(|line| {
         let Some(frame) = line.strip_prefix(b"#0 ").map(<[u8]>::trim_ascii_start) else { return false };
@@ -419,17 +419,17 @@ fn is_backtrace(head: &[u8]) -> bool {
     })
 }
 
-/// A dump of records shows those of samples, too, but not as perf script does.
+/// A dump of raw records (`perf script -D`). It shows samples too, but not as `perf script` does.
 fn is_raw_dump(head: &[u8]) -> bool {
     head.trim_ascii_start().starts_with(b"0x") && has(head, "raw event: size ")
 }
 
-/// True for formats that a reader would take for its own.
+/// True for formats that one of jitgraft's readers would mistake for its own format.
 pub fn looks_like_another(head: &[u8]) -> bool {
     has_two_counts(head) || is_raw_dump(head)
 }
 
-/// The unprocessed profile has its tables as lists of rows with a schema, and no version of the processed one.
+/// The Gecko profiler's unprocessed JSON: it lacks the version field that processed profiles have.
 fn is_gecko(head: &[u8]) -> bool {
     let gecko = Words(&["{\"meta\"", "\"stackwalk\""]);
     // As Cleopatra, the first viewer, saved it.
@@ -439,8 +439,9 @@ fn is_gecko(head: &[u8]) -> bool {
     gecko.fits(head) && !has(head, "\"preprocessedProfileVersion\"")
 }
 
-/// For JSON, its first word; else a list of entries of a resource, whose first attribute has a key that is a word: four
-/// fields 1, each within the one before. A packet of a trace has a number there. Profiles are known before.
+/// OpenTelemetry's traces, metrics and logs, in JSON or protobuf. JSON has the signal's name as its first key. In
+/// protobuf, field 1 is a resource, its field 1 an attribute, and so on: the fourth field 1 is the attribute's key, a
+/// word. A Perfetto packet has a number there. Profiles are recognized earlier.
 fn is_other_otlp(head: &[u8]) -> bool {
     const IN_JSON: [Signature; 3] =
         [Words(&["{\"resourceSpans\""]), Words(&["{\"resourceMetrics\""]), Words(&["{\"resourceLogs\""])];
@@ -455,7 +456,7 @@ fn is_other_otlp(head: &[u8]) -> bool {
     rest.len() > 2 && rest.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
 }
 
-/// The content of a message's first field, if that is field 1 and holds bytes; as far as they go.
+/// The content of a protobuf message's first field, if that is field 1 and holds bytes. It may be cut off.
 fn first_message(bytes: &[u8]) -> Option<&[u8]> {
     match (Fields::of(bytes).cut(), Fields::of(bytes).next()) {
         (Some((1, message)), _) | (None, Some(Ok((1, FieldValue::Bytes(message))))) => Some(message),
@@ -463,7 +464,7 @@ fn first_message(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A trace is a list of packets: fields 1, each a message itself.
+/// A Perfetto trace: a protobuf list of packets. Each packet is a field 1 that is a message.
 fn is_perfetto(head: &[u8]) -> bool {
     if is_other_otlp(head) {
         return false;
@@ -487,7 +488,7 @@ fn is_perfetto(head: &[u8]) -> bool {
     head.len() >= 16
 }
 
-/// True if these are fields of a packet; of one that is cut, as far as they go.
+/// True if the bytes look like the fields of a Perfetto packet. `whole` says that the packet isn't cut off.
 fn is_packet(bytes: &[u8], whole: bool) -> bool {
     // Numbers of fields of a packet went up to a few hundred by 2025.
     let is_known = |field: &Result<(u32, FieldValue<'_>)>| field.as_ref().is_ok_and(|(tag, _)| *tag < 1000);
@@ -495,7 +496,8 @@ fn is_packet(bytes: &[u8], whole: bool) -> bool {
     known > 0 && (!whole || Fields::of(bytes).nth(known).is_none())
 }
 
-/// A file, or a stream: a mark, the length of its first message, and where in that its table begins.
+/// Arrow: a file or Feather file by its magic, or a stream. A stream begins with the bytes FF FF FF FF, the length of
+/// its first message, and the offset of that message's root table.
 fn is_arrow(head: &[u8]) -> bool {
     if head.starts_with(b"ARROW1") || head.starts_with(b"FEA1") {
         return true;
@@ -506,19 +508,20 @@ fn is_arrow(head: &[u8]) -> bool {
     word(0) == u32::MAX && len % 8 == 0 && (8..1 << 24).contains(&len) && (4..256).contains(&table)
 }
 
-/// Go's has the rate of its samples behind the name, and may list the functions.
+/// Go's text heap profile: its first line ends with `@ heap/` and the sampling rate.
 fn is_gos_heap(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     line.starts_with(b"heap profile:") && has(line, "] @ heap/")
 }
 
-/// `--- contentionz 1 ---`
+/// The text reports of gperftools, such as `--- contentionz 1 ---`.
 fn is_gperftools_text(head: &[u8]) -> bool {
     let Some(rest) = head.trim_ascii_start().strip_prefix(b"--- ") else { return false };
     ["contentionz ", "threadz ", "heapz ", "growthz ", "profilez "].iter().any(|name| rest.starts_with(name.as_bytes()))
 }
 
-/// What pprof prints has the program and the type above it, or, raw, the type of its period.
+/// Text that `pprof` prints: it starts with the program's name and the sample type. `pprof -raw` starts with
+/// `PeriodType:`.
 fn is_pprof_text(head: &[u8]) -> bool {
     let is_raw = head.starts_with(b"PeriodType: ") && has(head, "\nSamples:\n");
     let has_head = head.starts_with(b"File: ") || head.starts_with(b"Type: ") || head.starts_with(b"Build ID: ");
@@ -527,7 +530,7 @@ fn is_pprof_text(head: &[u8]) -> bool {
         || head.starts_with(b"Showing nodes accounting for ")
 }
 
-/// Rules of dashes around the name of a file, a command, or a program's version.
+/// The output of `callgrind_annotate`, `cg_annotate` or `ms_print`: a line of dashes, then a known heading.
 fn is_annotated_by_valgrind(head: &[u8]) -> bool {
     let Some(rest) = head.trim_ascii_start().strip_prefix(b"--------------------") else { return false };
     let line = rest.split(|byte| *byte == b'\n').nth(1).unwrap_or_default();
@@ -535,7 +538,8 @@ fn is_annotated_by_valgrind(head: &[u8]) -> bool {
     words.iter().any(|word| line.starts_with(word.as_bytes()))
 }
 
-/// Five words: none, three words of header to come, version 0 (Java: 1), the period, none.
+/// A binary profile of gperftools. Its header is five words: 0, 3 (the number of words that follow up to the data),
+/// the version (0; 1 from Java), the sampling period, 0.
 fn is_gperftools(head: &[u8]) -> bool {
     let word = |at: usize, size: usize| {
         let bytes = head.get(at * size..(at + 1) * size)?;
@@ -548,14 +552,14 @@ fn is_gperftools(head: &[u8]) -> bool {
     })
 }
 
-/// A marshalled dictionary whose keys are tuples of three.
+/// A Python profile (`cProfile`, `pstats`): a marshalled dictionary whose keys are tuples of three.
 fn is_pstats(head: &[u8]) -> bool {
-    // The highest bit marks what is referred to later.
+    // The highest bit says that the object is referred to later; it isn't part of the type.
     let kind = |at: usize| head.get(at).map(|byte| byte & 0x7f);
     kind(0) == Some(b'{') && kind(1) == Some(b')') && head.get(2) == Some(&3)
 }
 
-/// `@[`, frames, `]: 12`
+/// bpftrace's output of stacks as map keys: `@[`, the frames, `]: 12`.
 fn is_bpftrace(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let opens = |line: &[u8]| line.starts_with(b"@") && line.ends_with(b"[");

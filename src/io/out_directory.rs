@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A directory that is open.
+/// A directory that outputs go to, held open.
 #[derive(Debug)]
 pub struct OutDirectory {
     path: PathBuf,
@@ -20,8 +20,8 @@ pub struct OutDirectory {
 }
 
 impl OutDirectory {
-    /// Goes along a path as an output's is gone along: through no link that somebody else may have put there. Missing
-    /// directories are made.
+    /// Opens the directory at `path`, and creates it and its parents if they are missing. As for any output, refuses
+    /// to follow symbolic links that another user may have placed.
     pub fn make(path: &Path) -> Result<Self> {
         let made = Walk::to_directory(path).map_err(|stop| match stop {
             Stop::Refused(error) => error,
@@ -32,27 +32,27 @@ impl OutDirectory {
         Ok(Self { path: shown(&file), file })
     }
 
-    /// Its path from the root, without links.
+    /// The absolute path of the directory, with links resolved.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Begins a file that must are in it.
+    /// Starts writing a new file in the directory. `mode` is its permissions, less the umask.
     pub fn create(&self, mode: u32) -> io::Result<NewFile> {
         NewFile::create_at(self.file.try_clone()?, mode)
     }
 
-    /// True if something has a name in it, be it a link that leads nowhere.
+    /// True if the directory has an entry called `name`, even if that is a dangling link.
     pub fn has(&self, name: &OsStr) -> bool {
         openat(&self.file, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).is_ok()
     }
 
-    /// Takes a file out of it.
+    /// Removes a file from the directory.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.file, name, AtFlags::empty())?)
     }
 
-    /// Makes a symbolic link in it, unless something has its name.
+    /// Creates a symbolic link `name` to `to` in the directory. Does nothing if that name exists.
     pub fn link(&self, to: &Path, name: &OsStr) -> io::Result<()> {
         match symlinkat(to, &self.file, name) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),

@@ -42,45 +42,46 @@ struct RunState {
     outputs: Mutex<Vec<OutputPlace>>,
 }
 
-/// The place of an output.
+/// Where an output goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OutputPlace {
-    /// Under a name, in place of the file that has it.
+    /// At a path. The output replaces the file that is there.
     Name(NamedPlace),
-    /// Into an open file.
+    /// In a file that was already open, such as standard output.
     Open(FileId),
 }
 
 impl Run {
-    /// Begins one, before anything is opened.
+    /// Starts a run. Call it before any file is opened, because only later files count as inputs.
     pub fn begin() -> Self {
         let state = RunState { since: Since::now(), outputs: Mutex::default() };
         Self { state: Arc::new(state), content: Content::Summary }
     }
 
-    /// Begins one whose outputs repeat what its inputs hold: nobody may read them who may not read all of these.
+    /// Starts a run whose outputs contain data of the inputs: only users who may read all inputs may read the
+    /// outputs.
     pub fn begin_repeating() -> Self {
         Self { content: Content::OfInputs, ..Self::begin() }
     }
 
-    /// What its outputs hold.
+    /// What the outputs contain: a summary, or data of the inputs.
     pub(super) fn content(&self) -> Content {
         self.content
     }
 
-    /// The mode of a file that repeats what all inputs so far hold.
+    /// The permissions for an output with data of all inputs opened so far.
     pub(super) fn mode_of_inputs(&self) -> u32 {
         self.state.since.mode_of_inputs()
     }
 
-    /// Counts a file as opened that was read before the run began.
+    /// Registers a file that was read before the run started as one of its inputs.
     pub fn has_read(&self, path: &Path) {
         if let Some(about) = super::about(path) {
             opened::remember(&about, modes::mode_of_typed(path, &about));
         }
     }
 
-    /// Refuses a name that an output of this run will get: for files that are made beside the outputs.
+    /// Fails if an output of this run goes to `path`. For files that are created next to the outputs.
     pub fn leave_outputs(&self, path: &Path) -> Result<()> {
         let place = OutputPlace::named(path).map_err(|error| error.in_file(path))?;
         if self.outputs(|outputs| outputs.iter().any(|other| other.is(&place))) {
@@ -89,7 +90,7 @@ impl Run {
         Ok(())
     }
 
-    /// Takes a place for an output.
+    /// Reserves a place for an output. Fails if it is an input or another output.
     pub(super) fn claim(&self, place: &OutputPlace) -> Result<()> {
         self.check(place)?;
         self.outputs(|outputs| {
@@ -101,7 +102,7 @@ impl Run {
         })
     }
 
-    /// True if it is not input, as far as is known by now.
+    /// Fails if the place is one of the inputs opened so far, or is in the directory of one.
     pub(super) fn check(&self, place: &OutputPlace) -> Result<()> {
         let since = &self.state.since;
         match place {
@@ -127,7 +128,7 @@ fn twice() -> Error {
 }
 
 impl OutputPlace {
-    /// The place of a file that has all links followed but the last.
+    /// The place of a file at `path`, whose last component is not followed if it is a link.
     pub(super) fn named(path: &Path) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let unwritable = |error| Error::new("cannot write there").because(error);
@@ -136,7 +137,7 @@ impl OutputPlace {
         Ok(Self::Name(place.map_err(unwritable)?))
     }
 
-    /// The file of an open descriptor; `None` if nothing is kept there: a device, a pipe.
+    /// The place of an open file; `None` unless it is a regular file (a device or pipe keeps nothing).
     pub(super) fn open(file: &File) -> Option<Self> {
         let about = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         Some(Self::Open(FileId::new(&about)))

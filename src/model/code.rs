@@ -44,7 +44,7 @@ pub struct Lines<'data> {
     pub raw: &'data [u8],
     /// Decodes `raw`. Each format provides its own decoder, so that the model doesn't depend on layouts.
     pub decode: Option<for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>>,
-    /// How many entries the jitdump claims to have.
+    /// The number of entries in `raw` that the record states (`nr_entry` in a jitdump); there may be fewer.
     pub count: u64,
     /// Subtract this from an entry's address to get an offset into the code: the code's address plus the producer's
     /// bias (0x40 in V8).

@@ -174,8 +174,9 @@ mod tests {
 
     #[test]
     fn a_log_began_between_what_mappings_and_samples_allow() {
-        // The log starts at 130 ms. Its memory is mapped 0.1 ms before the first code is there, and the second code is
-        // sampled 0.3 ms after it is compiled.
+        // The log starts at 130 ms on the recording's clock. The memory of the code at 10 ms into the log is mapped at
+        // 139.9 ms, so the log started at 129.9 ms or later. The code at 20 ms into the log is sampled at 150.3 ms, so
+        // the log started at 130.3 ms or earlier.
         let log = log(&[(MS, 0xf000), (10 * MS, 0x1000), (20 * MS, 0x1100), (30 * MS, 0x1000)]);
         let process = process(&[(140 * MS - MS / 10, 0x1000, 0x1000), (160 * MS, 0x1000, 0x8000)]);
         let seen = seen(&[(0x1008, 145 * MS), (0x1108, 150 * MS + 3 * MS / 10), (0xf004, 101 * MS), (0x9000, 1)]);

@@ -195,7 +195,8 @@ impl Grouping {
         })
     }
 
-    /// The function of a frame part; `None` if it has no name, or if not grouping by function.
+    /// The function of a frame part (which stands for all frames with the same key values). `None` if the function has
+    /// no name, or if no key is the function.
     pub fn function(&self, part: u32) -> Option<Function> {
         self.frames.functions[part as usize]
     }

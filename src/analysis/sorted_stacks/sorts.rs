@@ -49,7 +49,7 @@ impl Sorts {
         }
     }
 
-    /// The category according to a frame's mark; `None` without a mark.
+    /// The category that the mark after the name (such as `_[k]`) gives a frame; `None` if it has no mark.
     fn marked_category(&mut self, frame: &[u8]) -> Option<Category> {
         match marked(frame)? {
             (_, FrameKind::Jit) => Some(self.jit.get(frame).copied().unwrap_or_else(|| self.look_up(frame))),
@@ -57,7 +57,7 @@ impl Sorts {
         }
     }
 
-    /// The category of a frame without a mark.
+    /// The category of a frame without a mark, from its module.
     fn by_module(frame: &[u8]) -> Category {
         Category::of_kind(unmarked(keys::name(frame).as_bytes()))
     }
@@ -69,7 +69,8 @@ impl Sorts {
         Category::Jit(tier)
     }
 
-    /// The category of a frame; `None` if no frame of the input has a mark.
+    /// The category of a frame, from its mark or else from its module. `None` if no frame of the input has a mark: the
+    /// input then doesn't tell kinds of code apart.
     pub(super) fn of(&mut self, frame: &[u8]) -> Option<Category> {
         (!self.marked.is_empty()).then(|| self.marked_category(frame).unwrap_or_else(|| Self::by_module(frame)))
     }

@@ -75,7 +75,8 @@ fn rust_escapes_to_json(text: &str) -> String {
             json.push(c);
             rest = after;
         } else {
-            // All other escapes are the same in both. Copy both characters, since the second one may be a backslash.
+            // Rust and JSON write all other escapes the same. Copy the backslash together with the character after it:
+            // that may be a backslash too, and must not be taken for the start of the next escape.
             let len = escape.char_indices().nth(2).map_or(escape.len(), |(at, _)| at);
             json.push_str(&escape[..len]);
             rest = &escape[len..];

@@ -49,9 +49,9 @@ pub(crate) struct PackedFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
-    /// The recording, or the main file of its directory.
+    /// The recording; if that is a directory (`perf record --threads`), the main file in it (`data`).
     Recording,
-    /// Another stream of records (`perf record --threads`).
+    /// Another file of such a directory: what one of perf's threads wrote.
     Stream,
     Jitdump,
     PerfMap,

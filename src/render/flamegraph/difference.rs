@@ -83,7 +83,7 @@ impl Drawing {
             let own = placed.end - placed.start;
             let significant = match comparison.evidence {
                 Evidence::Samples => comparison.change(old.sum(node), new.sum(Some(placed.node))).is_real(),
-                // Every change is shown: it is real, or nobody knows.
+                // Exact amounts have no chance in them, and without evidence none can be judged: show every change.
                 Evidence::Exact | Evidence::Nothing => amount != own,
             };
             let name = names.number_of(&new.tree, placed.label, &starts);

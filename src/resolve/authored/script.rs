@@ -280,7 +280,7 @@ impl AuthoredScript {
         let own = &self.text.as_str()[word.clone()];
         let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
         let role = if is_key && role == Role::Whole { Role::Key } else { role };
-        // Some tools map the part of a private name after its `#`.
+        // For a private name such as `#x`, some tools put the mapping at the `#`, others at the `x`: look at both.
         let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
         let segments = places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at)));
         // If several segments start there, one with a name says most.

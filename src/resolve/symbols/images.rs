@@ -25,7 +25,7 @@ impl<'a> Images<'a> {
         Self { wanted, numbers, options, slots }
     }
 
-    /// The ID of a DSO.
+    /// The ID of a DSO; `None` if it was not among the DSOs given to [`Images::new`].
     pub fn id_of(&self, dso: &Dso) -> Option<DsoId> {
         self.numbers.get(dso).copied()
     }

@@ -385,7 +385,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         Lasting { answer, holds: both(own.holds, before.holds) }
     }
 
-    /// Notes a use of the JIT code at an address. Returns `None` if there is none.
+    /// Records that the JIT code at an address was used. The answer is that code, or `None` if there is no JIT code.
     #[inline]
     fn address(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
         match user.ranges.contains(addr) {

@@ -61,7 +61,7 @@ pub(in super::super) struct FunctionBlock<'a> {
 pub(in super::super) struct BlockItem<'a> {
     /// Position of the (first) line; `None` for unknown lines, which belong to the function as a whole.
     pub(in super::super) position: Option<Position>,
-    /// The source file in effect there.
+    /// The source file that `fl=`, `fi=` or `fe=` has set for this line; `None` if none has.
     pub(in super::super) file: Option<NameRef<'a>>,
     pub(in super::super) kind: ItemKind<'a>,
 }

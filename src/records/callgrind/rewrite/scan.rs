@@ -84,7 +84,7 @@ struct ChunkScan<'a> {
     context: BlockContext<'a>,
     changed_columns: bool,
     cob: Option<NameRef<'a>>,
-    /// Names without an ID that are already in `raw_heads`.
+    /// The (address, object) pairs that are already in `raw_heads`; used to enter each only once.
     seen: FxHashSet<(u64, Option<NameRef<'a>>)>,
 }
 

@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(counted(&format!("{HEADER}{FRAME}\n{HEADER}\n{HEADER}{FRAME}{FRAME}\n")), (3, 1));
         let record = "php 27930 35804.338135: PERF_RECORD_COMM: php:27930/27930\n";
         assert_eq!(counted(&format!("{record}{HEADER}\n")), (1, 1));
-        // One-line samples, source lines, file headers, nothing.
+        // No samples are counted: each sample is one line with its only frame, a file header, an empty text.
         for text in [
             "php 27930 35804.3381:  1 c:  2234 f (/x)\n".repeat(3),
             "# captured on: \n#\n#\n".to_owned(),
