@@ -141,7 +141,7 @@ impl Calls {
         }
     }
 
-    /// The callee, with what tells it from others that are called alike.
+    /// The callee's name, source file and module, which together tell it from other functions of the same name.
     fn function(&self) -> (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>) {
         (self.callee.clone(), self.file.clone(), self.module.clone())
     }

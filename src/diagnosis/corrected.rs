@@ -1,4 +1,5 @@
-//! The recorded command with what it lacked, ready to paste: of each problem that recording again would mend.
+//! The recorded command with the missing options added, ready to paste, for each problem that a new recording would
+//! solve.
 
 use super::context::{DoctorContext, RecordedStacks, command_line};
 use super::problem::{Finding, OfProcess, Problem, UnwindingDump, Who};
@@ -7,10 +8,10 @@ use crate::resolve::unwind::registers::Machine;
 use crate::runtimes::record_command::RecordCommand;
 use crate::runtimes::{Callers, CorrectedCommand, Runtime, Stacks, Switch, program_at};
 
-/// A longer command is not for pasting.
+/// The maximum length of a command in bytes. Longer ones aren't suitable for pasting and are omitted.
 const LONGEST: usize = 4096;
 
-/// The part of a command that a problem is mended by.
+/// The part of the recorded command that has to change to solve a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     /// The clock.
@@ -19,12 +20,12 @@ enum Change {
     Stacks,
     /// The program's options or variables.
     Program,
-    /// The same, so that a dump contains how the callers of code are found.
+    /// The program's options or variables, so that the jitdump includes the unwinding information for JIT code.
     Callers,
 }
 
-/// What recording again would have to change to mend a problem. `None` if another recording would be the same, or it
-/// takes more than a command.
+/// Which part of the command a new recording would have to change to solve a problem. `None` if a new recording would
+/// have the same problem, or if changing the command isn't enough.
 fn change(problem: &Problem) -> Option<Change> {
     match problem {
         Problem::NoCallChains => Some(Change::Stacks),
@@ -87,12 +88,15 @@ fn change(problem: &Problem) -> Option<Change> {
     }
 }
 
-/// Gives each finding its command. The flags that one of them needs, the others get, too: one recording mends them all.
+/// Sets the corrected command of each finding. Flags that one finding needs are in all commands, so that a single new
+/// recording solves all problems.
 pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     let mut is_silent = false;
     let mut needs_copies = false;
     for finding in findings.iter().filter(|finding| finding.is_significant()) {
-        // A switch that makes a runtime write names may make its code keep frame pointers, too: that is seen then.
+        // // A switch that makes a runtime write names may also make its code keep frame pointers. Copying stacks is
+        // only
+        // suggested if stacks still break off after that.
         is_silent |= matches!(finding.problem, Problem::OfProcess(_, OfProcess::Silent { given: None, .. }))
             && program(finding.problem.process(), context).is_some();
         needs_copies |= change(&finding.problem) == Some(Change::Stacks);
@@ -108,8 +112,8 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     }
 }
 
-/// The switch that makes a process's runtime write names, and the recorded program with it; `None` if perf attached to
-/// a process, or if the program only contains the runtime, which reads no variable.
+/// The switch that makes a process's runtime write names, and the recorded program with that switch. `None` if perf
+/// attached to a running process, or if the program merely embeds the runtime and so doesn't read its variables.
 fn program(process: Option<&Who>, context: DoctorContext<'_>) -> Option<(&'static Switch, CorrectedCommand)> {
     let process = process?;
     let runtime = process.runtime?;
@@ -118,20 +122,20 @@ fn program(process: Option<&Who>, context: DoctorContext<'_>) -> Option<(&'stati
     let facts = context.facts(process.pid, runtime, &memory);
     let given = context.given(process.pid, runtime).filter(|switch| switch.is_in(facts.version));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
-    // Older versions refuse the flag, and no file in a recording shows which version it is.
+    // // Older versions of the runtime refuse the flag, and no recorded file shows the version.
     if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_behind.is_empty() {
         return None;
     }
     let command = command_line(perf.program);
     let corrected = match context.command_of(process.pid) {
         Some(_) => runtime.corrected(switch, command, "."),
-        // Another process executed it, without the options of what perf started.
+        // // Another process of the recording started this one, so that options of the recorded command don't reach it.
         None => runtime.corrected_by_variable(switch, command, "."),
     };
     Some((switch, corrected?))
 }
 
-/// `None` if it would not change what the problem is mended by.
+/// The corrected command. `None` if the part that `change` names would stay as it was recorded.
 fn corrected(process: Option<&Who>, copies: bool, change: Change, context: DoctorContext<'_>) -> Option<String> {
     let perf = context.command()?;
     let recorded = RecordCommand::of(perf);
@@ -142,7 +146,7 @@ fn corrected(process: Option<&Who>, copies: bool, change: Change, context: Docto
         wanted = runtime.stacks(context.facts(process.pid, runtime, &[]));
     }
     let mut command = recorded.clone().with_clock();
-    // Where only a dump says how to leave a runtime's code, code that a map names ends the stacks.
+    // // If a runtime's code can only be unwound with a jitdump, code that is named by a perf map ends the stack.
     let is_in_dump = process.is_some_and(|process| process.runtime.is_some_and(|of| of.callers == Callers::InDump));
     let leaves_dump = |switch: &Switch| switch.leaves.iter().any(|file| file.ends_with(".dump"));
     let program = program(process, context).filter(|(switch, _)| match change {

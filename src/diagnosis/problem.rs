@@ -17,9 +17,9 @@ pub struct Who {
     pub runtime: Option<&'static Runtime>,
     /// The number of other processes of the same runtime for which the same problem is reported.
     pub others: u64,
-    /// How to make the runtime write names, except for ways that this process can't use; `None` if there is no way.
+    /// How to make the runtime write names, except for ways that this process can't use; `None` if there is none.
     pub advice: Option<String>,
-    /// A message that the runtime's version is too old to write names; `None` if it isn't or the version is unknown.
+    /// A message that the runtime's version is too old to write names; `None` if the version is new enough or unknown.
     pub too_old: Option<String>,
 }
 
@@ -32,8 +32,8 @@ pub struct SourceFile {
     pub kind: Kind,
     /// The number of frames that it names.
     pub covered: u64,
-    /// How many of these may have the wrong name, because the file's times are inexact and other code was at the
-    /// address about then.
+    /// The number of frames that may have the wrong name, because the file's times are inexact and the address was
+    /// reused at about the time of the sample.
     pub doubtful: u64,
     /// The number of frames of the process in memory for JIT code, named or not.
     pub frames: u64,
@@ -46,24 +46,25 @@ pub enum Problem {
     OfProcess(Who, OfProcess),
     /// Nothing was sampled.
     NoSamples {
-        /// True if processes were recorded that did nothing, and the event counts everywhere.
+        /// True if a recorded event is a clock. A clock counts in all code, so the recorded processes must have been
+        /// idle.
         is_clock: bool,
     },
     /// Too little was sampled to show anything.
     FewSamples {
         /// The number of samples.
         samples: u64,
-        /// The requested number of samples per second; `None` if it was something else.
+        /// The requested number of samples per second; `None` if a sampling period was requested instead.
         frequency: Option<u64>,
     },
     /// The recording ends before it should.
     Damaged {
-        /// The unreadable part, and its place.
+        /// What could not be read, and where.
         why: String,
     },
-    /// The recorder did not keep up.
+    /// perf could not keep up and lost samples.
     Lost {
-        /// The number of samples that it lost.
+        /// The number of lost samples.
         lost: u64,
         /// The number of bytes that were copied of each stack.
         copied: u32,
@@ -74,78 +75,79 @@ pub enum Problem {
     ChainsCut {
         /// The limit.
         limit: u16,
-        /// True if the recorded command set it.
+        /// True if the limit was set in the recorded command.
         is_chosen: bool,
     },
-    /// Stacks have more frames than are unwound.
+    /// Stacks have more frames than jitgraft unwinds.
     TooDeep {
-        /// How many are.
+        /// The maximum number of frames.
         limit: usize,
     },
-    /// Copies of stacks are too short.
+    /// Stacks were only partly copied, because they are larger than the requested copy size.
     CopiesShort {
         /// The number of bytes that were copied.
         bytes: u32,
     },
-    /// Stacks were copied on a machine whose stacks cannot be unwound.
+    /// Stacks were copied on a machine type that jitgraft can't unwind.
     NoUnwinder {
-        /// The machine (`e_machine`).
+        /// The machine type (`e_machine` of ELF).
         machine: u16,
     },
-    /// Files that ran are not here.
+    /// Files whose code ran are missing on this machine.
     FilesGone {
-        /// Those with most frames first.
+        /// The missing files, those with most frames first.
         files: Vec<NamedFile>,
-        /// True if other files of the recording are here, in the version that ran: this is the machine, and the files
-        /// were deleted or moved.
+        /// True if other files of the recording exist here in the version that ran. This is then the recorded machine,
+        /// and the missing files were deleted or moved.
         same_machine: bool,
-        /// A process with these files that ran in a container, if there is one.
+        /// A process that ran in a container and used these files, if there is one.
         container: Option<Pid>,
     },
-    /// Files are here in another version than the one that ran.
+    /// Files exist here, but in another version than the one that ran.
     OtherVersion {
-        /// Those with most frames first.
+        /// The files, those with most frames first.
         files: Vec<NamedFile>,
     },
-    /// Code is mapped from files of a format without symbols that could be read.
+    /// Code is mapped from files that aren't ELF files and have no symbols that jitgraft could read.
     NotElf {
-        /// Those with most frames first.
+        /// The files, those with most frames first.
         files: Vec<NamedFile>,
-        /// Their kind.
+        /// The kind of these files.
         what: NoElf,
-        /// The runtime that made them, if their process runs one.
+        /// The runtime that generated the files, if their process runs one.
         runtime: Option<&'static Runtime>,
     },
     /// The user's own programs have no symbols.
     Stripped {
-        /// Those with most frames first.
+        /// The files, those with most frames first.
         files: Vec<NamedFile>,
-        /// True if Go made them.
+        /// True if Go's compiler made the files.
         by_go: bool,
     },
     /// Packaged programs and libraries have no symbols.
     StrippedPackages {
-        /// Those with most frames first.
+        /// The files, those with most frames first.
         files: Vec<NamedFile>,
     },
-    /// Files have symbols, but none at these addresses.
+    /// Files have symbols, but none at the sampled addresses.
     Symbolless {
-        /// Those with most frames first.
+        /// The files, those with most frames first.
         files: Vec<NamedFile>,
     },
     /// The kernel's functions have no names.
     Kernel {
-        /// True if the recorder could not even see where the kernel is.
+        /// True if perf wasn't even allowed to see the kernel's addresses.
         hidden: bool,
-        /// True if symbols were given that are not of this kernel.
+        /// True if the user gave symbols that belong to another kernel.
         is_given: bool,
     },
-    /// Functions in the vDSO, the kernel's code in every process, have no names, because it is not a file.
+    /// Functions in the vDSO have no names. The vDSO is code that the kernel maps into every process; no file contains
+    /// it.
     Vdso {
-        /// True if this is the machine of the recording.
+        /// True if this is the recorded machine.
         is_here: bool,
     },
-    /// Generated JavaScript ran, and no source map says what it was generated from.
+    /// Generated JavaScript ran, and there is no source map for it.
     MapMissing {
         /// The script, as the engine names it.
         script: String,
@@ -154,16 +156,16 @@ pub enum Problem {
     MapMisfit {
         /// The script, as the engine names it.
         script: String,
-        /// The map.
+        /// The path of the source map.
         map: String,
-        /// Why not.
+        /// Why the source map can't be used.
         why: String,
     },
-    /// Code of a virtual machine's guest.
+    /// Code ran in the guest of a virtual machine.
     Guest,
     /// Addresses where nothing was mapped.
     Nowhere {
-        /// One of them.
+        /// One of these addresses.
         example: Option<Addr>,
     },
 }
@@ -171,33 +173,34 @@ pub enum Problem {
 /// Something that is wrong with the code that a process ran, or with the files that name the code.
 #[derive(Debug, Clone)]
 pub enum OfProcess {
-    /// A dump's times are of another clock than the recording's.
+    /// The times in a jitdump come from another clock than the recording's.
     Clock {
-        /// The dump.
+        /// The jitdump.
         source: SourceFile,
-        /// By how much its times may be wrong, in nanoseconds; `None` if they could not be used at all.
+        /// The possible error of the jitdump's times, in nanoseconds; `None` if they could not be used at all.
         error: Option<u64>,
-        /// True if the recording has the clock of jitdumps already.
+        /// True if the recording already uses the clock of jitdumps (`CLOCK_MONOTONIC`).
         is_monotonic: bool,
     },
-    /// A log's times are not the recording's, and other code was there about the same time.
+    /// A log's times are not on the recording's clock, and addresses were reused at about the time of the samples.
     Doubtful {
         /// The log.
         source: SourceFile,
-        /// The error of its times, in nanoseconds; `None` if it is unknown.
+        /// The possible error of the log's times, in nanoseconds; `None` if unknown.
         error: Option<u64>,
-        /// True if perf started the program, with the clock of jitdumps: more is not known of a log.
+        /// True if perf started the program and used the clock of jitdumps. A log's times can't be related more
+        /// exactly.
         is_best: bool,
     },
-    /// A runtime wrote nothing that names its code, or its file is not here.
+    /// A runtime wrote no file that names its code, or the file is missing.
     Silent {
-        /// The process's number in its own namespace, if that differs: it ran in a container.
+        /// The process ID in the process's own namespace, if it differs because the process ran in a container.
         inner: Option<Pid>,
-        /// The switch that it received by the recorded command line.
+        /// The switch that the recorded command line passed to the process.
         given: Option<&'static Switch>,
-        /// A switch from the recorded command line that went to another process, not to this one.
+        /// A switch in the recorded command line that reached another process but not this one.
         elsewhere: Option<&'static Switch>,
-        /// True if it should have mapped a dump, and did not.
+        /// True if the process should have mapped a jitdump but didn't.
         unmapped: bool,
     },
     /// A program ran under valgrind, and its runtime wrote nothing that names its code.
@@ -205,28 +208,28 @@ pub enum OfProcess {
         /// The callgrind file.
         path: PathBuf,
     },
-    /// A file that names the JIT code of a callgrind file is there, but was not put into it.
+    /// A file that names the JIT code of a callgrind file exists, but its names have not been added to the file.
     NotNamedYet {
         /// The callgrind file.
         path: PathBuf,
     },
     /// A callgrind file has no instruction addresses.
     NoInstructions,
-    /// A running process was configured to write a dump or map, and did not.
+    /// A running process was configured to write a jitdump or perf map, but didn't.
     NotWritten {
         /// The switch (an option or variable) that told the runtime to write it.
         word: String,
         /// The file that it should have written.
         leaves: &'static str,
     },
-    /// A dump was written, and is not to be found.
+    /// A jitdump was written, but is missing.
     Missing {
-        /// The path.
+        /// The path of the jitdump.
         path: PathBuf,
-        /// The process's number in its own namespace, if that differs: it ran in a container.
+        /// The process ID in the process's own namespace, if it differs because the process ran in a container.
         inner: Option<Pid>,
     },
-    /// A dump or map of another process is next to the recording, but none of this process.
+    /// A jitdump or perf map of another process is next to the recording, but none of this process.
     OtherProcess {
         /// The file.
         path: PathBuf,
@@ -234,84 +237,85 @@ pub enum OfProcess {
         kind: Kind,
         /// The process that it belongs to, according to the file's name or header.
         of: Pid,
-        /// How many such files report code at the addresses of this process's unnamed code; 0 if none does. Such a file
-        /// may be of this process, written under another process number.
+        /// The number of such files that report code at the addresses of this process's unnamed code. These files may
+        /// belong to this process, under another process ID.
         fits: usize,
     },
-    /// A dump or map is there, but cannot be used.
+    /// A jitdump or perf map exists but can't be used.
     Refused {
         /// The path.
         path: PathBuf,
         /// Its kind.
         kind: Kind,
-        /// Why it is not used.
+        /// Why the file can't be used.
         why: String,
-        /// True if it is a dump that the process never mapped.
+        /// True if the file is a jitdump that the process never mapped.
         unmapped: bool,
     },
-    /// A dump or map reports no code at all.
+    /// A jitdump or perf map reports no code at all.
     Empty {
         /// The file.
         source: SourceFile,
     },
-    /// Records or lines of a dump or map are damaged, or its end is missing.
+    /// A jitdump or perf map is damaged or truncated.
     Torn {
         /// The file.
         source: SourceFile,
         /// The number of unusable records or lines.
         skipped: u64,
-        /// True if it ends in the middle of one.
+        /// True if the file ends in the middle of a record or line.
         at_end: bool,
     },
-    /// A dump or map reports memory that this process does not have: it is of another run.
+    /// A jitdump or perf map reports memory that this process doesn't have, so it belongs to another run.
     OtherRun {
         /// The file.
         source: SourceFile,
     },
-    /// A process replaced its program, and the file of the last one replaced the file that the one before had written.
+    /// A process replaced its program (`exec`), and the new program's file overwrote the file of the previous program.
     Replaced {
         /// The file.
         source: SourceFile,
     },
-    /// A dump's last record is older than the code without a name.
+    /// The last record of a jitdump is older than code that has no name.
     EndsEarly {
-        /// The dump.
+        /// The jitdump.
         source: SourceFile,
-        /// How long before the last sample of the process the dump ends, in nanoseconds.
+        /// The time between the end of the jitdump and the last sample of the process, in nanoseconds.
         before: u64,
     },
-    /// A dump or map is sound, but code ran that it does not report.
+    /// A jitdump or perf map is intact, but doesn't report all code that ran.
     Incomplete {
         /// The file.
         source: SourceFile,
         /// The switch that the process received.
         given: Option<&'static Switch>,
-        /// The option in its command line that leaves code out.
+        /// An option in the process's command line that makes the runtime omit code from the file.
         spoiler: Option<&'static str>,
     },
-    /// Two runtimes of a process wrote the same map, and the last one replaced what the other one had written.
+    /// Two runtimes of a process wrote the same perf map, and the second one overwrote the names of the first.
     Overwritten {
         /// The file.
         source: SourceFile,
-        /// The runtime whose names are in it.
+        /// The runtime whose names are in the file.
         by: &'static Runtime,
-        /// The ways to make either of them write another file.
+        /// How to make one of the runtimes write another file.
         ways: String,
     },
-    /// `perf inject` or `jitgraft inject` put names into images that are gone.
+    /// `perf inject` or `jitgraft inject` moved the names into ELF images, which are missing.
     ImagesGone {
-        /// One of them.
+        /// The path of one of the images.
         path: PathBuf,
-        /// The number.
+        /// The number of missing images.
         count: usize,
     },
-    /// A runtime interpreted what the program did, and only its interpreter has a name.
+    /// A runtime interpreted the program, so that only functions of its interpreter have names.
     Interpreted {
-        /// The runtime's version, if it is too old to name interpreted functions; `None` if it isn't, or is unknown.
+        /// A message that the runtime's version is too old to name interpreted functions; `None` if it is new enough or
+        /// unknown.
         too_old: Option<String>,
         /// The option that makes the runtime name interpreted functions, if the process received it.
         switched_on: Option<String>,
-        /// A switch in the recorded command line that went to another process, not to this one.
+        /// A switch in the recorded command line that reached another process but not this one.
         elsewhere: Option<&'static Switch>,
         /// True if `switched_on` had no effect, because the code keeps no frame pointers and stacks were recorded as
         /// call chains, which cannot get past such code.
@@ -322,28 +326,28 @@ pub enum OfProcess {
         /// True if the JVM's options are known.
         is_known: bool,
     },
-    /// Stacks break off in code that does not keep the frame pointer. The process is the one with most of them.
+    /// Stacks break off in code that doesn't keep the frame pointer. The finding's process has most of these stacks.
     FramePointers {
         /// The files where stacks break off, most stacks first; empty if it is JIT code.
         files: Vec<String>,
-        /// True if most of them break off in JIT code.
+        /// True if most of these stacks break off in JIT code.
         in_jit: bool,
         /// Whether copied stacks (`perf record --call-graph dwarf`) would show the callers of the JIT code.
         callers: Callers,
-        /// The machine that the code is for (`e_machine`).
+        /// The machine type of the code (`e_machine` of ELF).
         machine: u16,
-        /// True if most of them break off in programs that Go's compiler made, without C code.
+        /// True if most of these stacks break off in programs that Go's compiler made, without C code.
         in_go: bool,
     },
-    /// Copied stacks cannot be unwound to their end. The process is the one with most of them.
+    /// Copied stacks can't be unwound to their end. The finding's process has most of these stacks.
     NotUnwound {
-        /// The files that they stop in, those with most first.
+        /// The files in which unwinding stops, those with most stacks first.
         files: Vec<String>,
-        /// True if most of them stop in JIT code.
+        /// True if most of these stacks stop in JIT code.
         in_jit: bool,
         /// What is known of the jitdump with the unwinding information for the JIT code.
         dump: UnwindingDump,
-        /// True if the files where they stop are on this machine, in the version that ran.
+        /// True if the files in which unwinding stops exist on this machine in the version that ran.
         are_here: bool,
     },
 }
@@ -351,15 +355,15 @@ pub enum OfProcess {
 /// What is known of a jitdump that contains unwinding information for JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnwindingDump {
-    /// It was not requested.
+    /// The recorded command didn't request the jitdump.
     NotRequested,
-    /// It was requested, and is not here.
+    /// The jitdump was requested but is missing.
     NotHere,
-    /// It is here.
+    /// The jitdump exists.
     Here,
 }
 
-/// A file of the recording, and what identifies it.
+/// A file of the recording, with its build ID.
 #[derive(Debug, Clone)]
 pub struct NamedFile {
     /// Its path as recorded.
@@ -369,12 +373,12 @@ pub struct NamedFile {
 }
 
 impl Problem {
-    /// The process of the finding, if it has one.
+    /// The process that the problem belongs to, if it belongs to one.
     pub fn process(&self) -> Option<&Who> {
         if let Self::OfProcess(process, _) = self { Some(process) } else { None }
     }
 
-    /// True if it is about stacks that end too soon.
+    /// True if the problem is about stacks that end too early.
     pub fn is_of_stacks(&self) -> bool {
         use OfProcess::{FramePointers, JvmFramePointers, NotUnwound};
         matches!(self, Self::OfProcess(_, JvmFramePointers { .. } | FramePointers { .. } | NotUnwound { .. }))
@@ -386,10 +390,10 @@ impl Problem {
 pub struct Finding {
     /// The problem.
     pub problem: Problem,
-    /// The part of the recording that it distorts, in percent. A sample counts by the share of its frames that have no
-    /// name; fully if its stack breaks off, and half if only the outer end is cut.
+    /// The percentage of the recording that the problem distorts. A sample counts by the share of its frames that have
+    /// no name, fully if its stack breaks off, and half if only its outermost frames are missing.
     pub percent: f64,
-    /// The number of samples that it touches.
+    /// The number of samples that the problem affects.
     pub samples: u64,
     /// The number of frames that have no name because of the problem.
     pub frames: u64,

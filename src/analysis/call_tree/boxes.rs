@@ -13,7 +13,7 @@ pub struct Placed {
     pub node: u32,
     /// The label, to be looked up with [`CallTree::name`]; `None` for the root.
     pub label: Option<u32>,
-    /// The number of boxes below it.
+    /// The number of boxes between this one and the bottom of the flame graph; 0 for the root.
     pub depth: u32,
     /// Left edge: the weight of everything to the left.
     pub start: u64,
@@ -100,7 +100,7 @@ impl CallTree {
         boxes
     }
 
-    /// The rank of each label in the order of names. Labels for which `shown` returns the same have the same rank.
+    /// The rank of each label when sorted by name. Labels for which `shown` returns equal labels share a rank.
     fn ranks(&self, shown: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(shown).zip(0..).collect();
         order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
@@ -159,7 +159,7 @@ impl FrameLabel {
     }
 }
 
-/// True for the mark of a stack without its outermost frames. It sorts after all siblings.
+/// True for the label that stands for the missing outermost frames of a truncated stack. It sorts after all siblings.
 fn is_cut(label: &FrameLabel) -> bool {
     label.text.as_bytes() == TRUNCATED
 }

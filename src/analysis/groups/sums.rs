@@ -9,17 +9,17 @@ use rustc_hash::FxHashMap;
 /// A group and its weights.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The thread part of its key; [`Group::values`] returns the whole key.
+    /// The thread part of the group's key; [`Group::values`] returns the whole key.
     pub(super) track: u32,
-    /// The frame part of its key; `None` if no key depends on frames.
+    /// The frame part of the group's key; `None` if no key depends on frames.
     pub frame: Option<u32>,
     /// Self weight.
     pub own: Sum,
     /// Total weight.
     pub total: Sum,
-    /// The categories of its frames, by self weight.
+    /// The categories of the group's frames, by self weight.
     pub categories: CategoryShares,
-    /// The source location with most of the self weight; if there is no self weight, that of the first frame.
+    /// The source location with most of the self weight; if there is no self weight, the location of the first frame.
     pub place: Option<(NameId, u32)>,
 }
 
@@ -33,7 +33,7 @@ pub struct CategoryShares {
 /// Self weight by source location. Many functions have only one.
 #[derive(Debug, Default)]
 struct LineShares {
-    /// The first location; its weight is `None` if nothing ends there.
+    /// The first location. Its weight is `None` if no sample has it as its innermost frame.
     first: Option<((NameId, u32), Option<u64>)>,
     others: Option<Box<FxHashMap<(NameId, u32), u64>>>,
 }
@@ -153,7 +153,7 @@ struct WeighedRow<'r> {
     sum: Sum,
 }
 
-/// Includes samples without a stack.
+/// The group of all rows of a thread, including samples without a stack.
 fn of_a_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
     let mut sum = Sum::default();
     rows.iter().for_each(|row| sum += row.sum);
@@ -239,7 +239,7 @@ mod tests {
         profile
     }
 
-    /// The groups with their values.
+    /// The groups and the values of their keys.
     fn grouped(profile: &Profile, keys: &[Key]) -> Vec<(Vec<Value>, Group)> {
         let grouping = Grouping::new(profile, keys, Unnamed::ByModule);
         let found = groups(profile, &profile.series[0], Weight::Period, &grouping);
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(shares, [(Category::Inlined, 9), (Category::Native, 1)]);
     }
 
-    /// Used to take quadratic time because every stack visited all its callers.
+    /// Used to take quadratic time because every stack visited all its callers again.
     #[test]
     fn deep_stacks_are_gone_through_once() {
         let mut profile = Profile::new();

@@ -109,7 +109,7 @@ pub struct SpanId<'a> {
     pub is_text: bool,
     /// True if the ID is only unique within its process.
     pub is_local: bool,
-    /// The scope within which it holds: the same id in two scopes is two.
+    /// The scope of the ID, if any: equal IDs in different scopes identify different tracks.
     pub scope: Option<&'a [u8]>,
 }
 

@@ -91,7 +91,7 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     Ok(Report::new(scene, head, table))
 }
 
-/// A line for the head if the two runs differ in length, because their shares are then parts of different wholes.
+/// A line above the table if the two runs differ in length: shares are then percentages of different totals.
 fn lengths(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
     let growth = comparison.growth().filter(|_| comparison.before.weight != comparison.after.weight)?;
     let shown = |sum: Sum| {
@@ -201,7 +201,7 @@ fn start_of(profile: &Profile, grouping: &Grouping, group: &Group) -> Option<Sta
     Some(Start { file, line: start.line, column: start.column })
 }
 
-/// Puts the place behind the names of functions that others are called like, as in flame graphs.
+/// Appends the source location to function names that several functions share, as flame graphs do.
 fn tell_apart(changes: &mut [ChangedFunction]) {
     let functions = changes.iter().map(|change| (change.function.text(), change.start.as_ref().map(Start::place)));
     for (change, place) in places_of_namesakes(functions).into_iter().enumerate() {

@@ -56,20 +56,20 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// A profile, and what is asked of each of its events.
+/// A profile, and what was requested for each of its events.
 struct Asked<'a> {
     profile: &'a Profile,
     /// The profile to compare with.
     before: Option<&'a Profile>,
     options: &'a ReportOptions,
-    /// The number of lines that stderr gets.
+    /// The number of lines written to stderr.
     said: usize,
-    /// True if any answer was made of stacks, not of calls that the input states.
+    /// True if any table was computed from stacks rather than from calls that the input states.
     shows_stacks: bool,
 }
 
 impl Asked<'_> {
-    /// The answer for an event.
+    /// The report for an event, given the event's index.
     fn part(&mut self, at: usize) -> Result<Report> {
         let (profile, options, nothing) = (self.profile, self.options, Series::default());
         let series = profile.series.get(at).unwrap_or(&nothing);
@@ -99,8 +99,8 @@ impl Asked<'_> {
         Ok(part.fitted(options))
     }
 
-    /// Writes all events to standard output: as text one below the other, else as one table. An event of which the
-    /// filters leave nothing is left out if others have something.
+    /// Writes the reports of all events to standard output: as text one below the other, otherwise as one table. Events
+    /// for which the filters leave nothing are omitted, unless nothing is left for any event.
     fn write_all(&mut self, events: &[usize], run: &Run, outcome: &mut Outcome) -> Result<()> {
         let (mut parts, mut empty) = (Vec::new(), None);
         for &at in events {
@@ -121,7 +121,7 @@ impl Asked<'_> {
     }
 }
 
-/// Writes tables of events; those for programs are one.
+/// Writes the reports of several events. In formats for programs (CSV, JSON) they form a single table.
 fn write_parts(parts: &[Report], options: &ReportOptions, out: &mut Output) -> Result<()> {
     if options.layout != Layout::Text {
         let mut all = Table { columns: parts[0].table.columns.clone(), ..Table::default() };

@@ -60,7 +60,7 @@ impl Scene<'_> {
         }
     }
 
-    /// True if rows are only omitted because the terminal lacks room, which the output must mention.
+    /// True if the table was shortened only because the terminal is too small, which the output must then mention.
     pub(super) fn tells_what_is_left_out(&self) -> bool {
         self.is_on_terminal() && self.options.selection.limit == Limit::Fitting
     }
@@ -95,7 +95,7 @@ impl Report {
         Self { head, table, left_out: if scene.tells_what_is_left_out() { left_out } else { 0 } }
     }
 
-    /// Of several events, rows for programs say which one they are of.
+    /// Adds a column with the event's name, for output that is read by programs, if the profile has several events.
     pub(super) fn with_event(mut self, profile: &Profile, at: usize, options: &ReportOptions) -> Self {
         if options.layout != Layout::Text {
             self.table.columns.insert(0, "event");

@@ -1,4 +1,4 @@
-//! Writes the answers: several tables with titles.
+//! Writes the answers of `stats` as tables with titles.
 
 use crate::contract::spans::Spans;
 use crate::error::Result;
@@ -16,7 +16,7 @@ pub(super) const ARTIFACTS: &str = "artifacts";
 /// Each table with its title.
 pub(super) type Titled = Vec<(String, Table)>;
 
-/// The version of the JSON's keys. It grows if one changes its meaning or goes.
+/// The version of the JSON output. It increases if a key is removed or changes its meaning.
 const VERSION: u64 = 1;
 
 /// Writes the tables. JSON is always an object with one entry per table, named by its title. In text and CSV, a single

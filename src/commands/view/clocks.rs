@@ -1,8 +1,8 @@
 //! Aligns the clocks of several recordings on one page.
 //!
-//! The clocks of two machines are unrelated, and so are those of one machine before and after a reboot. A page has only
-//! one time axis, so each recording's times are shifted to start when the recording with the latest start does. All of
-//! them then start at zero of the page.
+//! The clocks of two machines are unrelated, and so are the clocks of one machine before and after a reboot. A page has
+//! only one time axis, so each recording's times are shifted to start when the recording with the latest start does. On
+//! the page, all recordings then start at zero.
 
 use super::recorded::Recorded;
 use crate::io::InPath;

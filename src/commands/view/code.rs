@@ -173,8 +173,9 @@ impl<'a> Listings<'a> {
     fn spots(&self, all: &[NamedCode<'_>], profile: &Profile) -> Vec<Vec<u32>> {
         let of_event = |series: &Series| {
             let spots = self.of_event(all, &series.name);
-            // Inputs without addresses have no instructions. If there are such inputs, the rows of the event don't
-            // match, and it gets none.
+            // // Inputs without addresses have no instructions. If there is such an input, the number of spots differs
+            // from
+            // the number of rows, and no instructions are stored for the event.
             if spots.len() == series.rows.len() { spots } else { Vec::new() }
         };
         profile.series.iter().map(of_event).collect()

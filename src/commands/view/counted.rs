@@ -9,8 +9,8 @@ use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::Input;
 use crate::records::callgrind;
 
-/// The `code` hottest listings, if the only input is a callgrind file with instructions. What can't be listed is left out of
-/// the page without an error.
+/// The `code` hottest listings, if the only input is a callgrind file with instructions. Code that can't be listed is
+/// omitted from the page without an error.
 pub(super) fn code(inputs: &[InPath], code: usize, load: &LoadOptions, job: &Job) -> Option<HotCode> {
     let [path] = inputs else { return None };
     if code == 0 || *path == InPath::Stdin {
@@ -28,7 +28,7 @@ pub(super) fn code(inputs: &[InPath], code: usize, load: &LoadOptions, job: &Job
         told: CodeGrouping::default(),
         format: AnnotateFormat::Json,
     };
-    // The profile was read before: what is wrong with the file has been said.
+    // // The file was already read for the profile, so its warnings have been reported.
     let mut annotation = counted::annotate(&input.bytes, &asked, job, &mut Warnings::new()).ok()?;
     annotation.listings.retain(|listing| !matches!(listing.code, Code::SourceLines { .. }));
     let is_listed = annotation.listings.iter().any(|listing| matches!(listing.code, Code::Listed { .. }));

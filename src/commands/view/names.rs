@@ -43,7 +43,7 @@ impl PageNames {
         Self { readable, jit: sampled, symbols: symbols.clone() }
     }
 
-    /// Of an input whose names are final.
+    /// For an input whose names need no further processing.
     pub(super) fn plain() -> Self {
         Self { readable: None, jit: FxHashSet::default(), symbols: SymbolOptions::default() }
     }
@@ -60,7 +60,7 @@ impl PageNames {
         if is_jit { self.jit(name, module) } else { readable(label::called(name, module).as_bytes()).into_owned() }
     }
 
-    /// Spells the name of a branch target, of which nothing else is known.
+    /// Spells the name of a branch target, for which neither module nor kind is known.
     pub(super) fn target(&self, name: &[u8]) -> String {
         self.function(name, None, self.jit.contains(name))
     }

@@ -7,10 +7,10 @@ use crate::resolve::unwind::registers::Machine;
 use crate::runtimes::{Callers, Flag, Switch};
 use crate::sources::Kind;
 
-/// Of code that runtimes log nowhere: stubs, trampolines.
+/// Below this percentage, unnamed code is probably code that runtimes never report, such as stubs and trampolines.
 const STUBS: f64 = 5.0;
 
-/// The ways to tie a log to a recording.
+/// How to record so that a log's times can be related to the recording's.
 const WHEN_IT_BEGAN: &str = "let perf record start the program, with -k mono, and keep the log's file as it was made (cp \
                              --preserve does not keep when); a dump of the same run is exact, too";
 
@@ -24,7 +24,7 @@ const NO_TIMES: &str = "its log has no better times; names of code that never mo
 const NO_CALLERS: &str = "the innermost frames are right; their callers cannot be found where a runtime neither keeps frame pointers \
                           nor logs how to unwind its code";
 
-/// All that is reported about a problem of a process.
+/// The text about a problem of a process.
 pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
     match *problem {
         OfProcess::Clock { ref source, error, is_monotonic } => {
@@ -434,7 +434,7 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             ProblemText::new("frame-pointers", "stacks break off in code without frame pointers", cause, remedy).above(ORDINARY)
         }
         OfProcess::FramePointers { ref files, in_jit, callers, machine, in_go: false } => {
-            // Call chains of 32-bit Arm and s390x lead through no frame pointers that compilers make there.
+            // // On 32-bit Arm and s390x, the kernel can't follow the frame pointers that compilers generate.
             let has_frame_pointers = !matches!(machine, EM_ARM | EM_S390);
             let remedy = match (Machine::is_any_known(machine), has_frame_pointers) {
                 (true, true) if !in_jit => format!("{DWARF}, or {BUILD}"),
@@ -507,7 +507,7 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
     }
 }
 
-/// The way a process is made to report its code.
+/// How to make the process's runtime report its code.
 fn switches(process: &Who) -> String {
     match process.runtime.map(|runtime| (runtime, process.advice.as_ref(), process.too_old.as_ref())) {
         Some((_, Some(how), _)) => format!("{how}; or pass its file with --jitdump, --perf-map or --jit-log"),
@@ -518,7 +518,7 @@ fn switches(process: &Who) -> String {
     }
 }
 
-/// True if a process's runtime can write a dump.
+/// True if the process's runtime can write a jitdump.
 fn has_dump(process: &Who) -> bool {
     let is_dump = |switch: &Switch| switch.leaves.iter().any(|file| file.ends_with(".dump"));
     process.runtime.is_none_or(|runtime| runtime.switches.iter().any(is_dump))
@@ -529,7 +529,7 @@ fn not_reached(switch: &Switch) -> String {
     format!("{} reached only what perf started: another process executed this one, without it", switch.name())
 }
 
-/// The variable that reaches processes which others execute.
+/// The environment variable that also reaches processes that other processes start.
 fn by_variable(process: &Who, switch: &Switch) -> Option<String> {
     let name = switch.name();
     let variable = match switch.variables {
@@ -545,7 +545,7 @@ fn by_variable(process: &Who, switch: &Switch) -> Option<String> {
     ))
 }
 
-/// What to do where a dump could not be mapped, by which perf finds it.
+/// What to do if a process could not map its jitdump. perf only finds jitdumps that are mapped.
 fn could_not_map(process: &Who, given: Option<&Switch>) -> String {
     let name = given.map_or_else(String::new, |switch| format!(" ({})", switch.leaves.join(", ")));
     let switches = process.runtime.map_or(&[][..], |runtime| runtime.switches);
@@ -559,7 +559,7 @@ fn could_not_map(process: &Who, given: Option<&Switch>) -> String {
     )
 }
 
-/// The code of a runtime that stays unnamed even so, behind a sentence.
+/// A sentence about code of a runtime that stays unnamed in any case, to be appended to others.
 fn unnamed(process: &Who) -> String {
     let unnamed = process.runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
     unnamed.map_or_else(String::new, |unnamed| format!(" (it never names {unnamed})"))

@@ -1,4 +1,4 @@
-//! The possible findings: one file for each part of a recording that may be wrong.
+//! Finds the problems of a recording. There is one file per part of a recording that may be wrong.
 
 mod files;
 mod jit;
@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// All that is wrong, what distorts most first.
+/// All problems, those that distort the recording most first.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let mut found = whole::findings(context, damage);
     found.extend(jit::findings(context));
@@ -33,7 +33,8 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found
 }
 
-/// The findings about several processes of one runtime are one finding, of the process that it distorts most of.
+/// Merges findings of the same kind about several processes of one runtime. The merged finding names the process that
+/// is affected most.
 fn added_up(found: Vec<Finding>) -> Vec<Finding> {
     let mut sums: Vec<Finding> = Vec::new();
     let mut places: HashMap<(&str, &str, bool), usize> = HashMap::new();
@@ -61,13 +62,14 @@ fn added_up(found: Vec<Finding>) -> Vec<Finding> {
     sums
 }
 
-/// True if a process did not receive the switch that the recorded command has: what helps it is another thing.
+/// True if the recorded command has a switch that did not reach the process. Such findings are not merged with others,
+/// because they need another remedy.
 fn is_without_switch(problem: &Problem) -> bool {
     use OfProcess::{Interpreted, Silent};
     matches!(problem, Problem::OfProcess(_, Silent { elsewhere: Some(_), .. } | Interpreted { elsewhere: Some(_), .. }))
 }
 
-/// Without call chains, whatever else is reported is reported about innermost functions alone.
+/// Moves missing call chains to the front, because all other findings are then based on innermost functions only.
 fn chains_first(found: &mut Vec<Finding>) {
     if let Some(at) = found.iter().position(|finding| matches!(finding.problem, Problem::NoCallChains)) {
         let chains = found.remove(at);
@@ -75,8 +77,8 @@ fn chains_first(found: &mut Vec<Finding>) {
     }
 }
 
-/// Missing names of JIT code come before stacks that break off: what brings the names may mend the stacks, too. If a
-/// runtime can write them, they come before stripped files, which nobody mends who records.
+/// Moves missing names of JIT code before stacks that break off, because the switch that adds the names may also fix
+/// the stacks. If the runtime can write names, they also come before stripped files, which the user usually can't fix.
 fn names_first(found: &mut Vec<Finding>) {
     let lacks = |finding: &Finding| lacks_names(&finding.problem) && finding.is_significant();
     let Some(at) = found.iter().position(lacks) else { return };
@@ -92,7 +94,7 @@ fn names_first(found: &mut Vec<Finding>) {
     }
 }
 
-/// True if JIT code has no names for it: there is nothing that names it, or it cannot be used.
+/// True if JIT code has no names, because no file names it or the file can't be used.
 fn lacks_names(problem: &Problem) -> bool {
     let Problem::OfProcess(_, problem) = problem else { return false };
     matches!(
@@ -110,16 +112,16 @@ fn lacks_names(problem: &Problem) -> bool {
     )
 }
 
-/// Takes out what only follows from something else that was found.
+/// Removes findings that are only consequences of other findings.
 fn follow_from_others(found: &mut Vec<Finding>) {
     let significant = |finding: &&Finding| finding.is_significant();
-    // Stacks that break off go on at addresses that are none.
+    // // A stack that breaks off is often continued at addresses that aren't code.
     let broken = |finding: &Finding| {
         use OfProcess::{FramePointers, JvmFramePointers};
         matches!(finding.problem, Problem::OfProcess(_, FramePointers { .. } | JvmFramePointers { .. }))
     };
     let breaks = found.iter().filter(significant).any(broken);
-    // If nothing reports a runtime's code, its interpreter is all that is seen.
+    // // If nothing reports a runtime's code, only its interpreter appears in the profile.
     let lacking = found.iter().filter(significant).filter(|finding| lacks_names(&finding.problem));
     let unnamed: FxHashSet<_> =
         lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();

@@ -1,4 +1,4 @@
-//! The problems of stacks: they break off, or are cut.
+//! Problems of stacks: they break off, or their outermost frames are missing.
 
 use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::corrected;
@@ -45,30 +45,30 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// The selected stacks of the processes.
+/// Selects one kind of stacks of a process: the number of stacks per owner of the code that they stop in.
 type StackScope = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
 
 fn sum(owners: &BTreeMap<Owner, u64>) -> u64 {
     owners.values().sum()
 }
 
-/// The owner of the code that most of the stacks stop in.
+/// The code in which most of the stacks stop.
 struct Stops {
     samples: u64,
-    /// The process with most of them.
+    /// The process with most of these stacks.
     pid: Pid,
     files: Vec<String>,
     in_jit: bool,
     in_go: bool,
-    /// True if all the files are here as they ran.
+    /// True if all files exist on this machine in the version that ran.
     are_here: bool,
-    /// The machine that the code is for.
+    /// The machine type of the code (`e_machine` of ELF).
     machine: u16,
 }
 
 impl Stops {
     fn of(context: DoctorContext<'_>, of: StackScope, wanted: impl Fn(Pid) -> bool) -> Option<Self> {
-        /// More of them are not reported.
+        /// The maximum number of files to report.
         const TOLD: usize = 4;
         let processes = || context.tally.processes.iter().filter(|(pid, _)| wanted(**pid));
         let (&pid, _) = processes().max_by_key(|(pid, process)| (sum(of(process)), Reverse(**pid)))?;
@@ -94,7 +94,7 @@ impl Stops {
         }
         let mut files: Vec<(String, u64)> = files.into_iter().collect();
         files.sort_by_key(|(_, samples)| Reverse(*samples));
-        // Those that matter.
+        // // Only files in which at least 5% of these stacks stop.
         files.retain(|(_, stops)| stops * 20 >= samples);
         files.truncate(TOLD);
         let (in_jit, in_go) = (jit * 2 > samples, go * 2 > samples);
@@ -110,13 +110,13 @@ impl Stops {
     }
 }
 
-/// True if the number of frames in a stack is limited by the command line.
+/// True if the recorded command limits the number of frames in a stack.
 fn has_max_stack(perf: &PerfCommand<'_>) -> bool {
     let is_limit = |value: &[u8]| memchr::memmem::find(value, b"max-stack=").is_some();
     perf.each_option().any(|option| option.is(&["max-stack"]) || option.value.is_some_and(is_limit))
 }
 
-/// How callers of a process's JIT code are found in copies of stacks.
+/// How the callers of a process's JIT code can be found in copied stacks.
 fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     match context.who(pid).runtime {
         _ if unwinding_dump(pid, context) == UnwindingDump::Here => Callers::Found,
@@ -129,7 +129,7 @@ fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     }
 }
 
-/// The dump that contains how to leave a process's JIT code.
+/// What is known of the jitdump with unwinding information for a process's JIT code.
 fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
     let map = &context.examined.resolution.sources.map;
     let mut dumps = context.loaded(pid).filter(|(_, account)| account.kind == Kind::JitDump);
@@ -157,14 +157,14 @@ fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
         are_here: stops.are_here,
     };
     let finding = stops.finding(problem, context);
-    // The inner end is right.
+    // // The inner frames are right, so the finding counts half.
     Some(Finding { percent: finding.percent / 2.0, ..finding })
 }
 
-/// Stacks that were followed by frame pointers, but not to where threads begin.
+/// Findings about stacks that were followed by frame pointers, but not to the start of the thread.
 fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
     let broken: StackScope = |process| &process.broken;
-    // If stacks go on through compiled methods, the flag was given, wherever it came from.
+    // // If stacks continue past compiled methods, the JVM keeps frame pointers, wherever its flag was set.
     let lacks_it = |pid: Pid| {
         context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
         let runtime = context.who(pid).runtime?;
@@ -174,7 +174,7 @@ fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
     };
     let lacking: Vec<_> = context.tally.processes.keys().filter_map(|pid| lacks_it(*pid)).collect();
     let of_jvm = lacking.iter().map(|(runtime, stops)| {
-        // Contents of variables and option files are not in a recording.
+        // // Recordings contain neither the values of environment variables nor option files.
         let is_known = corrected::is_command_of(runtime, stops.pid, context);
         stops.finding(OfProcess::JvmFramePointers { is_known }, context)
     });
