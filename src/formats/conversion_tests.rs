@@ -8,10 +8,11 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A function: its name, its file, and the line and column where it starts.
+/// Identifies a function: name, file, and the line and column where it starts.
 type FunctionKey = (String, String, u32, u32);
 
-/// An event: its sum, its number of samples, and what each function has of its own and with what it called.
+/// What must survive the conversion of an event: its total, its sample count, and the self and total weight of each
+/// function.
 #[derive(Debug, Default, PartialEq)]
 struct EventFacts {
     total: i64,
@@ -19,37 +20,38 @@ struct EventFacts {
     functions: BTreeMap<FunctionKey, (i64, i64)>,
 }
 
-/// How much of a start a format keeps.
+/// Which start positions of functions a format keeps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Starts {
-    /// Nothing, but two functions of one name and file are two.
+    /// None, but functions of the same name and file that start at different positions stay separate.
     Apart,
-    /// That of functions that have no name, by which alone they differ.
+    /// Only the positions of functions without a name, which nothing else distinguishes.
     OfNameless,
     All,
 }
 
-/// What a format keeps.
+/// What a format can represent.
 #[derive(Clone, Copy)]
 struct Kept {
     format: &'static str,
     starts: Starts,
-    /// Weights below zero; others report that they leave them out.
+    /// Negative weights. Formats without them omit such samples with a warning.
     negative: bool,
-    /// Numbers of samples beside the weights.
+    /// Sample counts in addition to weights.
     counts: bool,
-    /// Stacks; callgrind's files have calls, of which stacks are an estimate.
+    /// Stacks. Callgrind files contain calls, from which stacks can only be estimated.
     stacks: bool,
-    /// All events in one file, by name.
+    /// Several named events in one file.
     events: bool,
 }
 
-/// The formats that keep functions with their files.
+/// The formats that keep functions with their source files.
 const KEEPING: [Kept; 5] = [
     Kept { format: "pprof", starts: Starts::All, negative: true, counts: true, stacks: true, events: true },
     Kept { format: "otlp", starts: Starts::All, negative: true, counts: true, stacks: true, events: true },
     Kept { format: "firefox", starts: Starts::All, negative: false, counts: false, stacks: true, events: false },
-    // A frame has one place in a file of speedscope's: the line that ran, unless only its start makes it a function.
+    // // speedscope's frames have a single source position. It is the sampled line, except for functions that are only
+    // distinguished by where they start.
     Kept {
         format: "speedscope",
         starts: Starts::OfNameless,
@@ -61,7 +63,7 @@ const KEEPING: [Kept; 5] = [
     Kept { format: "callgrind", starts: Starts::Apart, negative: true, counts: false, stacks: false, events: true },
 ];
 
-/// What both of two formats keep.
+/// What survives a conversion from one format to the other: the intersection of both.
 fn both(one: Kept, other: Kept) -> Kept {
     Kept {
         format: other.format,
@@ -73,7 +75,8 @@ fn both(one: Kept, other: Kept) -> Kept {
     }
 }
 
-/// The facts of the events of a profile, as far as they are kept. Of profiles without names of events, the first.
+/// The facts about each event of a profile, limited to what `kept` says. If event names aren't kept, only the first
+/// event.
 fn facts(profile: &Profile, kept: Kept) -> BTreeMap<String, EventFacts> {
     let text = |id| String::from_utf8_lossy(profile.name_of(id)).into_owned();
     let mut all = BTreeMap::new();
@@ -82,12 +85,13 @@ fn facts(profile: &Profile, kept: Kept) -> BTreeMap<String, EventFacts> {
         let rows = series.signed_rows(Weight::Period).filter(|(_, weight)| kept.negative || *weight > 0);
         for (row, weight) in rows {
             facts.total += weight;
-            // Counts of samples above and below zero cancel out where a format adds samples of one stack up.
+            // // Sample counts of positive and negative samples cancel out if a format sums the samples of equal
+            // stacks.
             facts.count += if kept.counts && series.negative.is_empty() { row.count } else { 0 };
             let mut seen = BTreeSet::new();
             for (depth, id) in profile.frames_up(row.stack).enumerate() {
                 let frame = profile.frame_of(id);
-                // callgrind's names have the place of a function that others are called like.
+                // // callgrind appends the source location to names that several functions share.
                 let name = text(frame.name);
                 let name = if name.starts_with("(anonymous)") { "(anonymous)".to_owned() } else { name };
                 let has_start =
@@ -100,7 +104,7 @@ fn facts(profile: &Profile, kept: Kept) -> BTreeMap<String, EventFacts> {
             }
         }
         if !kept.stacks {
-            // A function that only calls is lost where recursion hides its callers.
+            // // Functions without self weight can get lost, because recursion may hide them as callers.
             facts.functions.retain(|_, (own, _)| *own != 0);
         }
         all.insert(if kept.events { series.name.clone() } else { String::new() }, facts);
@@ -142,7 +146,7 @@ proptest! {
         ..ProptestConfig::with_cases(24)
     })]
 
-    /// From each format to each other: the same functions with the same weights, sums and numbers of samples.
+    /// Converts a profile between each pair of formats; functions, weights, totals and sample counts must not change.
     #[test]
     fn conversions_keep_functions(
         samples in prop::collection::vec((0usize..3, prop::collection::vec(0usize..8, 1..5), 1i64..1000, 1u64..5), 1..12),
@@ -162,7 +166,8 @@ proptest! {
                 stack = Some(profile.stack(stack, frame));
             }
             let row = Row { track, stack, weight: weight.unsigned_abs() * 1_000_000, count: *count, time: None };
-            // The first is above zero, so that no event is nothing but what a format leaves out.
+            // // The first weights are positive, so that every event has samples even in formats without negative
+            // weights.
             match has_negative && at > 2 && weight % 3 == 0 {
                 true => profile.push_negative(events[*event], row),
                 false => profile.push(events[*event], row),
@@ -181,7 +186,7 @@ proptest! {
     }
 }
 
-/// Name, file, line and column: some have the name in common, some the file, some both.
+/// Name, file, line and column of functions. Some share their name with others, some their file, some both.
 const FUNCTIONS: [(&str, &str, u32, u32); 8] = [
     ("init", "src/a.py", 10, 0),
     ("init", "src/b.py", 10, 0),

@@ -1,16 +1,17 @@
 //! V8's sampling profile (`.cpuprofile`): `node --cpu-prof`, Chrome's DevTools, `v8.Session` of the inspector.
 //!
-//! One JSON object: `nodes` is the call tree (each node a function at a place, its children by id), `samples` the node
-//! that was on top at each sample, `timeDeltas` the microseconds from each sample to the one before, the first from
-//! `startTime`. A sample stands for the time until the next one, the last for that until `endTime`, as DevTools shows
-//! it. V8 may write samples out of order (a negative delta): they are put in order first. Without samples, or without
-//! their times, nodes count their own hits.
+//! The file is one JSON object. `nodes` is the call tree: each node is a function at a source position and lists the
+//! IDs of its children. `samples` has the innermost node of each sample. `timeDeltas` has the microseconds between each
+//! sample and the previous one; the first delta counts from `startTime`. A sample stands for the time until the next
+//! sample, the last one for the time until `endTime`, as DevTools shows it. V8 may write samples out of order (with
+//! negative deltas), so they are sorted first. If samples or their times are missing, the hit counts of the nodes are
+//! used instead.
 //!
-//! A node's line is where its function starts. Where its samples were is in `positionTicks`: lines, each with a number
-//! of samples, of which it isn't known which ones. They are given out in the order of the list.
+//! A node's line is where its function starts. `positionTicks` has the sampled lines, each with a number of samples,
+//! but doesn't say which samples. Lines are assigned to the node's samples in the order of this list.
 //!
-//! Until Chrome 57 the tree was nested below `head`, lines and columns were counted from 1, the start and the end were
-//! in seconds, and `timestamps` had the time of each sample in microseconds.
+//! Until Chrome 57, the tree was nested in `head`, lines and columns were counted from 1, start and end were in
+//! seconds, and `timestamps` had the time of each sample in microseconds.
 //!
 //! See <https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>.
 
@@ -29,12 +30,12 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// True if an input begins as such a profile does: with one of its members, and no trace's.
+/// True if an input starts like such a profile: with one of the format's keys, and not like a trace.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     let members = members.trim_ascii_start();
     let own: [&[u8]; 5] = [b"\"nodes\"", b"\"startTime\"", b"\"endTime\"", b"\"samples\"", b"\"timeDeltas\""];
-    // `title` precedes it where DevTools saved several.
+    // // In files with several saved profiles, DevTools wrote `title` before `head`.
     let is_old = [&b"\"head\""[..], b"\"title\"", b"\"typeId\"", b"\"uid\""].iter().any(|own| members.starts_with(own));
     let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
     if has(b"\"traceEvents\"") {
@@ -47,7 +48,7 @@ pub fn sniff(head: &[u8]) -> bool {
     own.iter().any(|own| members.starts_with(own)) && (has(b"\"callFrame\"") || has(own[4]))
 }
 
-/// Reads a profile; one that is cut off, as far as it goes.
+/// Reads a profile. From a truncated file, reads as much as possible.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut parts = ProfileMembers::default();
     let mut json = serde_json::Deserializer::from_slice(bytes);
@@ -63,16 +64,16 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// A profile that V8 wrote into trace events: while it was taken, the `args` of `Profile` and of each `ProfileChunk`; a
-/// whole one, those of `CpuProfile`.
+/// A profile that V8 wrote into trace events: the `args` of `Profile` and each `ProfileChunk` event for a profile
+/// written in pieces, or of a `CpuProfile` event for a whole one.
 #[derive(Debug, Default)]
 pub(super) struct ProfileChunks(Vec<Vec<u8>>);
 
 impl ProfileChunks {
-    /// The events that have them.
+    /// The names of the events with parts of a profile.
     pub(super) const EVENTS: &[&[u8]] = &[b"Profile", b"ProfileChunk", b"CpuProfile"];
 
-    /// Adds the arguments of the next event.
+    /// Adds the arguments of the next such event.
     pub(super) fn add(&mut self, args: &[u8]) {
         self.0.push(args.to_vec());
     }
@@ -83,7 +84,7 @@ impl ProfileChunks {
         for args in &self.0 {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
-                // What serde says may quote the file.
+                // // serde's message may quote private data from the file.
                 Err(_) => skipped.add(Error::new("is not as V8 writes it")),
             }
         }
@@ -117,31 +118,31 @@ struct ChunkProfile<'a> {
     #[serde(borrow)]
     nodes: Vec<ProfileNode<'a>>,
     samples: Vec<u64>,
-    /// What whole profiles have here: times, in microseconds.
+    /// Start time in microseconds. Only set in whole profiles, not in chunks.
     start_time: Option<f64>,
     end_time: Option<f64>,
     time_deltas: Vec<i64>,
-    /// The time of each sample, in place of its distance from the one before.
+    /// The time of each sample, instead of the delta from the previous one.
     timestamps: Vec<f64>,
 }
 
-/// A future row, its stack still a node.
+/// A sample that will become a row, with a node in place of a stack.
 struct TimedSample {
     node: u64,
-    /// The line that ran; 0 if unknown.
+    /// The sampled line; 0 if unknown.
     line: u32,
     weight: u64,
     count: u64,
     time: Option<Nanos>,
 }
 
-/// The members of a profile, as far as they were read.
+/// The keys of a profile read so far.
 #[derive(Default)]
 struct ProfileMembers<'a> {
     nodes: Vec<ProfileNode<'a>>,
     samples: Vec<u64>,
     deltas: Vec<i64>,
-    /// In microseconds.
+    /// Start time in microseconds.
     start: f64,
     end: f64,
     /// The time of each sample, in old profiles.
@@ -149,7 +150,7 @@ struct ProfileMembers<'a> {
 }
 
 impl<'a> ProfileMembers<'a> {
-    /// Adds what a profile states next.
+    /// Adds the next part of a profile.
     fn append(&mut self, ProfileChunk { start_time, end_time, cpu_profile, time_deltas }: ProfileChunk<'a>) {
         self.start = start_time.or(cpu_profile.start_time).unwrap_or(self.start);
         self.end = end_time.or(cpu_profile.end_time).unwrap_or(self.end);
@@ -168,7 +169,7 @@ impl<'a> ProfileMembers<'a> {
     fn take_head(&mut self, head: &RawValue) -> serde_json::Result<()> {
         self.nodes = head::nodes(head.get().as_bytes())?;
         (self.start, self.end) = ((self.start * 1e6).round(), (self.end * 1e6).round());
-        // Those without times are taken to be at equal distances, as DevTools does.
+        // // Samples without times are placed at equal distances, as DevTools does.
         if self.timestamps.is_empty() && self.deltas.is_empty() && self.end > self.start {
             let (count, length) = (self.samples.len() as f64, self.end - self.start);
             self.timestamps = (0..self.samples.len()).map(|at| self.start + length * at as f64 / count).collect();
@@ -188,7 +189,7 @@ impl<'a> ProfileMembers<'a> {
             let message =
                 format!("{samples} samples have {times} times: the hits of each node are reported instead of time");
             warnings.push(Warning::new(message));
-            // The list may be cut off; what the nodes count may be missing.
+            // // `samples` may be truncated, and hit counts may be missing.
             let hits = self.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(node.hit_count));
             if hits >= samples as u64 {
                 self.samples.clear();
@@ -219,7 +220,7 @@ impl<'a> ProfileMembers<'a> {
         warnings.extend(skipped.into_warning());
     }
 
-    /// The samples in order of time, each with the time until the next one.
+    /// The samples sorted by time, each with the time until the next one.
     fn timed(&self) -> Vec<TimedSample> {
         let (mut time, end) = (self.start as i64, self.end as i64);
         let mut at: Vec<(i64, u64)> = Vec::with_capacity(self.samples.len());
@@ -241,7 +242,7 @@ impl<'a> ProfileMembers<'a> {
         at.iter().zip(next).map(sample).collect()
     }
 
-    /// The samples, one each.
+    /// The samples without times; each counts 1.
     fn counted(&self) -> Vec<TimedSample> {
         let mut lines = LinesOfNodes::of(&self.nodes);
         let sample = |&node| TimedSample { node, line: lines.next(node), weight: 1, count: 1, time: None };
@@ -265,7 +266,7 @@ impl<'a> ProfileMembers<'a> {
     }
 }
 
-/// The lines that the samples of each node are in, one after the other.
+/// For each node, an iterator over its sampled lines.
 struct LinesOfNodes<'n>(FxHashMap<u64, (std::slice::Iter<'n, LineTicks>, LineTicks)>);
 
 impl<'n> LinesOfNodes<'n> {
@@ -287,7 +288,7 @@ impl<'n> LinesOfNodes<'n> {
     }
 }
 
-/// A stack whose last frame ran at this line.
+/// The stack with its innermost frame at this line.
 fn at_line(stack: StackId, line: u32, profile: &mut Profile) -> StackId {
     let (caller, frame) = profile.stack_of(stack);
     let frame = *profile.frame_of(frame);
@@ -298,7 +299,7 @@ fn at_line(stack: StackId, line: u32, profile: &mut Profile) -> StackId {
     profile.stack(caller, frame)
 }
 
-/// The stack of each node by its id; `None` is the root's.
+/// The stack of each node, by node ID; `None` for the root.
 fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Option<StackId>> {
     let mut parents: FxHashMap<u64, u64> = FxHashMap::default();
     for node in nodes {
@@ -312,12 +313,12 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
     let by_id: FxHashMap<u64, &ProfileNode<'_>> = nodes.iter().map(|node| (node.id, node)).collect();
     let mut stacks: FxHashMap<u64, Option<StackId>> = FxHashMap::default();
     for node in nodes {
-        // Up to a node whose stack is known, then down again: a tree may be as deep as it likes.
+        // // Walks up to a node whose stack is known, then back down. Recursion could overflow the stack in deep trees.
         let mut above = vec![node.id];
         while let Some(parent) = above.last().and_then(|id| parents.get(id))
             && !stacks.contains_key(parent)
             && by_id.contains_key(parent)
-            // A node of a damaged file may be its own ancestor: there are no more ancestors than nodes.
+            // // In a damaged file, a node may be its own ancestor. A valid path has at most as many nodes as the file.
             && above.len() <= nodes.len()
         {
             above.push(*parent);
@@ -335,7 +336,7 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
 
 fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile) -> StackId {
     let CallFrame { function_name, url, line_number, column_number } = &node.call_frame;
-    // V8's own states, such as (garbage collector), are in brackets.
+    // // Names of V8's own states, such as (garbage collector), are in parentheses.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
     let name = if function_name.is_empty() { "(anonymous)" } else { function_name };
     let frame = Frame::new(profile.name(name.as_bytes()), if is_state { FrameKind::User } else { FrameKind::Jit });
@@ -346,7 +347,7 @@ fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile)
     profile.stack(caller, frame)
 }
 
-/// Fills the parts one after the other, so that those before a damaged place stay.
+/// Fills the fields one after the other, so that everything before damage is kept.
 impl<'de> DeserializeSeed<'de> for &mut ProfileMembers<'de> {
     type Value = ();
 
@@ -380,7 +381,7 @@ impl<'de> Visitor<'de> for &mut ProfileMembers<'de> {
     }
 }
 
-/// An array that goes into a list, element by element.
+/// Reads a JSON array into a list, element by element.
 struct Filling<'l, T>(&'l mut Vec<T>);
 
 impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Filling<'_, T> {

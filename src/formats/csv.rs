@@ -1,17 +1,17 @@
-//! Samples as comma-separated values, for spreadsheets and databases: one line a sample, or a sum where the input has
-//! sums, under a line of names.
+//! Samples as comma-separated values, for spreadsheets and databases. There is a header line and then one line per
+//! sample, or per sum if the input only has sums.
 //!
-//! | column | |
+//! | column | contents |
 //! |---|---|
-//! | `event`, `unit` | what was counted, and in what |
-//! | `comm`, `pid`, `tid`, `cpu` | whose sample it is |
-//! | `time_ns` | when, in nanoseconds of the recording's clock |
-//! | `weight`, `count` | how much of the unit, and how many samples |
-//! | `function`, `module`, `kind`, `tier` | what ran; `function` is the name that `report` shows |
-//! | `stack` | all functions from the outermost on, joined by `;`, spelled as in folded stacks |
+//! | `event`, `unit` | the event and the unit of its weights |
+//! | `comm`, `pid`, `tid`, `cpu` | the thread and CPU of the sample |
+//! | `time_ns` | the time in nanoseconds on the recording's clock |
+//! | `weight`, `count` | the weight in the unit above, and the number of samples |
+//! | `function`, `module`, `kind`, `tier` | the innermost frame; `function` is the name that `report` shows |
+//! | `stack` | all functions, outermost first, joined by `;`, spelled as in folded stacks |
 //!
-//! Unknown values are empty. Quoting is that of RFC 4180, lines end as in other texts. No cell is a formula, and no
-//! name does anything but be read ([`csv_cell`]). In DuckDB:
+//! Unknown values are empty. Cells are quoted as in RFC 4180, but lines end with LF. Spreadsheets can't mistake a cell
+//! for a formula ([`csv_cell`]). In DuckDB:
 //!
 //! ```sql
 //! SELECT function, sum(weight) FROM 'profile.csv' GROUP BY ALL ORDER BY 2 DESC;
@@ -49,13 +49,13 @@ fn event(series: &Series) -> String {
     format!("{},{}", csv_cell(series.name.as_bytes()), csv_cell(series.unit.name().as_bytes()))
 }
 
-/// The cells that rows have in common, spelled once.
+/// Caches the text of cells that several rows share.
 struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
-    /// The label of a frame, by whether Java's rules hold.
+    /// The label of each frame, with and without the rules for Java names.
     spelled: FxHashMap<(FrameId, bool), String>,
-    /// The columns of a thread, and whether Java's rules hold there.
+    /// The columns of each thread, and whether the rules for Java names apply to it.
     whose: FxHashMap<TrackId, (String, bool)>,
 }
 
@@ -85,12 +85,12 @@ impl Cells<'_> {
         self.spelled.entry((frame, java)).or_insert_with(spell)
     }
 
-    /// The columns of the function that ran.
+    /// The columns of the innermost function.
     fn ran(&self, leaf: FrameId) -> String {
         let frame: &Frame = self.profile.frame_of(leaf);
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
         let tier = frame.tier.map_or("", |tier| tier.name());
-        // Its tier is in the next column.
+        // // The tier has its own column.
         let kind = csv_cell(Category::of(frame).of_any_tier().name().as_bytes());
         let unnamed;
         let function = match self.profile.name_of(frame.name) {
@@ -111,7 +111,7 @@ fn whose(profile: &Profile, id: TrackId) -> (String, bool) {
     (format!("{},{pid},{tid},{}", csv_cell(&track.comm), OptionalNumber(track.cpu)), label::is_java(&track.comm))
 }
 
-/// A number, or nothing.
+/// A number that is written as an empty cell if it is `None`.
 struct OptionalNumber<T>(Option<T>);
 
 impl<T: Display> Display for OptionalNumber<T> {

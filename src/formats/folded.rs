@@ -1,8 +1,8 @@
-//! Folded stacks: `frame;frame;frame WEIGHT`, root first, one line a stack, sorted.
+//! Folded stacks: one line `frame;frame;frame WEIGHT` per stack, outermost frame first, sorted.
 //!
-//! Written as inferno-collapse-perf writes them; how frames are spelled is in [`crate::analysis::label`]. A name can't
-//! hold the separator: `;` in it is written as `:`. Read back, a frame is just its label; the suffixes `_[k]`, `_[j]`
-//! and `_[i]` show what sort of code it is.
+//! Written as inferno-collapse-perf does; [`crate::analysis::label`] spells the frames. Names can't contain the
+//! separator, so `;` in a name becomes `:`. When read, each frame is just its label, and the suffixes `_[k]`, `_[j]`
+//! and `_[i]` tell the kind of code.
 //!
 //! See <https://github.com/brendangregg/FlameGraph#2-fold-stacks>.
 
@@ -19,12 +19,12 @@ use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
-/// The number of separators in the beginning of an input that has no line break make it a folded stack: its weight is
-/// not seen.
+/// If the start of an input has no line break but at least this many separators, it is taken for a single deep stack
+/// whose weight lies further on.
 const MANY_FRAMES: usize = 1000;
 
-/// True if the beginning of an input is folded stacks: most of its whole lines are, comments and blank lines aside, and
-/// one has several frames.
+/// True if the input starts with folded stacks: most of its complete lines, not counting comments and blank lines, are
+/// folded stacks, and at least one has several frames.
 pub fn sniff(head: &[u8]) -> bool {
     if !head.contains(&b'\n') && is_a_deep_stack(head) {
         return true;
@@ -42,43 +42,43 @@ pub fn sniff(head: &[u8]) -> bool {
     has_callers && stacks >= others
 }
 
-/// The whole lines of the beginning of an input that are neither blank nor a comment. The part that is behind the last
-/// line break may be cut off.
+/// The complete lines at the start of an input, without comments and blank lines. Omits text after the last line break,
+/// because it may be truncated.
 fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let lines = whole.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     lines.filter(|line| !line.is_empty() && !is_comment(line))
 }
 
-/// True for `# austin: 3.3.0`, and what else begins so and is no stack.
+/// True for lines such as `# austin: 3.3.0`: they start with `#` and aren't stacks.
 fn is_comment(line: &[u8]) -> bool {
     line.starts_with(b"#") && memchr::memchr(b';', line).is_none()
 }
 
-/// True if lines mean what each says by itself, so that texts can be read as one and sorted as they are. Not so if
-/// weights are fractions, or async-profiler's marks and threads are in it.
+/// True if each line can be understood without the others, so that inputs can be concatenated and sorted as text. False
+/// if weights are fractions, or if the text has async-profiler's suffixes for tiers or its thread frames.
 pub fn is_plain(head: &[u8]) -> bool {
     let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
     Scale::of(head) == Scale::Whole && !["_[0]", "_[1]", " tid="].into_iter().any(has)
 }
 
-/// What weights are counted in.
+/// The unit in which weights are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
-    /// Ones.
+    /// Weights are whole numbers.
     Whole,
-    /// Millionths, where there are fractions.
+    /// Weights have fractions and are counted in millionths.
     Millionths,
 }
 
 impl Scale {
-    /// The scale of a text that begins so.
+    /// The scale of a text, from its start.
     fn of(head: &[u8]) -> Self {
         let is_fraction = |line: &[u8]| parse(line).is_some_and(|(_, weight)| Self::Whole.weight(weight).is_none());
         if whole_lines(head).any(is_fraction) { Self::Millionths } else { Self::Whole }
     }
 
-    /// A weight as it is written; `None` if it is a fraction and these are not counted.
+    /// Parses a weight. `None` if it is a fraction and the scale is `Whole`.
     fn weight(self, text: &[u8]) -> Option<u64> {
         let (whole, fraction) = match memchr::memchr(b'.', text) {
             Some(dot) => (&text[..dot], &text[dot + 1..]),
@@ -103,7 +103,7 @@ impl Scale {
         }
     }
 
-    /// The number of samples of a weight. Of fractions it isn't known.
+    /// The number of samples that a weight stands for. Unknown for fractions, which count as one sample.
     fn count(self, weight: u64) -> u64 {
         match self {
             Self::Whole => weight,
@@ -112,20 +112,21 @@ impl Scale {
     }
 }
 
-/// The unit of weights that are fractions.
+/// The unit name for fractional weights.
 const MILLIONTHS: &str = "millionths";
 
 const MILLION: u64 = 1_000_000;
 
 const MILLION_DIGITS: usize = 6;
 
-/// True if text is the beginning of a line longer than what is looked at.
+/// True if the text is the start of a single line that is longer than the text and has very many frames.
 fn is_a_deep_stack(head: &[u8]) -> bool {
     let begins = head.first().is_some_and(|byte| !byte.is_ascii_whitespace() && !b"#{[<\"".contains(byte));
     begins && head.iter().filter(|byte| **byte == b';').count() >= MANY_FRAMES && !head.iter().any(u8::is_ascii_control)
 }
 
-/// The stack and the weight of a line, which may be indented: digits, with or without a fraction.
+/// Splits a line, which may be indented, into stack and weight. The weight consists of digits with an optional
+/// fraction.
 fn parse(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     let blank = memchr::memrchr(b' ', line)?;
@@ -140,7 +141,8 @@ fn parse(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (is_weight && is_number && dots <= 1 && !stack.is_empty()).then_some((stack, weight))
 }
 
-/// The stack and the weight of each line. Lines that are neither a stack nor a comment are skipped.
+/// Calls `stack` with the stack and weight of each line. Lines that are neither stacks nor comments are counted in
+/// `skipped`.
 fn each_line<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut stack: impl FnMut(&'t [u8], u64)) {
     let mut at = 0;
     while at < text.len() {
@@ -157,9 +159,9 @@ fn each_line<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut stack:
     }
 }
 
-/// Sums whole lines of folded stacks by sorting them, spelled as writers spell them.
+/// Sums complete lines of folded stacks by sorting them as text, in the spelling in which they are written.
 pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run {
-    // Nearly always: nothing need be looked at line by line.
+    // // In this usual case, lines needn't be checked one by one.
     let is_text = memchr::memchr(b'\r', lines).is_none() && std::str::from_utf8(lines).is_ok();
     let has = |text: &str| memchr::memmem::find(lines, text.as_bytes()).is_some();
     let is_plain = is_text && !lines.starts_with(b";") && ![";;", "\n;", "; ", ";\t"].into_iter().any(has);
@@ -174,17 +176,17 @@ pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run 
     sorting.sorted()
 }
 
-/// A frame's label; one without a name is unknown.
+/// A frame's label; `[unknown]` if the label is empty.
 fn or_unknown(label: &[u8]) -> &[u8] {
     if label.is_empty() { UNKNOWN } else { label }
 }
 
-/// Begins to read folded stacks, given how the text begins.
+/// Starts reading folded stacks. `head` is the start of the text.
 pub fn open(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines> {
     Box::new(FoldedReader::new(options, head))
 }
 
-/// Reads any number of stretches of lines.
+/// Reads blocks of lines into a profile.
 struct FoldedReader {
     profile: Profile,
     tiers: Tiers,
@@ -193,7 +195,7 @@ struct FoldedReader {
     scale: Scale,
 }
 
-/// With more labels than this it drops them all, so that their memory has a bound.
+/// The maximum size of the label cache. A full cache is cleared, which bounds its memory.
 const MOST_LABELS: usize = 1 << 16;
 
 impl FoldedReader {
@@ -220,7 +222,7 @@ impl ReadLines for FoldedReader {
         let nobodys = self.profile.track(Track::default());
         let scale = self.scale;
         let series = self.profile.series_named("samples", scale.unit());
-        // Counts, nanoseconds, bytes: a line doesn't say.
+        // // Folded stacks don't say what was counted: samples, nanoseconds or bytes.
         self.profile.series[series].counting = Counting::Unknown;
         let mut reader = LineReader { of: self, before: &[], open: Vec::new() };
         each_line(lines, scale, skipped, |names, weight| {
@@ -237,22 +239,22 @@ impl ReadLines for FoldedReader {
     }
 }
 
-/// Reads lines, most of which begin as the one before.
+/// Reads sorted lines, most of which share their outer frames with the previous line.
 struct LineReader<'r, 't> {
     of: &'r mut FoldedReader,
-    /// The names of the stack before.
+    /// The frames of the previous line.
     before: &'t [u8],
-    /// The end of each of these, and the stack up to there.
+    /// For each frame of the previous line: where it ends in the text, and the stack up to it.
     open: Vec<(usize, StackId)>,
 }
 
 impl<'t> LineReader<'_, 't> {
-    /// The stack of these names; those that it shares with the one before are not looked at again.
+    /// The stack for these frames. Reuses the stacks of the frames that it shares with the previous line.
     fn stack(&mut self, names: &'t [u8]) -> Option<StackId> {
         let shared = shared_len(self.before, names);
         let is_shared =
             |&&(end, _): &&(usize, StackId)| end <= shared && names.get(end).is_none_or(|&byte| byte == b';');
-        // An end inside the shared part has the same separator behind it.
+        // // A frame that ends inside the shared text is followed by the same separator in both lines.
         let kept = self.open.iter().rposition(|end| is_shared(&end)).map_or(0, |last| last + 1);
         self.open.truncate(kept);
         self.before = names;
@@ -269,7 +271,8 @@ impl<'t> LineReader<'_, 't> {
     }
 }
 
-/// The thread that async-profiler puts below the frames, and these.
+/// Splits off the thread that async-profiler writes as the outermost frame. Returns `None` and all frames if there is
+/// none.
 fn split_thread(names: &[u8]) -> (Option<Track>, &[u8]) {
     if !names.starts_with(b"[") {
         return (None, names);
@@ -287,7 +290,7 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
         let name = profile.name(label);
         return profile.frame(Frame::new(name, kind));
     }
-    // A method is the same function, whatever ran it.
+    // // Interpreted and compiled code of a method is the same function, so the tier's suffix is removed from the name.
     let stated = match label.last_chunk() {
         Some(b"_[0]") => Some(Tier::Interpreted),
         Some(b"_[1]") => Some(Tier::Baseline),
@@ -298,14 +301,14 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
     profile.frame(Frame { tier, ..Frame::new(name, kind) })
 }
 
-/// Lines on their way out.
+/// Buffers lines to be written.
 struct FoldedLines<'o> {
     lines: Vec<u8>,
     out: &'o mut dyn Write,
 }
 
 impl<'o> FoldedLines<'o> {
-    /// The number of bytes of lines that are written at once.
+    /// The number of bytes that are written at once.
     const WRITTEN: usize = 1 << 16;
 
     fn to(out: &'o mut dyn Write) -> Self {
@@ -318,7 +321,7 @@ impl<'o> FoldedLines<'o> {
         if self.lines.len() >= Self::WRITTEN { self.flush() } else { Ok(()) }
     }
 
-    /// The same of a weight in millionths.
+    /// Like `push`, for a weight in millionths.
     fn push_fraction(&mut self, stack: &[u8], weight: u64) -> Result<()> {
         let (whole, millionths) = (weight / MILLION, format!("{:06}", weight % MILLION));
         self.lines.extend_from_slice(stack);
@@ -337,7 +340,7 @@ impl<'o> FoldedLines<'o> {
     }
 }
 
-/// Writes sums of lines.
+/// Writes sums of lines that were sorted as text.
 pub fn write_lines(runs: &Runs, out: &mut dyn Write) -> Result<()> {
     let mut lines = FoldedLines::to(out);
     runs.lines(|line, weight| if weight > 0 { lines.push(line, weight) } else { Ok(()) })?;
@@ -398,7 +401,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Lines are distinguished by separators only: a name may be the beginning of another, or empty.
+        /// Only separators distinguish frames: a frame may be empty, or a prefix of another one.
         #[test]
         fn a_part_shared_with_the_line_before_changes_nothing(lines in "([ab;]{1,9} [1-3]\n){1,12}") {
             let profile = read(lines.as_bytes(), &ReadOptions::default(), &mut Skipped::new("line"));

@@ -1,7 +1,8 @@
-//! Exchange formats: bytes ↔ stacks. A format opens no files, starts no threads and uses no other format.
+//! Exchange formats: they convert between bytes and stacks. A format opens no files, starts no threads and uses no
+//! other format.
 //!
-//! [`FORMATS`] is the one table of the formats that jitgraft reads and writes: help, detection and tests walk it. A new
-//! format is its own file or folder, one `mod` line and one entry here.
+//! [`FORMATS`] is the only table of the formats that jitgraft reads and writes; help, detection and tests are based on
+//! it. A new format needs its own file or folder, one `mod` line and one entry here.
 
 #[cfg(test)]
 mod conversion_tests;
@@ -35,11 +36,11 @@ use crate::records::{callgrind, perf_data, perf_script};
 use crate::render::flamegraph;
 use crate::runtimes::jit_names::JitNames;
 
-/// The defaults of most entries.
+/// Default values for the entries below.
 const PLAIN: Format =
     Format { name: "", about: "", files: &[], sniff: None, read: Read::No, write: None, rewriter: None };
 
-/// The way most profiles are written: all that is known of each sample.
+/// A writer of whole profiles that keeps everything known about each sample.
 const fn writer(run: WriteFn) -> Writer {
     let (rows, events, detail, jit_names) = (Keep::EachRow, Events::All, Detail::Addresses, JitNames::Raw);
     Writer {
@@ -56,7 +57,7 @@ const fn writer(run: WriteFn) -> Writer {
     }
 }
 
-/// The way rows are written while inputs are read.
+/// A writer of rows, which can write them while inputs are being read.
 const fn row_writer(run: WriteFn, start: StartRowsFn) -> Writer {
     Writer { jit_names: JitNames::Merged, by_cpu: true, signed: true, stream: Some(start), ..writer(run) }
 }
@@ -248,33 +249,33 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
-/// A format that this build was made without.
+/// A format that is disabled in this build.
 #[derive(Debug)]
 pub struct LeftOut {
-    /// Its name, as if it were there.
+    /// The name the format has in builds that include it.
     pub name: &'static str,
-    /// One line of help.
+    /// One line for the help text.
     pub about: &'static str,
-    /// The way its files' names end.
+    /// The file name extension of the format.
     extension: &'static str,
 }
 
-/// Profiles that have them.
+/// Which builds of jitgraft include all formats, for messages.
 pub const HAS_ALL: &str =
     "the releases and the wheel (pip install jitgraft) have it, and builds with --features tables";
 
-/// The formats that this build was made without.
+/// The formats that are disabled in this build.
 pub const LEFT_OUT: &[LeftOut] =
     if cfg!(feature = "tables") { &[] } else { &[LeftOut { name: "parquet", about: PARQUET, extension: ".parquet" }] };
 
 const PARQUET: &str = "a row a sample, or a sum over a stretch of time (Parquet), for SQL";
 
-/// The format that a file of that name would be written in, had this build not been made without it.
+/// The disabled format for an output with this file name; `None` if no disabled format has its extension.
 pub fn left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
     LEFT_OUT.iter().find(|format| name.ends_with(format.extension.as_bytes()))
 }
 
-/// Formats whose outputs are for programs, and why a terminal should not get them.
+/// Formats that only programs can read, and why they shouldn't be written to a terminal.
 const NOT_FOR_TERMINALS: &[(&str, &str)] = &[
     ("pprof", "binary"),
     ("otlp", "binary"),
@@ -287,17 +288,17 @@ const NOT_FOR_TERMINALS: &[(&str, &str)] = &[
     ("flamegraph", "a picture (SVG)"),
 ];
 
-/// Why an output of this format should not go to a terminal, if it should not.
+/// Why this format shouldn't be written to a terminal; `None` if it may be.
 pub fn not_for_terminals(name: &str) -> Option<&'static str> {
     NOT_FOR_TERMINALS.iter().find(|(format, _)| *format == name).map(|(_, why)| *why)
 }
 
-/// The format of that name.
+/// The format with this name.
 pub fn named(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The format that a file of that name is written in: that of the longest pattern that fits.
+/// The format for an output with this file name. If several patterns match, the longest one decides.
 pub fn for_file(name: &[u8]) -> Option<&'static Format> {
     let patterns =
         FORMATS.iter().flat_map(|format| format.files.iter().map(move |pattern| (pattern.len(), *pattern, format)));
@@ -306,14 +307,14 @@ pub fn for_file(name: &[u8]) -> Option<&'static Format> {
 }
 
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    // A name that is nothing but the ending is hidden, and has no ending.
+    // // A name that consists of an extension only is a hidden file without an extension.
     let is_hidden = pattern.starts_with(b"*") && name.len() < pattern.len();
     !is_hidden && matches_glob(pattern, name)
 }
 
-/// The format of an input, by its first bytes (give at least 4 KiB, or all there are).
+/// Detects the format of an input from its first bytes: at least 4 KiB, or the whole input if it is shorter.
 pub fn detect(head: &[u8]) -> Option<&'static Format> {
-    // Objects that go on behind these bytes are taken for traces, unless they are known to be something else.
+    // // A JSON object whose start is inconclusive is taken for a trace, unless it is another known format.
     let is_other_json = head.trim_ascii_start().starts_with(b"{") && unread::known(head).is_some();
     if is_other_json || unread::looks_like_another(head) {
         return None;

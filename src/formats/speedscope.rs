@@ -1,7 +1,7 @@
-//! speedscope's own JSON: one sampled profile for each thread of each event, frames shared by all. If the lists of all
-//! frames of each stack would be far longer than the changes from one to the next, the profile gives the changes.
+//! Writes speedscope's JSON: one sampled profile per thread and event, with frames shared by all. If listing the frames
+//! of each stack would take far more space than the changes between stacks, the profile is evented instead.
 //!
-//! Samples with times are in their order, so that speedscope's "Time Order" view means something. See
+//! Samples with times are sorted by time, so that speedscope's "Time Order" view is meaningful. See
 //! <https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts>.
 
 mod lists;
@@ -23,7 +23,7 @@ struct SpeedscopeFile<'a> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     exporter: &'static str,
-    /// The one that is shown first: what weighs most of the first event.
+    /// The index of the profile to show first: the heaviest one of the first event.
     #[serde(rename = "activeProfileIndex")]
     active: usize,
     shared: SharedFrames<'a>,
@@ -51,7 +51,7 @@ struct FrameEntry<'a> {
 struct ThreadProfile<'a> {
     r#type: &'static str,
     name: String,
-    /// What is measured, and its unit if speedscope has no word for it: for ourselves, speedscope doesn't look at them.
+    /// The event, and its unit if speedscope has no name for it. speedscope ignores both; our reader uses them.
     event: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     event_unit: Option<&'a str>,
@@ -69,8 +69,8 @@ struct ThreadProfile<'a> {
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let text = |id| String::from_utf8_lossy(profile.name_of(id));
-    // A frame has one place, and two places are two functions in the viewer: where a function's start is known it's
-    // that, and only then there is a column.
+    // // A frame has a single position, and the viewer takes different positions for different functions. So the
+    // position is the function's start if known. Only a start gets a column.
     let known = |number: u32| (number > 0).then_some(number);
     let frames = profile.frames().map(|(_, frame)| {
         let name = label::function(profile, frame);
@@ -87,7 +87,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let profiles: Vec<ThreadProfile<'_>> = profile.series.iter().flat_map(of_series).collect();
     let of_first_event = profile.series.first().map_or(0, |series| threads(profile, series).len());
     let weight = |thread: &ThreadProfile<'_>| thread.end_value - thread.start_value;
-    // Of equal ones the first.
+    // // Of equally heavy profiles, the first one is shown.
     let heaviest = profiles.iter().take(of_first_event).enumerate().rev().max_by_key(|(_, thread)| weight(thread));
     let file = SpeedscopeFile {
         schema: "https://www.speedscope.app/file-format-schema.json",
@@ -128,7 +128,7 @@ fn thread<'a>(
     };
     let name = thread_name(&of);
     let start_value = if unit == "nanoseconds" { first(profile, &of) } else { 0 };
-    // The viewer takes the difference for the sum of the weights.
+    // // The viewer takes the difference between end and start for the total weight.
     let end_value = weights.iter().fold(start_value, |sum: u64, weight| sum.saturating_add(*weight));
     let lists = StackLists { profile, rows: of.rows };
     let is_long = depths.lists_are_long(&lists);
@@ -150,7 +150,7 @@ fn thread<'a>(
     }
 }
 
-/// When the thread was first seen, from the first sample of all on.
+/// When the thread was first sampled, relative to the first sample of the profile.
 fn first(profile: &Profile, of: &ThreadRows<'_>) -> u64 {
     let own = of.rows.iter().find_map(|row| row.time);
     let all = profile.about.sampled.map(|sampled| sampled.first);

@@ -10,7 +10,7 @@ use crate::model::process::Moment;
 use crate::model::stacks::{Row, Unit, Weight};
 use std::io::{self, Write};
 
-/// A thread: what is long of it is spelled already.
+/// A thread with its samples. Long columns are already serialized.
 pub(super) struct Thread<'p> {
     process_name: String,
     process_startup_time: f64,
@@ -29,7 +29,7 @@ struct SampleColumns {
     time: Column,
     weight: Column,
     weight_type: &'static str,
-    /// The time that the thread ran since its sample before, where the event gives it.
+    /// The CPU time since the thread's previous sample, if the event provides it.
     cpu_delta: Option<Column>,
 }
 
@@ -60,7 +60,7 @@ impl<'p> Thread<'p> {
         }
     }
 
-    /// Writes it.
+    /// Writes the thread as JSON.
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         const NONE: &[(); 0] = &[];
         let ThreadRows { pid, tid, comm, .. } = self.rows;
@@ -82,7 +82,7 @@ impl<'p> Thread<'p> {
             thread.object("frameTable", |table| self.tables.frames.write(table))?;
             thread.object("funcTable", |table| self.tables.functions.write(table))?;
             thread.object("resourceTable", |table| self.tables.resources.write(table))?;
-            // None are reported: functions have names already.
+            // // Left empty, because functions already have names.
             thread.object("nativeSymbols", |table| {
                 table.field("length", &0)?;
                 ["address", "functionSize", "libIndex", "name"].iter().try_for_each(|name| table.field(name, NONE))
@@ -92,7 +92,7 @@ impl<'p> Thread<'p> {
     }
 }
 
-/// That of the main thread, if it has samples.
+/// The process name, taken from the main thread if that has samples.
 fn process_name(writing: &Writing<'_>, thread: &ThreadRows<'_>) -> String {
     let comm = writing.main(thread.pid).unwrap_or(thread.comm);
     String::from_utf8_lossy(if thread.is_main() { thread.comm } else { comm }).into_owned()

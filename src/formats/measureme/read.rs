@@ -1,5 +1,5 @@
-//! The questions about a profile, each answered in one pass backwards; for stacks it may be one for each half of the file
-//! ([`halves`]).
+//! Reads measureme profiles: as stacks, as a timeline, or span by span. Each takes one pass from the end of the file to
+//! its start; stacks may be read in two passes over half of the file each ([`halves`]).
 
 use super::event::{Payload, RawEvent};
 use super::halves;
@@ -62,7 +62,7 @@ fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, war
     }
 }
 
-/// Reads intervals and instants; what a span did is its first argument.
+/// Reads intervals and instants. The first argument of a span becomes its action.
 pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
@@ -70,7 +70,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     let mut labels = Labels::new(&profile.strings);
     let mut threads = ThreadNumbers::default();
     let mut count = 0;
-    // Backwards, so that of equal intervals the caller comes first.
+    // // Read backwards, the caller comes first if two intervals are equal.
     profile.backwards(profile.pages(), &done, |event| {
         let (start, duration, kind) = match event.payload {
             Payload::Interval { start, end } => (clamp(start), clamp(end - start), SliceKind::Span),
@@ -94,7 +94,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     Ok(timeline)
 }
 
-/// Reports the intervals while they are read, so that the size of the file does not matter.
+/// Passes the intervals on while they are being read, so that memory doesn't grow with the file.
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;

@@ -1,8 +1,9 @@
-//! Reading speedscope's JSON, which many profilers write in their own way (py-spy, rbspy, dotnet-trace, Austin, …).
+//! Reads speedscope's JSON, which many profilers write in their own way (py-spy, rbspy, dotnet-trace, Austin, …).
 //!
-//! A file holds several profiles, mostly one for each thread. A sampled one is a list of stacks with weights; an
-//! evented one a list of frames that open and close, whose time between two events belongs to the stack that is open.
-//! Weights are decimal numbers in a unit of their own; they are rounded so that their sum is right.
+//! A file holds several profiles, usually one per thread. A sampled profile is a list of stacks with weights. An
+//! evented profile is a list of frames being opened and closed; the time between two events counts for the stack that
+//! is open then. Weights are decimal numbers in the profile's unit. They are rounded in such a way that their sum stays
+//! exact.
 
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::analysis::namesakes::is_anonymous;
@@ -14,7 +15,8 @@ use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
 
-/// True if an input begins as such a file does: it names the format's schema, or its first member is one of its own.
+/// True if an input starts like a speedscope file: it names the format's schema, or its first key is one of the
+/// format's.
 pub fn sniff(head: &[u8]) -> bool {
     let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
@@ -48,7 +50,7 @@ struct SharedFrame {
 #[serde(rename_all = "camelCase", default)]
 struct OneProfile {
     name: String,
-    /// What we write beside what speedscope knows: the event and its unit.
+    /// The event, which only jitgraft writes. The unit is stored likewise.
     event: Option<String>,
     event_unit: Option<String>,
     unit: String,
@@ -60,7 +62,7 @@ struct OneProfile {
 }
 
 impl OneProfile {
-    /// True if its samples may be sums of many: each stack is there once, and they weigh differently.
+    /// True if each row may stand for several samples: no stack occurs twice, and weights differ.
     fn are_sums(&self) -> bool {
         let distinct: FxHashSet<&[u32]> = self.samples.iter().map(Vec::as_slice).collect();
         let first = self.weights.first();
@@ -76,7 +78,7 @@ struct FrameEvent {
     frame: u32,
 }
 
-/// Reads all profiles of a file.
+/// Reads all profiles in a file.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let file: FileRead = serde_json::from_slice(bytes)
         .map_err(|error| Error::new("is not a complete speedscope file").because(error))?;
@@ -95,7 +97,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut reading = SpeedscopeReading { profile, frames, skipped: Skipped::new("sample") };
     let events: FxHashSet<&Option<String>> = file.profiles.iter().map(|one| &one.event).collect();
     for one in &file.profiles {
-        // Of several events, ours are in front of the threads' names.
+        // // In our files with several events, thread names are prefixed with the event.
         let prefix = one.event.as_deref().filter(|_| is_own && events.len() > 1);
         let own_name = prefix.and_then(|prefix| one.name.strip_prefix(prefix)?.strip_prefix(' '));
         let name = own_name.unwrap_or(&one.name);
@@ -106,14 +108,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-/// The frame that the file states.
+/// Converts a frame of the file.
 ///
-/// A line is one that ran. Functions without a name are told apart by line and column, and so are all functions where
-/// `are_starts` holds: speedscope itself and we write a column for the start of a function only.
+/// `line` is usually the sampled line. Functions without a name are distinguished by line and column. If `are_starts`
+/// is true, so are all functions: speedscope and jitgraft write a column only for the start of a function.
 fn stated_frame(frame: &SharedFrame, are_starts: bool, columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
-    // Profilers of native code have a module where those of languages have a source file; only a source file has lines.
+    // // In the field for the source file, profilers of native code write the module. Only source files have lines.
     let (module, file) = if line == 0 && is_module(file) { (file, &b""[..]) } else { (&b""[..], file) };
     let column = frame.col.unwrap_or(0.0) as u32;
     let function = frame.name.as_bytes();
@@ -130,7 +132,8 @@ fn is_module(file: &[u8]) -> bool {
     base.starts_with(b"[") || has(b".so") || base.ends_with(b".map") || base.ends_with(b".ko") || !has(b".")
 }
 
-/// The owner of a profile: `NAME PID/TID`, `NAME PID`, py-spy's `Process PID Thread TID "NAME"`, or any name.
+/// Parses the name of a profile: `NAME PID/TID`, `NAME PID`, py-spy's `Process PID Thread TID "NAME"`, or any other
+/// name.
 fn track(name: &str) -> Track {
     let number = |text: &str| text.parse::<i32>().ok().filter(|number| *number >= 0);
     let track = |comm: &str, pid: Option<i32>, tid: Option<i32>| Track {
@@ -185,7 +188,7 @@ impl SpeedscopeReading {
 
     fn sampled(&mut self, one: &OneProfile, weights: &mut Rounded) {
         for (at, sample) in one.samples.iter().enumerate() {
-            // Without weights, samples count one each.
+            // // If there are no weights, each sample counts 1.
             let Some(weight) = one.weights.get(at).copied().or(one.weights.is_empty().then_some(1.0)) else {
                 self.skipped.add(Error::new(format!("sample {at} of {} has no weight", one.name)));
                 continue;
@@ -223,13 +226,13 @@ impl SpeedscopeReading {
                 None => self.skipped.add(Error::new(format!("event {at} of {} closes what is not open", one.name))),
             }
         }
-        // What nothing closes is open until the end.
+        // // Frames that are never closed stay open until the end of the profile.
         if stack.is_some() && one.end_value > last {
             weights.push(&mut self.profile, stack, one.end_value - last);
         }
     }
 
-    /// The stack behind an event; `None` if it does not fit.
+    /// The stack after an event; `None` if the event doesn't fit the current stack.
     fn after(&mut self, stack: Option<StackId>, event: &FrameEvent) -> Option<Option<StackId>> {
         let frame = *self.frames.get(event.frame as usize)?;
         if event.r#type == 'O' {
@@ -240,12 +243,12 @@ impl SpeedscopeReading {
     }
 }
 
-/// Pushes rows whose weights are decimal numbers: what rounding takes from one, the next one gets.
+/// Adds rows with decimal weights. Rounding errors are carried over to the next row.
 struct Rounded {
     series: usize,
     track: TrackId,
     scale: f64,
-    /// The start of the profile, if its weights are times.
+    /// The start of the profile; `None` if its weights aren't times.
     start: Option<f64>,
     rest: f64,
     sum: f64,
@@ -266,7 +269,7 @@ impl Rounded {
         }
     }
 
-    /// Lets time pass that belongs to no stack.
+    /// Skips time that belongs to no stack.
     fn pass(&mut self, weight: f64) {
         self.sum += (weight * self.scale).max(0.0);
     }

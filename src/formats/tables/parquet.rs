@@ -1,11 +1,11 @@
-//! The table as a Parquet file, written column by column for each row group.
+//! Writes the table as a Parquet file, one row group at a time and column by column.
 //!
-//! A full row group is of one input and one event, and its rows come in the order of the recording: events, threads and
-//! times distinguish groups by their least and greatest values. Inside of it rows are sorted by the function that ran,
-//! so that its pages distinguish them, and a Bloom filter shows which groups a function is not in. Small inputs share a
-//! group, unless each has a file of its own.
+//! A full row group holds rows of one input and one event, in the order of the recording. Readers can thus skip groups
+//! by the minimum and maximum of events, threads and times. Within a group, rows are sorted by the innermost function,
+//! so that readers can also skip pages by function, and a Bloom filter tells which functions a group contains. Small
+//! inputs share a group, unless each input gets its own file.
 //!
-//! Nothing in a file shows when or where it was written: equal rows make equal files.
+//! The file doesn't contain when or where it was written, so equal rows result in equal files.
 //!
 //! Spec: <https://parquet.apache.org/docs/file-format/>
 
@@ -33,7 +33,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     rows::write_whole(&mut *start(options, Box::new(out))?, profile)
 }
 
-/// Starts a file, to which rows are written as they come.
+/// Starts a file, to which rows are written as they arrive.
 pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
     let is_written = |column: &&Column| !(options.partitioned && PARTITIONS.contains(&column.name));
     let columns: Vec<&Column> = COLUMNS.iter().filter(is_written).collect();
@@ -55,34 +55,34 @@ pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box
 
 struct TableWriter<'o> {
     out: Box<dyn Write + 'o>,
-    /// Finished groups are taken out of its bytes.
+    /// Writes to memory; the bytes of finished groups are taken out and written to the output.
     file: SerializedFileWriter<Vec<u8>>,
     columns: Vec<&'static Column>,
     bucket: Option<i64>,
-    /// True if the file is of one input, and so every group is sorted by what ran.
+    /// True if the file holds a single input, so that every group is sorted by the innermost function.
     one_input: bool,
     input: Option<Rc<TableInput>>,
-    /// By event.
+    /// The rows waiting for their group to fill, by event.
     waiting: Vec<WaitingRows>,
-    /// True if a group of this input has been written.
+    /// True if a group of the current input has already been written.
     has_groups: bool,
-    /// Rows that will share a group.
+    /// Rows of small inputs, which will share a group.
     pending: Vec<PendingRows>,
 }
 
-/// The rows of an event of an input.
+/// Rows of one event of one input.
 struct PendingRows {
     input: Rc<TableInput>,
     rows: Vec<TableRow>,
 }
 
-/// Rows wait for others to share a group with until their inputs keep this many stacks, or are this many: memory does not
-/// grow with the number of inputs.
+/// Rows of small inputs wait until there are this many, or until their inputs hold this many stacks. Memory thus
+/// doesn't grow with the number of inputs.
 const PENDING_STACKS: usize = 1 << 20;
 const PENDING_INPUTS: usize = 1 << 10;
 
 impl TableWriter<'_> {
-    /// Adds rows to those that will share a group.
+    /// Adds rows that will share a group with those of other inputs.
     fn add_pending(&mut self, rows: PendingRows) -> Result<()> {
         let count: usize = self.pending.iter().map(|pending| pending.rows.len()).sum();
         if count + rows.rows.len() > GROUP {
@@ -92,7 +92,7 @@ impl TableWriter<'_> {
         Ok(())
     }
 
-    /// Writes the group of all rows that are to share it.
+    /// Writes the pending rows as one group.
     fn write_pending(&mut self) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         self.write_group(&pending)
@@ -124,7 +124,7 @@ impl RowWriter for TableWriter<'_> {
 
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let Some(mut shared) = self.input.take() else { return Ok(()) };
-        // Nobody else has it before its end.
+        // // No other reference exists before the end of the input.
         let Some(input) = Rc::get_mut(&mut shared) else { return Ok(()) };
         input.extend(profile);
         let epoch = input.recording.rest.epoch.map(i128::from);
@@ -209,7 +209,8 @@ fn labels(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {
     labels.iter().flat_map(|labels| labels.iter()).map(|(key, value)| (&**key, &**value))
 }
 
-/// Writes the next leaf column of a group: one cell per row, or, of a list, those that `cells_of` adds.
+/// Writes the next leaf column of a group. It has one cell per row, or, if it is a list, the cells that `cells_of`
+/// adds.
 fn write_leaf<'r, T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
     rows: impl Iterator<Item = RowCells<'r>>,
@@ -230,11 +231,11 @@ fn write_leaf<'r, T: DataType>(
     column.close()
 }
 
-/// Cells go to the encoder in batches of at least this many.
+/// The minimum number of cells that are passed to the encoder at once.
 const BATCH_CELLS: usize = 1 << 14;
 
-/// Cells with their levels. A cell without a value has a definition level less than a present one; an empty list has 0.
-/// The repetition level is 0 where a row begins.
+/// Cells with their levels. The definition level of a null is lower than that of a value, and 0 for an empty list. A
+/// repetition level of 0 starts a new row.
 struct CellBatch<T: DataType> {
     values: Vec<T::T>,
     definitions: Vec<i16>,
@@ -270,9 +271,9 @@ impl<T: DataType> CellBatch<T> {
 }
 
 fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, ParquetError> {
-    /// A page of the sorted column has this many rows: what is left out at once.
+    /// The number of rows per page of the sorted column. Readers skip whole pages.
     const PAGE_ROWS: usize = 1 << 13;
-    /// The largest number of functions in a group for which a filter is made.
+    /// The largest number of distinct functions in a group for which a Bloom filter is written.
     const FUNCTIONS: u64 = 1 << 13;
     let column = |name: &str| ColumnPath::from(name);
     let sorted_by = place_of_leaf(columns).filter(|_| is_sorted);
@@ -297,7 +298,7 @@ fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, 
     Ok(properties.build())
 }
 
-/// The leaf column of the function that ran; a map before it is two leaf columns.
+/// The index of the innermost function's leaf column. Maps before it count as two leaf columns.
 fn place_of_leaf(columns: &[&Column]) -> Option<i32> {
     let leaf = columns.iter().position(|column| column.name == "leaf")?;
     let maps = columns[..leaf].iter().filter(|column| matches!(column.cells, Cells::Labels));

@@ -1,4 +1,4 @@
-//! The rows of an event until their row group is full.
+//! Collects the rows of an event until their row group is full.
 
 use super::input::{TableInput, TableRow};
 use crate::contract::rows::{clamp, stretch_of};
@@ -6,34 +6,35 @@ use crate::model::stacks::{Row, StackId, TrackId};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
-/// A row group has this many rows at most.
+/// The maximum number of rows in a row group.
 pub(super) const GROUP: usize = 1 << 17;
 
-/// A row group of fewer rows is full when its rows are of this many nanoseconds: engines leave out groups by time.
+/// A row group with fewer rows is also full when its rows span this many nanoseconds, because query engines skip groups
+/// by time.
 const SPAN: i64 = 60_000_000_000;
 
-/// A row group that is full for that reason has this many rows at least.
+/// The minimum number of rows in a group that is full because of its time span.
 const LEAST: usize = GROUP / 8;
 
 /// The rows of one event.
 #[derive(Debug, Default)]
 pub(super) struct WaitingRows {
     rows: Vec<TableRow>,
-    /// The place of the sum of a thread, stack and stretch of time.
+    /// For each thread, stack and time interval, the index of the row that holds its sum.
     sums: FxHashMap<(TrackId, Option<StackId>, Option<i64>), usize>,
-    /// The first and the last of their times.
+    /// The earliest and latest time of the rows.
     times: Option<(i64, i64)>,
 }
 
 impl WaitingRows {
-    /// True if they are enough for a row group.
+    /// True if there are enough rows for a row group.
     pub(super) fn is_full(&self) -> bool {
         let span = self.times.map_or(0, |(first, last)| last.saturating_sub(first));
         self.rows.len() >= GROUP || self.rows.len() >= LEAST && span >= SPAN
     }
 
-    /// Takes a row of this weight, which may be below zero: by itself, or, with the length of stretches of time, into the
-    /// sum of its own.
+    /// Adds a row with this weight, which may be negative. With a `bucket` (an interval in nanoseconds), the weight is
+    /// added to the row for the same thread, stack and interval, if there is one.
     pub(super) fn push(&mut self, event: usize, row: &Row, weight: i64, (bucket, epoch): (Option<i64>, Option<i128>)) {
         let own = row.time.and_then(|time| i64::try_from(time.0).ok());
         if let Some(own) = own {
@@ -53,7 +54,8 @@ impl WaitingRows {
         self.rows.push(TableRow { event, track: row.track, stack: row.stack, weight, count, time });
     }
 
-    /// Takes all of them. Those of one function that ran come side by side: pages of a file then have few functions each.
+    /// Takes all rows. Rows of the same innermost function are adjacent, so that each page of the file has few
+    /// functions.
     pub(super) fn take_sorted(&mut self, input: &TableInput) -> Vec<TableRow> {
         let mut rows = std::mem::take(self).rows;
         let leaf = |row: &TableRow| input.leaf(row.stack).map(|leaf| leaf.function);
@@ -94,7 +96,7 @@ mod tests {
         assert_eq!(sums, [(0, Some(0), 2), (1, Some(0), 1), (0, Some(1_000), 1)]);
     }
 
-    /// A table's times end in the year 2262 of the recording's clock: the last of them would be a wrong one.
+    /// Times after the year 2262 don't fit into a table, so they become `None` instead of a wrong time.
     #[test]
     fn a_time_that_no_table_can_hold_is_none() {
         let row = Row { track: TrackId(0), stack: None, weight: 5, count: 1, time: Some(Nanos(1 << 63)) };

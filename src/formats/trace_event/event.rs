@@ -1,4 +1,4 @@
-//! One event, as it is in the file: read by serde, borrowed from the file's bytes.
+//! One event as it is in the file. serde reads it; strings are borrowed from the file's bytes.
 
 use super::mend::lenient_text;
 use serde::Deserialize;
@@ -28,31 +28,31 @@ pub(super) struct TraceEvent<'a> {
     pub(super) id: &'a str,
     /// True if `id` is written as a string.
     pub(super) id_is_text: bool,
-    /// True if the id holds within the process only (`id2.local`).
+    /// True if the ID is only unique within its process (`id2.local`).
     pub(super) id_is_local: bool,
-    /// The scope within which the id holds (`scope`).
+    /// `scope`: equal IDs in different scopes are different. `None` if absent.
     pub(super) scope: Option<Cow<'a, str>>,
     /// `args` with its braces; empty if absent.
     pub(super) args: &'a str,
-    /// True if it states the call stack that it happened in (`stack`, `sf`).
+    /// True if the event has a call stack of its own (`stack`, `sf`).
     pub(super) has_stack: bool,
-    /// The whole object.
+    /// The whole JSON object.
     pub(super) raw: &'a [u8],
     /// The offset of the object in the file.
     pub(super) offset: u64,
 }
 
-/// A process or thread.
+/// A process or thread. Some writers have names instead of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Owner<'a> {
-    /// By number.
+    /// Identified by number.
     Number(i64),
-    /// By name: some writers have no numbers.
+    /// Identified by name.
     Named(Cow<'a, str>),
 }
 
 impl Owner<'_> {
-    /// The same in memory of its own.
+    /// A copy that doesn't borrow from the file.
     pub(super) fn to_owned(&self) -> Owner<'static> {
         match self {
             Self::Number(number) => Owner::Number(*number),
@@ -60,7 +60,7 @@ impl Owner<'_> {
         }
     }
 
-    /// The same as long as this one is there.
+    /// A reference to this process or thread, without copying its name.
     pub(super) fn borrow(&self) -> Owner<'_> {
         match self {
             Self::Number(number) => Owner::Number(*number),
@@ -75,24 +75,24 @@ pub(super) fn is_span(phase: u8) -> bool {
 }
 
 impl<'a> TraceEvent<'a> {
-    /// The event that a text begins with, and its length.
+    /// Parses the event at the start of a text. Returns it with its length in bytes.
     pub(super) fn parse(text: &'a str) -> serde_json::Result<(Self, usize)> {
         let (event, len) = next_event(serde_json::Deserializer::from_str(text))?;
         Ok((Self { raw: &text.as_bytes()[..len], ..event }, len))
     }
 
-    /// The same of bytes of which nobody knows whether they are UTF-8: each string is checked.
+    /// Like [`Self::parse`], for bytes that may not be UTF-8. Each string is checked.
     pub(super) fn parse_bytes(bytes: &'a [u8]) -> serde_json::Result<(Self, usize)> {
         let (event, len) = next_event(serde_json::Deserializer::from_slice(bytes))?;
         Ok((Self { raw: &bytes[..len], ..event }, len))
     }
 
-    /// True if it is on a track of its own and begins something there.
+    /// True if the event starts something on a track that is identified by an ID.
     pub(super) fn is_by_id(&self) -> bool {
         matches!(self.phase, b'b' | b'n' | b'S')
     }
 
-    /// The thread; without one, that of the process's number.
+    /// The thread. If the event states none, the thread whose ID is the process ID.
     pub(super) fn thread(&self) -> Owner<'a> {
         self.tid.clone().unwrap_or_else(|| self.process())
     }
@@ -102,17 +102,18 @@ impl<'a> TraceEvent<'a> {
         self.pid.clone().unwrap_or(Owner::Number(0))
     }
 
-    /// The text of an argument: strings without quotes; one pair may be inside, too (Rust's debug form).
+    /// The text of an argument. Quotes around strings are removed, and so is one more pair inside of them (Rust's debug
+    /// format).
     pub(super) fn argument(&self, name: &str) -> Option<Cow<'a, str>> {
         let [found] = self.arguments([name]);
         found
     }
 
-    /// The texts of several arguments.
+    /// The texts of several arguments; `None` for those that are absent.
     pub(super) fn arguments<const N: usize>(&self, names: [&str; N]) -> [Option<Cow<'a, str>>; N] {
         let mut find = FindMembers { names, found: [None; N] };
         if !self.args.is_empty() {
-            // What is not JSON any more behind the member that was found is not looked at.
+            // // Errors after the requested arguments were found don't matter.
             let _ = (&mut find).deserialize(&mut serde_json::Deserializer::from_str(self.args));
         }
         find.found.map(|value| {
@@ -125,7 +126,7 @@ impl<'a> TraceEvent<'a> {
     }
 }
 
-/// The event that an input begins with, and its length.
+/// Parses the event at the start of an input. Returns it with its length in bytes.
 fn next_event<'a, R: serde_json::de::Read<'a>>(
     deserializer: serde_json::Deserializer<R>,
 ) -> serde_json::Result<(TraceEvent<'a>, usize)> {
@@ -135,7 +136,7 @@ fn next_event<'a, R: serde_json::de::Read<'a>>(
     Ok((event, events.byte_offset()))
 }
 
-/// The text of a value: of a string what is in it, of anything else how it is written.
+/// The contents of a JSON string; the JSON text of any other value.
 fn text_of(json: &str) -> Cow<'_, str> {
     match json.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
         Some(inner) if inner.contains('\\') => {
@@ -146,7 +147,7 @@ fn text_of(json: &str) -> Cow<'_, str> {
     }
 }
 
-/// A value as it is written, without the quotes of a string.
+/// The JSON text of a value, without the quotes of a string.
 fn unquoted(json: &str) -> &str {
     json.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(json)
 }
@@ -161,7 +162,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for TraceEvent<'a> {
     }
 }
 
-/// Reads the members of an event; of equal ones the last counts.
+/// Reads the fields of an event. If a field occurs twice, the last one counts.
 struct EventVisitor;
 
 impl<'de> Visitor<'de> for EventVisitor {
@@ -187,7 +188,7 @@ impl<'de> Visitor<'de> for EventVisitor {
                     (event.id, event.id_is_text) = (unquoted(id), id.starts_with('"'));
                 }
                 Member::Id2 => {
-                    // Of another form it says nothing.
+                    // // An ID of an unexpected type is ignored.
                     let id: LocalOrGlobal<'_> = serde_json::from_str(raw(&mut map)?).unwrap_or_default();
                     let text = id.local.or(id.global).map_or("", RawValue::get);
                     event.id_is_local = id.local.is_some();
@@ -222,7 +223,7 @@ struct LocalOrGlobal<'a> {
     global: Option<&'a RawValue>,
 }
 
-/// The members of an event that are read.
+/// The fields of an event that are read.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
 enum Member {
@@ -300,7 +301,7 @@ impl<'de> Visitor<'de> for OwnerVisitor {
     }
 }
 
-/// A text; numbers and words are taken as they are written, and anything else is none.
+/// A text. Numbers and words such as `true` are taken as written; other values count as missing.
 struct Text<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
@@ -357,7 +358,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// Finds members by their names; of equal ones the last counts.
+/// Finds fields of an object by name. If a field occurs twice, the last one counts.
 struct FindMembers<'n, 'de, const N: usize> {
     names: [&'n str; N],
     found: [Option<&'de RawValue>; N],
@@ -389,7 +390,7 @@ impl<'de, const N: usize> Visitor<'de> for &mut FindMembers<'_, 'de, N> {
     }
 }
 
-/// Finds the name of a member among some: `None` if it is none of them.
+/// Recognizes one of several field names: its index, or `None` if it is another name.
 struct FindName<'n>(&'n [&'n str]);
 
 impl<'de> DeserializeSeed<'de> for FindName<'_> {
@@ -412,8 +413,8 @@ impl Visitor<'_> for FindName<'_> {
     }
 }
 
-/// Microseconds, with any number of decimals, to the nearest nanosecond. Decimal digits are taken as they are: a
-/// floating-point number of microseconds since 1970 could not hold them.
+/// Converts microseconds with any number of decimals to nanoseconds, rounded to the nearest. Parses digits directly,
+/// because a floating-point number can't hold microseconds since 1970 with nanosecond precision.
 pub(super) fn nanoseconds(text: &str) -> Option<i64> {
     let (negative, digits) = match text.as_bytes() {
         [b'-', digits @ ..] => (true, digits),
@@ -445,7 +446,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
     Some(if negative { -nanos } else { nanos })
 }
 
-/// `1.5e3` and the like.
+/// Parses exponents and other notations, such as `1.5e3`.
 fn floating(text: &str) -> Option<i64> {
     let micros: f64 = text.parse().ok()?;
     let nanos = (micros * 1000.0).round();

@@ -1,25 +1,26 @@
-//! Events that are almost JSON, as some writers have them, made into JSON: raw control characters and bytes that are not
-//! UTF-8 in strings, backslashes before other letters, halves of characters, `NaN`, `+1`, `.5`. Only what serde refuses
-//! comes here.
+//! Repairs events that are almost JSON. Some writers produce raw control characters and invalid UTF-8 in strings,
+//! invalid escapes, lone surrogates, `NaN`, `+1` or `.5`. Only called for events that serde rejects.
 
 use crate::bytes::escapes::utf16_letter;
 use serde::de::IgnoredAny;
 
-/// Why an event cannot be mended.
+/// Why an event can't be repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unmendable {
     /// The input ends inside the event; more bytes may follow.
     Short,
-    /// What is wrong, and the offset of the damage.
+    /// The error message, and the offset of the damage.
     Damaged(&'static str, usize),
 }
 
-/// Rewrites the object at the start of `bytes` as valid JSON. Returns that and the number of bytes it stood in.
+/// Rewrites the object at the start of `bytes` as valid JSON. Returns the JSON and the number of input bytes it
+/// replaces.
 pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
     let mut json = String::new();
-    // The brackets that are open: one that is missing must not take what follows for its own.
+    // // The open brackets. They are checked, because an object that lacks its closing bracket must not swallow what
+    // follows.
     let mut open = Vec::new();
-    // True behind a value, where a comma, a colon or a bracket follows.
+    // // True after a value, where only a comma, a colon or a closing bracket may follow.
     let mut is_behind_value = false;
     let mut at = 0;
     loop {
@@ -76,7 +77,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }
 
-/// Appends the string that bytes begin with, quotes included; gives its length in the bytes.
+/// Appends the string at the start of `bytes`, including its quotes. Returns its length in `bytes`.
 fn mend_string(bytes: &[u8], json: &mut String) -> Result<usize, Unmendable> {
     json.push('"');
     let mut at = 1;
@@ -113,7 +114,7 @@ fn mend_string(bytes: &[u8], json: &mut String) -> Result<usize, Unmendable> {
                 json.push('\'');
                 at += 2;
             }
-            // Of a path that nobody escaped.
+            // // A backslash that wasn't escaped, for example in a Windows path.
             (Some(b'\\'), Some(_)) => {
                 json.push_str("\\\\");
                 at += 1;
@@ -126,7 +127,7 @@ fn mend_string(bytes: &[u8], json: &mut String) -> Result<usize, Unmendable> {
     }
 }
 
-/// The text of a JSON string that serde refuses.
+/// The text of a JSON string that serde rejects.
 pub(super) fn lenient_text(json: &str) -> String {
     let mut mended = String::new();
     match mend_string(json.as_bytes(), &mut mended) {

@@ -1,27 +1,29 @@
 //! Trace events (JSON): what Chromium, node, clang, crate tracing-chrome, Miri's tracing and many others write.
 //!
-//! An array of events, or an object whose `traceEvents` is one. The array's end may be missing after a crash. Times are
-//! microseconds, with decimals. The meaning of an event is the business of its phase, `ph`:
+//! A trace is an array of events, or an object whose `traceEvents` is such an array. The end of the array may be
+//! missing after a crash. Times are in microseconds, with decimals. The phase of an event (`ph`) determines its
+//! meaning:
 //!
-//! | phase | |
+//! | phase | meaning |
 //! |---|---|
 //! | `B` `E` | start and end of a span on a thread |
-//! | `X` | a whole span, with its duration |
-//! | `b` `e` `n` | begin, end, instant on a track of its own, by category and `id` |
+//! | `X` | a complete span with its duration |
+//! | `b` `e` `n` | start, end and instant on a track that is identified by category and `id` |
 //! | `i` `I` | an instant |
 //! | `M` | metadata: names of processes and threads |
-//! | `P` | V8's own samples: `Profile`, `ProfileChunk`, `CpuProfile` |
-//! | `C` and others | counters, flows, memory dumps: they take no time and are left out |
+//! | `P` | V8's samples: `Profile`, `ProfileChunk`, `CpuProfile` |
+//! | `C` and others | counters, flows, memory dumps: they take no time and are ignored |
 //!
-//! The object may have `samples` and `stackFrames` beside its events. The document is streamed: memory is taken by the
-//! spans, not by the text.
+//! The object may have `samples` and `stackFrames` in addition to its events. The document is read as a stream: memory
+//! grows with the number of spans, not with the size of the text.
 //!
-//! What one producer does is applied to that producer's traces only:
+//! Some rules only apply to traces of a certain producer:
 //!
-//! | producer | known by | rule |
+//! | producer | recognized by | rule |
 //! |---|---|---|
-//! | Miri | spans `frame` with a message, `step` with a step | these lie on tracks of their own and are nested by time |
-//! | clang `-ftime-trace` | sums `Total …`, the process's name | the sums are left out; `args.detail` says what a span did |
+//! | Miri | spans `frame` with a message, `step` with a step | they are on separate tracks and are nested by time |
+//! | clang `-ftime-trace` | sums named `Total …`, the process name | sums are ignored; `args.detail` is the span's
+//! action |
 //!
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
 
@@ -42,17 +44,17 @@ pub use write::start_spans;
 
 use crate::contract::spans::{Spans, Wants};
 
-/// The questions about a trace.
+/// The functions that read spans of traces.
 pub const SPANS: Spans =
     Spans { wants: Wants::Stream, stacks: read::stacks, timeline: read::timeline, tell: read::tell, summary: None };
 
-/// True if it is an object that goes on behind these bytes: other members may precede the events, and no other format
-/// begins so. The reader reports it if no events follow.
+/// True for the start of a JSON object that hasn't shown its events yet. Other keys may precede them, and no other
+/// format starts like this. The reader fails if no events follow.
 fn is_open(head: &[u8]) -> bool {
     event::TraceEvent::parse_bytes(head).is_err_and(|error| error.is_eof())
 }
 
-/// True if an input starts as one of ours.
+/// True if an input starts like a trace.
 pub fn sniff(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     let has = |key: &str| memchr::memmem::find(head, key.as_bytes()).is_some();

@@ -1,4 +1,4 @@
-//! The questions about a trace.
+//! Reads traces: as stacks, as a timeline, or span by span.
 
 use super::event::{Owner, TraceEvent};
 use super::mend::mend;
@@ -16,15 +16,15 @@ use crate::model::{Pid, Tid};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Sums the spans by call path. Miri's interpreted calls (`frame`) are shown by the function. Samples, if a trace has
-/// them, are events of their own.
+/// Sums the spans by call path. Miri's interpreted calls (`frame`) are shown by their function's name. If a trace has
+/// samples, they form separate events of the profile.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut sampled: BTreeMap<(i64, String), SampledThread> = BTreeMap::new();
     let mut unread = 0;
     let trace = read(input, options, warnings, |event, (pid, tid)| {
         unread += u64::from(is_unread_sample(event));
         if ProfileChunks::EVENTS.contains(&event.name.as_bytes()) {
-            // A profile starts on the thread that it is of, and goes on on any.
+            // // A profile's first event is on the thread that it describes. Later ones may be on any thread.
             let thread = sampled.entry((pid, event.id.to_owned())).or_insert_with(|| SampledThread::new(tid));
             thread.chunks.add(event.args.as_bytes());
         }
@@ -37,7 +37,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     if !options.only.is_empty() || sampled.is_empty() && trace.samples.is_empty() {
         return Ok(spans);
     }
-    // Hermes declares threads by spans that take no time: its samples come first then.
+    // // Hermes declares its threads with spans that take no time. In that case samples come first.
     let takes_time = spans.series.iter().flat_map(|series| &series.rows).any(|row| row.weight > 0);
     let mut profile = if takes_time { std::mem::take(&mut spans) } else { Profile::keeping(options.keep) };
     for ((pid, _), SampledThread { tid, chunks }) in sampled {
@@ -79,7 +79,7 @@ pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &m
     Ok(trace.timeline)
 }
 
-/// True for samples that are events of their own: none but V8's profiles are read.
+/// True for events that are samples but aren't read. Only V8's profiles are read.
 fn is_unread_sample(event: &TraceEvent<'_>) -> bool {
     event.phase == b'P' && !ProfileChunks::EVENTS.contains(&event.name.as_bytes())
 }
@@ -90,8 +90,8 @@ fn warn_of_unread(samples: u64, warnings: &mut Warnings) {
     }
 }
 
-/// Reports the spans. The trace is read twice: to know its spans, and to find what else it states about those that are
-/// wanted.
+/// Passes the spans to a sink. The trace is read twice: first for its spans, then for the remaining data of those that
+/// the sink wants.
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
     let input = SpanInput { bytes: SpanBytes::Whole { bytes: &bytes, done }, ..input };
@@ -106,7 +106,7 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
         if let Ok((event, _)) = TraceEvent::parse_bytes(&bytes[at..]) {
             return tell(&with_event(record, &event));
         }
-        // It was read a moment ago, after mending.
+        // // The first pass read this event only after repairing it, so it has to be repaired again.
         let Ok((json, _)) = mend(&bytes[at..]) else { return Ok(()) };
         match TraceEvent::parse(&json) {
             Ok((event, _)) => tell(&with_event(record, &event)),
@@ -115,7 +115,7 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     })
 }
 
-/// What the timeline has of a span, with what else its event states.
+/// Adds the data of the event to what the timeline knows about its span.
 fn with_event<'a>(record: SpanRecord<'a>, event: &'a TraceEvent<'a>) -> SpanRecord<'a> {
     SpanRecord {
         cat: event.cat.as_deref().map(str::as_bytes),
@@ -132,7 +132,7 @@ fn with_event<'a>(record: SpanRecord<'a>, event: &'a TraceEvent<'a>) -> SpanReco
     }
 }
 
-/// Reads a trace and shows what does not fit. `other` gets the events that are not spans, with process and thread.
+/// Reads a trace and adds warnings. `other` is called with each event that isn't a span, and its process and thread.
 fn read(
     input: SpanInput<'_>,
     options: &ReadOptions,
@@ -162,7 +162,7 @@ fn other<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
     OtherEvent { kind, time: event.time, json: event.raw }
 }
 
-/// Warns of spans that do not nest as they should, and of what is not read.
+/// Warns about spans that don't nest properly, and about data that isn't read.
 fn warn(timeline: &Timeline, warnings: &mut Warnings) {
     let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, endless, stacks } = timeline.oddities;
     let unfinished = timeline.unfinished();

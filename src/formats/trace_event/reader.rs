@@ -1,5 +1,5 @@
-//! The events of a document, in its order, read as a stream: only as much of it is in memory as two reads give, or one
-//! event takes. Behind damage, reading goes on with the next event.
+//! Reads the events of a document in order, as a stream. Only about two reads' worth of the document, or a single
+//! event, is in memory at once. After damage, reading continues with the next event.
 
 use super::batch::EventBatch;
 use super::event::TraceEvent;
@@ -9,39 +9,40 @@ use crate::error::{Error, Result, Skipped};
 use serde::de::DeserializeOwned;
 use std::io::Read;
 
-/// The number of bytes that are read at once.
+/// The number of bytes per read.
 const READ: usize = 1 << 19;
 
-/// The number of bytes that are looked at together for whether they are UTF-8.
+/// The number of bytes that are checked for valid UTF-8 at once.
 const AT_ONCE: usize = 1 << 16;
 
 /// The size of a batch of events, in bytes of the document.
 const BATCH: usize = 1 << 17;
 
-/// An event that is longer than this has no end: all of it is in memory until its end is found.
+/// The maximum length of an event. A longer one is considered unterminated, because an event must be in memory as a
+/// whole.
 const LONGEST: usize = 1 << 26;
 
-/// An event that is not quite JSON is mended if it is no longer than this.
+/// The maximum length of an event that is repaired if it isn't valid JSON.
 const LONGEST_MENDED: usize = 1 << 20;
 
-/// The number of bytes behind damage that are looked at in vain, beside a multiple of the document so far, before only
-/// lines are looked at.
+/// Bytes that the search after damage may examine in vain, in addition to a multiple of the document so far. After
+/// that, only the starts of lines are examined.
 const WASTE: u64 = 1 << 20;
 
-/// Where the next byte stands in the document.
+/// The position in the document's structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DocumentPart {
     Start,
-    /// Between events; `object` if the list is a member of an object.
+    /// Between events. `object` is true if the list of events is a value in an object.
     Events {
         object: bool,
     },
-    /// Before a member of the outermost object.
+    /// Before a key of the outermost object.
     Members,
     End,
 }
 
-/// What a document holds beside its events.
+/// What a document contains in addition to its events.
 #[derive(Debug)]
 pub(super) struct DocumentRest {
     /// What could not be read.
@@ -54,23 +55,23 @@ pub(super) struct DocumentRest {
 #[derive(Debug)]
 pub(super) struct EventReader<R> {
     input: R,
-    /// The number of bytes that are read at once.
+    /// The number of bytes per read.
     size: usize,
     buffer: Vec<u8>,
-    /// The place of the next byte in the buffer.
+    /// The index of the next byte in the buffer.
     at: usize,
     /// Offset in the file of the buffer's first byte.
     base: u64,
     at_end: bool,
     part: DocumentPart,
-    /// True if the list of events was found.
+    /// True if the list of events has been found.
     found: bool,
-    /// The number of bytes that were looked at in vain behind damage.
+    /// The number of bytes that were examined in vain after damage.
     wasted: u64,
     beside: DocumentRest,
 }
 
-/// An event that was found, or why none was.
+/// The result of trying to parse an event.
 enum Attempt {
     Found,
     /// The buffer ends inside the event: read more and try again.
@@ -79,7 +80,7 @@ enum Attempt {
 }
 
 impl<R: Read> EventReader<R> {
-    /// From the document's first byte.
+    /// Reads from the document's first byte.
     pub(super) fn new(input: R) -> Self {
         Self::of_size(input, READ)
     }
@@ -99,7 +100,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Calls `each` with all events.
+    /// Calls `each` for every event.
     pub(super) fn for_each(mut self, mut each: impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<DocumentRest> {
         while self.part != DocumentPart::End {
             self.step(&mut each)?;
@@ -107,7 +108,7 @@ impl<R: Read> EventReader<R> {
         Ok(self.beside)
     }
 
-    /// The next events, kept in memory of their own: those who read and those who work on what was read can take turns.
+    /// The next events, copied so that another thread can process them while this one reads on. `None` at the end.
     pub(super) fn next_batch(&mut self) -> Result<Option<EventBatch>> {
         let mut batch = EventBatch::default();
         while self.part != DocumentPart::End && batch.size() < BATCH {
@@ -119,12 +120,12 @@ impl<R: Read> EventReader<R> {
         Ok(Some(batch).filter(|batch| batch.size() > 0))
     }
 
-    /// What the document holds beside its events, once they were all read.
+    /// What the document contains in addition to its events. Call it after all events were read.
     pub(super) fn into_rest(self) -> DocumentRest {
         self.beside
     }
 
-    /// Reads on, up to the next thing that is not an event as it should be.
+    /// Reads events until the end of the list, or until one is incomplete or damaged.
     fn step(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<()> {
         match self.part {
             DocumentPart::Start => self.start(),
@@ -150,8 +151,8 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Reads the events that stand here one after the other and are as they should be; gives the next byte that is not
-    /// a blank.
+    /// Reads consecutive events that are complete and valid. Returns the next byte that isn't white space; `None` at
+    /// the end of the file.
     fn byte_behind_events(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Option<u8>> {
         let rest = &self.buffer[self.at..];
         let text = valid_prefix(&rest[..rest.len().min(AT_ONCE)]);
@@ -168,7 +169,7 @@ impl<R: Read> EventReader<R> {
         self.next_byte()
     }
 
-    /// Reads the event that begins here, whatever it is like.
+    /// Reads the event that starts here, even if it is incomplete or damaged.
     fn event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<()> {
         loop {
             let rest = self.rest().len();
@@ -177,9 +178,9 @@ impl<R: Read> EventReader<R> {
                 Attempt::Short if rest > LONGEST => {
                     return self.resync("it is longer than any event: a bracket is missing");
                 }
-                // Twice as much each time, so that a long event is not looked at for each read.
+                // // Doubles the buffer each time, so that a long event isn't parsed again after each read.
                 Attempt::Short if self.more_than(2 * rest)? => {}
-                // If it lacks a bracket, others follow.
+                // // The event lacks a closing bracket; other events follow.
                 Attempt::Short => return self.resync("the file ends inside it"),
                 Attempt::Damaged(message) => return self.resync(message),
             }
@@ -227,12 +228,12 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// True if more was looked at in vain than damage is worth.
+    /// True if the search after damage has examined too many bytes in vain.
     fn has_wasted_enough(&self) -> bool {
         self.wasted > WASTE + 4 * (self.base + self.at as u64)
     }
 
-    /// True if more events follow the list's end; a comma is taken.
+    /// True if more events follow after the end of the list. Skips a comma.
     fn goes_on(&mut self) -> Result<bool> {
         if self.next_byte()? == Some(b',') {
             self.at += 1;
@@ -256,7 +257,7 @@ impl<R: Read> EventReader<R> {
         Ok(())
     }
 
-    /// Reads one member of the outermost object, or its key if that is `traceEvents`.
+    /// Reads one key and value of the outermost object. Of `traceEvents`, only reads the key.
     fn member(&mut self) -> Result<()> {
         match self.next_byte()? {
             Some(b',') => self.at += 1,
@@ -278,7 +279,7 @@ impl<R: Read> EventReader<R> {
                 }
             }
             Some(b'}') | None if self.found => self.part = DocumentPart::End,
-            // Samples alone are a trace, too.
+            // // A document that only has samples is a valid trace.
             Some(b'}') if !self.beside.samples.is_empty() => self.part = DocumentPart::End,
             Some(b'}') => return Err(self.error("the object ends and has no traceEvents: it is not a trace")),
             None => return Err(self.error("the file ends before traceEvents: it is cut off, or no trace")),
@@ -287,7 +288,7 @@ impl<R: Read> EventReader<R> {
         Ok(())
     }
 
-    /// Reads the list of samples that begins here.
+    /// Reads the list of samples that starts here.
     fn samples(&mut self) -> Result<()> {
         self.at += 1;
         loop {
@@ -312,7 +313,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Reads the object of stack frames, by their ids, that begins here.
+    /// Reads the object of stack frames that starts here. Its keys are the frames' IDs.
     fn stack_frames(&mut self) -> Result<()> {
         self.at += 1;
         loop {
@@ -344,7 +345,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Takes the value that begins here; `None`, and nothing is taken, if it is not of that form.
+    /// Reads the value that starts here. `None` if it has another type; the position doesn't change then.
     fn value<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         loop {
             let len = self.rest().len();
@@ -363,9 +364,9 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Walks over a value of any size; gives its first bytes.
+    /// Skips a value of any size. Returns its first bytes.
     fn skip_value(&mut self) -> Result<Vec<u8>> {
-        /// As long as a key that is known.
+        /// The number of bytes to return: the length of the longest key that matters.
         const KEPT: usize = 16;
         let (mut depth, mut in_string, mut escaped) = (0u32, false, false);
         let mut spelled = Vec::new();
@@ -397,8 +398,8 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Counts what is not an event as unreadable, and goes on at the next line that starts with an object, or the next
-    /// event behind a comma.
+    /// Counts the data here as unreadable, and continues at the next line that starts with an object or at the next
+    /// event after a comma.
     fn resync(&mut self, message: &'static str) -> Result<()> {
         self.skip(message);
         self.at += 1;
@@ -428,7 +429,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// True if a whole event begins here: an object that has a phase.
+    /// True if a complete event starts here: an object with a phase.
     fn is_event(&mut self) -> Result<bool> {
         loop {
             if self.has_wasted_enough() {
@@ -464,7 +465,7 @@ impl<R: Read> EventReader<R> {
         &self.buffer[self.at..]
     }
 
-    /// The next byte that is not a blank.
+    /// The next byte that isn't white space, without consuming it. `None` at the end of the file.
     fn next_byte(&mut self) -> Result<Option<u8>> {
         loop {
             let blanks = self.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -478,7 +479,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Reads on behind what is there; what lies before `at` is dropped. False at the end of the file.
+    /// Reads more bytes into the buffer and drops those before `at`. False at the end of the file.
     fn more(&mut self) -> Result<bool> {
         if self.at_end {
             return Ok(false);
@@ -491,7 +492,7 @@ impl<R: Read> EventReader<R> {
         Ok(read > 0)
     }
 
-    /// Reads until there are this many bytes. False if nothing is left.
+    /// Reads until the buffer holds more than this many bytes. False at the end of the file.
     fn more_than(&mut self, len: usize) -> Result<bool> {
         let more = self.more()?;
         while more && self.rest().len() < len && self.more()? {}
@@ -499,18 +500,18 @@ impl<R: Read> EventReader<R> {
     }
 }
 
-/// The text that bytes begin with, up to the first that are not UTF-8.
+/// The longest valid UTF-8 prefix.
 fn valid_prefix(bytes: &[u8]) -> &str {
     let valid = |bytes| str::from_utf8(bytes);
     valid(bytes).or_else(|error| valid(&bytes[..error.valid_up_to()])).unwrap_or_default()
 }
 
-/// The kind of an error, without what the file contains.
+/// The kind of an error, without quoting the file's contents.
 fn kind_of(error: &serde_json::Error) -> &'static str {
     if error.is_data() { "it is no event" } else { "it is not JSON" }
 }
 
-/// How many bytes of a text were read when an error was found.
+/// The offset in the text at which an error was found.
 fn place_of(error: &serde_json::Error, text: &[u8]) -> usize {
     let before = error.line().saturating_sub(1);
     let line = match before.checked_sub(1) {
@@ -520,7 +521,7 @@ fn place_of(error: &serde_json::Error, text: &[u8]) -> usize {
     (line + error.column()).min(text.len())
 }
 
-/// True if the last byte that is not a blank is a comma; `before` if absent.
+/// True if the last byte that isn't white space is a comma. Returns `before` if there is no such byte.
 fn ends_with_comma(bytes: &[u8], before: bool) -> bool {
     bytes.trim_ascii_end().last().map_or(before, |last| *last == b',')
 }

@@ -1,5 +1,5 @@
-//! Samples beside the events: the members `samples` and `stackFrames` of a trace, as Hermes and Chrome's perf sampling
-//! write them. A sample names its innermost frame, a frame its caller.
+//! Samples in addition to events: the keys `samples` and `stackFrames` of a trace, as Hermes and Chrome's perf sampling
+//! write them. A sample refers to its innermost frame, and a frame to its caller.
 
 use super::event::nanoseconds;
 use crate::analysis::timeline::UNNAMED;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A member of `samples`. Some writers have strings for numbers.
+/// An element of `samples`. Some writers use strings for numbers.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SampleRecord {
@@ -23,7 +23,7 @@ pub(super) struct SampleRecord {
     sf: Value,
 }
 
-/// A member of `stackFrames`.
+/// A value in `stackFrames`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StackFrameRecord {
@@ -36,9 +36,9 @@ pub(super) struct StackFrameRecord {
 #[derive(Debug, Default)]
 pub(super) struct TraceSamples {
     samples: Vec<Sample>,
-    /// The frames by their ids.
+    /// The frames by ID.
     frames: FxHashMap<String, StackFrameRecord>,
-    /// Names of events and ids of frames, by number.
+    /// Interned event names and frame IDs.
     texts: FxHashMap<String, u32>,
 }
 
@@ -83,7 +83,7 @@ impl TraceSamples {
         *self.texts.entry(text).or_insert(next)
     }
 
-    /// Adds the samples to a profile; `name` gives what the thread of a process and thread number is called.
+    /// Adds the samples to a profile. `name` returns the name of a thread, given its process and thread ID.
     pub(super) fn push_to(
         &self,
         profile: &mut Profile,
@@ -127,12 +127,13 @@ impl TraceSamples {
         warnings.extend(skipped.into_warning());
     }
 
-    /// The stack of a frame; `None` if the file doesn't have it.
+    /// The stack of a frame, given its ID; `None` if the file doesn't contain the frame.
     fn stack(&self, innermost: &str, profile: &mut Profile) -> Option<StackId> {
         let mut frames = Vec::new();
         let mut next = Some(innermost.to_owned());
         while let Some(id) = next {
-            // A frame of a damaged file may be its own ancestor: there are no more ancestors than frames.
+            // // In a damaged file, a frame may be its own ancestor. A valid stack has at most as many frames as the
+            // file.
             let Some(frame) = self.frames.get(&id).filter(|_| frames.len() <= self.frames.len()) else { break };
             frames.push(frame);
             next = Some(text(&frame.parent)).filter(|parent| !parent.is_empty());
@@ -149,7 +150,7 @@ impl TraceSamples {
     }
 }
 
-/// A string, or a number as it is written; empty for anything else.
+/// The contents of a string, or the digits of a number; empty for other values.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,9 +1,9 @@
-//! Events → spans: begins find their ends.
+//! Converts events to spans, by pairing starts with ends.
 //!
-//! The rules are those of Perfetto's trace processor: an end closes the innermost open span of its name and category;
-//! spans that are still open inside it end with it once time has passed. Its answers that depend on chance are not
-//! followed unless asked for: it gives thread 0 of a process the track of the thread whose number is the process's, and
-//! drops whole spans that overlap others.
+//! The rules are those of Perfetto's trace processor. An end closes the innermost open span with its name and category.
+//! Spans that are still open inside it end with it if time has passed. Two arbitrary behaviors of Perfetto are only
+//! reproduced on request: thread 0 of a process shares the track of the thread whose ID is the process ID, and complete
+//! spans that overlap others are dropped.
 
 use super::event::{Owner, TraceEvent, is_span};
 use super::reader::{DocumentRest, EventReader};
@@ -20,41 +20,41 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
 use std::io::Read;
 
-/// The number of events of a thread that wait for one that was written late. Writers are a few events out of order where
-/// an end and a start fall together, not thousands.
+/// How many events of a thread are held back to sort in late ones. Writers get a few events out of order when an end
+/// and a start coincide, but not thousands.
 const WINDOW: usize = 64;
 
-/// The number of ends on tracks by id that wait for a start that was written later.
+/// The maximum number of ends on ID-based tracks that wait for a start that was written later.
 const EARLY_ENDS: usize = 1 << 16;
 
-/// A trace that was read.
+/// The spans of a trace, and what else was found in it.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     pub(super) timeline: Timeline,
     pub(super) samples: TraceSamples,
     /// What could not be read.
     pub(super) skipped: Option<Skipped>,
-    /// What threads are called, by process and thread.
+    /// The names of threads, by process and thread ID.
     names: FxHashMap<(i64, i64), Box<[u8]>>,
-    /// Sums of clang's that were left out.
+    /// The number of clang's sums that were ignored.
     sums: u64,
 }
 
 impl Trace {
-    /// What a thread is called, if the trace says so.
+    /// The name of a thread; `None` if the trace doesn't state it.
     pub(super) fn thread_name(&self, pid: i64, tid: i64) -> Option<Vec<u8>> {
         self.names.get(&(pid, tid)).map(|name| name.to_vec())
     }
 
-    /// What a reader of the profile should know.
+    /// Notes for readers of the profile; `None` if there are none.
     pub(super) fn notes(&self) -> Option<String> {
         (self.sums > 0).then(|| format!("{} sums that clang adds (Total …) are no work, and are left out", self.sums))
     }
 }
 
-/// Reads a trace; memory is taken by the spans only. With [`ReadOptions::perfetto_compat`], spans are counted exactly as
-/// Perfetto's trace processor does, for which all events of the threads are kept and sorted. `other` gets the events
-/// that are not part of a span (metadata, counters, flows and the like), with their process and thread.
+/// Reads a trace. Memory only grows with the number of spans. With [`ReadOptions::perfetto_compat`], spans are counted
+/// exactly as Perfetto's trace processor counts them, which requires keeping and sorting all events of threads. `other`
+/// is called with each event that isn't part of a span (metadata, counters, flows, …), and its process and thread.
 pub(super) fn read_trace(
     input: impl Read + Send,
     workers: &dyn Workers,
@@ -77,7 +77,7 @@ pub(super) fn read_trace(
     let DocumentRest { skipped, samples } = if workers.count() == 1 {
         reader.for_each(take)?
     } else {
-        // One thread reads events while another one makes spans of those before them.
+        // // One thread reads events while another one converts earlier events to spans.
         let batches = std::iter::from_fn(|| reader.next_batch().transpose());
         workers.map(batches, std::convert::identity, |batches| {
             for batch in batches {
@@ -95,28 +95,28 @@ pub(super) fn read_trace(
 #[derive(Debug, Default)]
 struct SpanBuilder<'o> {
     compat: bool,
-    /// Arguments by which time is to be summed.
+    /// Arguments by which the time of spans is summed.
     by_args: &'o [String],
     timeline: Timeline,
     threads: Vec<ThreadSpans>,
     numbers: FxHashMap<(i64, i64), u32>,
-    /// The names of threads that have no spans, too.
+    /// The names of threads, including threads without spans.
     names: FxHashMap<(i64, i64), Box<[u8]>>,
     processes: FxHashMap<i64, Box<[u8]>>,
     by_id: FxHashMap<Id, ByIdTrack>,
-    /// The number of tracks by id so far.
+    /// The number of ID-based tracks so far.
     lanes: u32,
-    /// Empty stacks: most of those by id have one span only.
+    /// Empty stacks for reuse, because most ID-based tracks have only one span.
     spare: Vec<Stack>,
     early_ends: BTreeMap<EarlyEnd, u32>,
     /// True if clang wrote the trace.
     is_clang: bool,
-    /// Positions of the slices whose action is their `detail`, as it is in clang's traces.
+    /// Indices of slices whose action is their `detail` argument. Only clang's traces use `detail` in this way.
     details: Vec<usize>,
     sums: u64,
 }
 
-/// The open spans of an id.
+/// The open spans of an ID-based track.
 #[derive(Debug)]
 struct ByIdTrack {
     stack: Stack,
@@ -129,20 +129,20 @@ struct ThreadSpans {
     waiting: VecDeque<SpanEvent>,
     passed: Option<i64>,
     stack: Stack,
-    /// True if it has whole spans: their place among the others is only known at the end.
+    /// True if the track has complete spans, whose nesting is only known at the end.
     has_whole: bool,
 }
 
-/// An event that is part of a span, as numbers.
+/// An event that is part of a span, with interned names.
 #[derive(Debug, Clone)]
 struct SpanEvent {
     time: i64,
     duration: i64,
-    /// [`NO_NAME`] matches any.
+    /// The name; an end with [`NO_NAME`] matches any span.
     name: NameNo,
     cat: NameNo,
     sub: Sub,
-    /// The arguments by which time is to be summed.
+    /// The arguments by which time is summed.
     args: Vec<NameNo>,
     thread: u32,
     phase: u8,
@@ -154,11 +154,11 @@ struct SpanEvent {
 enum Sub {
     None,
     Name(NameNo),
-    /// By clang's argument.
+    /// The `detail` argument, which only counts if clang wrote the trace.
     Detail(NameNo),
 }
 
-/// A track by category, scope and id, within a process or all over.
+/// Identifies a track by category, scope and ID, within a process or globally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Id {
     cat: NameNo,
@@ -167,7 +167,7 @@ struct Id {
     id: i128,
 }
 
-/// An end on a track by id that came before its start: the track, the span's name, and the time.
+/// An end on an ID-based track that was written before its start: the track, the span's name, and the time.
 type EarlyEnd = (Id, NameNo, i64);
 
 impl<'o> SpanBuilder<'o> {
@@ -176,12 +176,12 @@ impl<'o> SpanBuilder<'o> {
         Self { compat: options.perfetto_compat, by_args: &options.by_args, timeline, ..Self::default() }
     }
 
-    /// True if it is part of a span, and not one of a profile or of clang's sums.
+    /// True if the event is part of a span that counts. Events of V8's profiles and clang's sums don't.
     fn is_span(&mut self, event: &TraceEvent<'_>) -> bool {
         is_span(event.phase) && (self.compat || event.name != "CpuProfile" && !self.is_sum(event))
     }
 
-    /// True if it is one of the sums that clang writes behind the spans, as if they were spans.
+    /// True for a sum that clang writes in the form of a span, after the real spans.
     fn is_sum(&mut self, event: &TraceEvent<'_>) -> bool {
         let is_sum = event.phase == b'X'
             && event.name.starts_with("Total ")
@@ -225,14 +225,14 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
-    /// The action of a span: the argument that is called like the span itself; of Miri's frames the message, of clang's
-    /// spans the detail.
+    /// The action of a span: the argument that has the same name as the span, the message of Miri's `frame`, or clang's
+    /// `detail`.
     fn sub(&mut self, event: &TraceEvent<'_>) -> Sub {
         if event.args.is_empty() {
             return Sub::None;
         }
         let [own, message, detail] = event.arguments([&event.name, "message", "detail"]);
-        // Other programs have spans of these names, without these arguments.
+        // // Other programs also write spans of this name, but without this argument.
         let is_miris_frame = event.name == "frame" && message.is_some();
         self.timeline.is_miri |= is_miris_frame || event.name == "step" && own.is_some();
         let names = &mut self.timeline.names;
@@ -245,7 +245,7 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
-    /// Process and thread.
+    /// The process and thread of the event, as numbers.
     fn who(&mut self, event: &TraceEvent<'_>) -> (i64, i64) {
         let pid = self.owner(event.process());
         let tid = self.owner(event.thread());
@@ -258,7 +258,7 @@ impl<'o> SpanBuilder<'o> {
     fn owner(&mut self, owner: Owner<'_>) -> i64 {
         match owner {
             Owner::Number(number) => number,
-            // Far from any number that a system gives.
+            // // Far from any ID that a system assigns.
             Owner::Named(name) => i64::MIN + i64::from(self.timeline.names.number(name.as_bytes())),
         }
     }
@@ -285,7 +285,8 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
-    /// Puts an event in its place among the last ones of its thread, and takes the first of them.
+    /// Holds the event back, sorted into the latest events of its thread. Processes the earliest of these if there are
+    /// too many.
     fn wait(&mut self, event: SpanEvent) {
         let thread = &mut self.threads[event.thread as usize];
         if event.phase == b'X' && !self.compat {
@@ -379,7 +380,7 @@ impl<'o> SpanBuilder<'o> {
         self.push(Slice { duration, depth, ..event.slice(kind, lane) }, event);
     }
 
-    /// Adds a slice, with what its event says it did.
+    /// Adds a slice, with the action and arguments that its event states.
     fn push(&mut self, mut slice: Slice, event: &SpanEvent) {
         let at = self.timeline.slices.len();
         if slice.name == NO_NAME && !self.compat {
@@ -450,17 +451,17 @@ impl SpanEvent {
     }
 }
 
-/// A span states its action when it begins; Perfetto reads it at its end, too.
+/// Sets the action from the end event, as Perfetto does. Usually the start event has it.
 fn set_sub(slice: &mut Slice, end: &SpanEvent) {
     if let Sub::Name(sub) = end.sub {
         slice.sub = sub;
     }
 }
 
-/// Perfetto keeps no more spans in each other.
+/// The maximum nesting depth in Perfetto.
 const COMPAT_DEPTH: u16 = 512;
 
-/// Takes the first of these ends that a span from here on may have.
+/// Removes and returns the earliest of these ends that can belong to a span starting at `from`.
 fn take_early(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNo, from: i64) -> Option<i64> {
     let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;
     *count -= 1;
@@ -470,7 +471,8 @@ fn take_early(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNo, from: i6
     Some(end.2)
 }
 
-/// An id as a number: decimal, maybe negative, or hexadecimal; anything else by its hash, beyond all numbers.
+/// Converts an ID to a number: decimal (possibly negative) or hexadecimal. Other IDs are hashed to numbers outside that
+/// range.
 fn id_number(id: &[u8]) -> i128 {
     let text = std::str::from_utf8(id).unwrap_or_default();
     let parsed = match text.strip_prefix("0x") {
@@ -493,7 +495,7 @@ mod tests {
         read_trace(json.as_bytes(), &Alone, &ReadOptions::default(), |_, _| Ok(())).unwrap()
     }
 
-    /// Name, start and duration in microseconds, and the number of the track by id of all spans.
+    /// The name, start and duration (in microseconds) and ID-based track of all spans.
     fn spans(json: &str) -> Vec<(String, i64, i64, u32)> {
         let Trace { timeline, .. } = trace(json);
         let name = |number| String::from_utf8_lossy(timeline.names.text(number)).into_owned();
@@ -548,7 +550,7 @@ mod tests {
             (trace.timeline.slices.iter().map(sub).collect::<Vec<_>>(), trace.sums)
         };
         assert_eq!(subs(&format!("[{events},{sum}]")), (vec!["a.h".to_owned(), String::new()], 1));
-        // Another producer's detail is an argument like any other.
+        // // For other producers, `detail` is an ordinary argument.
         assert_eq!(subs(&format!("[{events}]")), (vec![String::new(), String::new()], 0));
     }
 

@@ -2,11 +2,11 @@
 
 use crate::analysis::timeline::{NO_NAME, NameNo, Slice, UNFINISHED};
 
-/// Spans that are still open above one that an event is about: where there are more, that one is not looked for.
-/// Perfetto keeps no more spans in each other.
+/// If more than this many spans are open inside a span, an end for it is not matched. Perfetto nests spans no deeper
+/// either.
 const FAR: usize = 512;
 
-/// A span on the stack: still open, or closed while others in it were open.
+/// A span on the stack. It is open, or closed while spans inside it were still open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
     slice: usize,
@@ -25,17 +25,17 @@ impl Open {
         self.start.saturating_add(self.duration)
     }
 
-    /// True if it is over for an event at `time`. Instants of one time lie in each other.
+    /// True if the span is over for an event at `time`. Instants at the same time count as nested.
     fn over(&self, time: i64) -> bool {
         self.end() < time || (self.end() == time && self.duration > 0)
     }
 }
 
-/// Spans, outermost first.
+/// The spans of a track, outermost first.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     open: Vec<Open>,
-    /// The number of them that are closed: mostly none is, and nothing has to be looked for.
+    /// The number of closed spans on the stack. Usually 0, so that nothing needs to be searched.
     closed: usize,
 }
 
@@ -54,7 +54,7 @@ impl Stack {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }
 
-    /// Takes away what is over at `time`. Spans still open in one that is over end with it; gives how often.
+    /// Removes the spans that are over at `time`. Open spans inside a removed span end with it; returns their number.
     #[inline]
     pub(super) fn pass(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;
@@ -79,14 +79,14 @@ impl Stack {
                 self.closed -= 1;
                 kept -= 1;
             } else if span.duration > 0 {
-                // It lasts beyond this time, and so does everything around it.
+                // // This span lasts longer, and so do all spans around it.
                 break;
             }
         }
         misplaced
     }
 
-    /// Ends everything inside the span at a place, and takes it all away.
+    /// Removes the span at index `at` and all spans inside it. Those that are still open end at `end`.
     fn cut(&mut self, at: usize, end: i64, slices: &mut [Slice]) {
         self.closed -= 1;
         for inner in self.open.drain(at..).skip(1).filter(|inner| inner.duration == UNFINISHED) {
@@ -94,8 +94,8 @@ impl Stack {
         }
     }
 
-    /// Ends the innermost open span of that name and category; without either, of any. Gives the slice's place. `None` if
-    /// there is none, or it is too far out.
+    /// Ends the innermost open span with this name and category; missing ones match any. Returns the slice's index.
+    /// `None` if there is no such span, or if too many others are open inside it.
     #[inline]
     pub(super) fn end(&mut self, time: i64, name: NameNo, cat: NameNo, slices: &mut [Slice]) -> Option<usize> {
         let same = |one: NameNo, other: NameNo| one == other || one == NO_NAME || other == NO_NAME;
@@ -103,7 +103,7 @@ impl Stack {
         let near = self.open.len().saturating_sub(FAR);
         let at = near + self.open[near..].iter().rposition(wanted)?;
         let span = &mut self.open[at];
-        // An end before its start comes from events that are out of order: no time passed.
+        // // If an end comes before its start because events are out of order, the duration is 0.
         span.duration = time.saturating_sub(span.start).max(0);
         slices[span.slice].duration = span.duration;
         let slice = span.slice;

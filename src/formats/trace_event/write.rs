@@ -1,4 +1,4 @@
-//! Writing trace events that viewers open: whole spans, the outer ones first where times are equal.
+//! Writes trace events that viewers open: complete spans, the outer ones first if times are equal.
 
 use crate::analysis::timeline::{Arguments, NumberOrName, OtherEvent, SpanId, SpanRecord, SpanWriter};
 use crate::bytes::escapes::utf16_letter;
@@ -11,8 +11,8 @@ pub fn start_spans(out: &mut dyn Write) -> Result<Box<dyn SpanWriter + '_>> {
     Ok(Box::new(TraceWriter::new(out)?))
 }
 
-/// Writes events one after the other, as the list of an object: most viewers read a plain list, too, but VizTracer's
-/// only an object, and Chromium's shows nanoseconds only if asked to.
+/// Writes events as the `traceEvents` list of an object. Most viewers also open a plain list, but VizTracer's needs an
+/// object, and Chromium's shows nanoseconds only if an object requests it.
 pub(super) struct TraceWriter<'o> {
     out: &'o mut dyn Write,
     line: Vec<u8>,
@@ -30,7 +30,7 @@ impl SpanWriter for TraceWriter<'_> {
         self.place(span);
         self.arguments(span.args);
         self.end()?;
-        // A span on a track of its own has its end there.
+        // // On an ID-based track, the end of a span is a separate event.
         match span.duration {
             Some(duration @ 0..) if span.id.is_some() => {
                 self.begin(span.name, span.cat, "e");
@@ -50,11 +50,11 @@ impl SpanWriter for TraceWriter<'_> {
         self.metadata("thread_name", pid, tid, name)
     }
 
-    /// Passes an event of another trace on.
+    /// Copies an event from another trace.
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
         self.separate();
         let raw = without_surrogates(event.json);
-        // An event may be on several lines; here each has one.
+        // // Events may span several lines in the input. In the output, each is on one line.
         self.line.extend(raw.iter().map(|byte| if *byte == b'\n' || *byte == b'\r' { b' ' } else { *byte }));
         self.flush()
     }
@@ -64,7 +64,8 @@ impl SpanWriter for TraceWriter<'_> {
     }
 }
 
-/// `ph`: as it was if it was on a track by id, else whole, if it ever ended.
+/// The phase (`ph`): the input's kind of event for spans on ID-based tracks; otherwise a complete span, if it ever
+/// ended.
 fn phase(span: &SpanRecord<'_>) -> &'static str {
     match (span.duration, span.id) {
         (None, Some(_)) => "n",
@@ -87,12 +88,12 @@ impl<'o> TraceWriter<'o> {
         Ok(Self { out, line: Vec::new(), count: 0 })
     }
 
-    /// Ends the file with what is to be reported about all of it.
+    /// Completes the file with metadata about the whole trace.
     pub(super) fn finish_with(self, about: &serde_json::Value) -> Result<()> {
         Ok(writeln!(self.out, "\n],\"otherData\":{about}}}")?)
     }
 
-    /// The name of a process or thread.
+    /// Writes an event that names a process or thread.
     fn metadata(&mut self, what: &str, pid: i64, tid: i64, name: &str) -> Result<()> {
         self.begin(what.as_bytes(), None, "M");
         self.line.extend(format!(",\"pid\":{pid},\"tid\":{tid}").bytes());
@@ -118,7 +119,7 @@ impl<'o> TraceWriter<'o> {
         self.line.extend(format!(",\"ph\":\"{phase}\"").bytes());
     }
 
-    /// Microseconds with as many decimals as nanoseconds need.
+    /// Writes a time in microseconds, with as many decimals as needed for nanoseconds.
     fn time(&mut self, key: &str, nanos: i64) {
         let (sign, size) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
         let (whole, part) = (size / 1000, size % 1000);
@@ -129,7 +130,7 @@ impl<'o> TraceWriter<'o> {
         self.line.extend(text.bytes());
     }
 
-    /// Process, thread, and the track beside theirs.
+    /// Writes the process, the thread, and the ID of the track if it isn't the thread's own.
     fn place(&mut self, span: &SpanRecord<'_>) {
         for (key, who) in [("pid", &span.pid), ("tid", &span.tid)] {
             self.line.extend(format!(",\"{key}\":").bytes());
@@ -184,7 +185,7 @@ impl<'o> TraceWriter<'o> {
     }
 }
 
-/// A JSON string. Bytes that are not UTF-8 become U+FFFD.
+/// Writes a JSON string. Bytes that aren't UTF-8 become U+FFFD.
 pub(super) fn quote(line: &mut Vec<u8>, text: &[u8]) {
     line.push(b'"');
     for chunk in text.utf8_chunks() {
@@ -202,7 +203,8 @@ pub(super) fn quote(line: &mut Vec<u8>, text: &[u8]) {
     line.push(b'"');
 }
 
-/// JSON with the characters that are escaped as two halves written out: Perfetto refuses a whole trace for one.
+/// Replaces escaped surrogate pairs by the characters themselves, because a surrogate makes Perfetto reject the whole
+/// trace.
 fn without_surrogates(json: &[u8]) -> Vec<u8> {
     let mut written = Vec::with_capacity(json.len());
     let mut rest = json;
@@ -219,7 +221,7 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
         if is_half {
             let letter = utf16_letter(escape).and_then(|(letter, _)| letter).unwrap_or(char::REPLACEMENT_CHARACTER);
             written.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
-            // The half behind one that is alone stands for itself.
+            // // A lone surrogate becomes U+FFFD; a second half that follows is handled by itself.
             rest = &rest[at + utf16_letter(escape).map_or(escape.len(), |(_, len)| len)..];
             continue;
         }
