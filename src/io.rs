@@ -1,7 +1,7 @@
-//! Opens inputs and replaces outputs; the place for memory maps.
+//! Opens inputs and replaces outputs. All memory maps are created here.
 //!
-//! An input is never touched: whatever is opened here is remembered (`opened`), and no output of the same [`Run`] may
-//! take its place. An output gets its name when it is whole ([`NewFile`]): it appears complete or not at all.
+//! Inputs are never modified: every file opened here is remembered (`opened`), and no output of the same [`Run`] may
+//! replace it. An output only gets its name when it is complete ([`NewFile`]), so it appears as a whole or not at all.
 
 mod archive;
 mod copy;
@@ -48,29 +48,29 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The input: `-` is standard input.
+/// An input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InPath {
-    /// Standard input.
+    /// Standard input, typed as `-`.
     Stdin,
     /// A file (or, for perf.data, a directory).
     Path(PathBuf),
-    /// One that was found in a directory, or that a list names: nobody typed its path.
+    /// A file that was found in a directory or named by a list, so that the user didn't type its path.
     Found(FoundPath),
 }
 
-/// A path that was found below a directory, or in a list.
+/// A path that was found in a directory, or read from a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPath {
     path: PathBuf,
-    /// The directory that the user typed, which the path has at its start; `None` for one of a list.
+    /// The directory that the user typed, which the path starts with; `None` for a path from a list.
     below: Option<Arc<Path>>,
 }
 
-/// The output: `-` is standard output.
+/// An output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutPath {
-    /// Standard output.
+    /// Standard output, typed as `-`.
     Stdout,
     /// A file.
     Path(PathBuf),
@@ -83,7 +83,7 @@ impl From<PathBuf> for InPath {
 }
 
 impl InPath {
-    /// Its path; `None` for standard input.
+    /// The input's path; `None` for standard input.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Stdin => None,
@@ -91,7 +91,8 @@ impl InPath {
         }
     }
 
-    /// The file that is there, if anything is: of one that was found, a link that is not followed.
+    /// The metadata of the input's file; `None` if it is absent. If a found path is a symbolic link, the link's own
+    /// metadata.
     pub fn about(&self) -> Option<Metadata> {
         match self {
             Self::Stdin => None,
@@ -110,7 +111,7 @@ impl InPath {
         self.about().is_some_and(|about| about.is_dir())
     }
 
-    /// The same file of a directory.
+    /// The input for a file in this directory.
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> Self {
         match self {
@@ -120,7 +121,8 @@ impl InPath {
         }
     }
 
-    /// The way to the files of an input that is a directory: what is in it nobody typed, and it may be anybody's.
+    /// The door through which to open the files in an input directory. The user didn't type their names, and they may
+    /// belong to other users.
     pub fn door_to_parts(&self) -> Door<'_> {
         match self {
             Self::Found(found) => found.door(),
@@ -131,12 +133,12 @@ impl InPath {
 }
 
 impl FoundPath {
-    /// A path that a list names.
+    /// An input whose path was read from a list.
     pub fn listed(path: PathBuf) -> Self {
         Self { path, below: None }
     }
 
-    /// A path below a directory that the user typed.
+    /// An input found below a directory that the user typed.
     pub fn below(directory: Arc<Path>, path: PathBuf) -> Self {
         Self { path, below: Some(directory) }
     }
@@ -154,7 +156,7 @@ impl From<PathBuf> for OutPath {
 }
 
 impl OutPath {
-    /// The way it is called in messages.
+    /// The name of the output in messages.
     pub fn shown(&self) -> PathBuf {
         match self {
             Self::Stdout => PathBuf::from("(standard output)"),
@@ -162,8 +164,8 @@ impl OutPath {
         }
     }
 
-    /// The directory in which files that belong to the output go; `None` if it is written to no file: to standard
-    /// output, a device or a pipe.
+    /// The directory for files that accompany the output; `None` if the output isn't a file but standard output, a
+    /// device or a pipe.
     pub fn directory(&self) -> Option<&Path> {
         match self {
             Self::Path(path) if !self.is_stream() => path.parent(),
@@ -171,8 +173,8 @@ impl OutPath {
         }
     }
 
-    /// Refuses a place that a link of somebody else's leads to. Outputs of our own refuse it by themselves; this is for what
-    /// another program writes.
+    /// Fails if a symbolic link created by another user leads to this place. jitgraft's own outputs check this by
+    /// themselves; this is for files that another program will write.
     pub fn refuse_foreign_links(&self) -> Result<()> {
         match self {
             Self::Path(path) => target::refuse_foreign_links(path).map_err(|error| error.in_file(path)),
@@ -180,7 +182,7 @@ impl OutPath {
         }
     }
 
-    /// True if a person sees it as it is written.
+    /// True if the output goes to a terminal.
     pub fn is_terminal(&self) -> bool {
         match self {
             Self::Stdout => io::stdout().is_terminal(),
@@ -188,7 +190,8 @@ impl OutPath {
         }
     }
 
-    /// True if it is written from front to back, as it is, and never replaced: standard output, a device, a pipe.
+    /// True if the output is a stream (standard output, a device or a pipe), which is written from front to back and
+    /// can't be replaced.
     pub fn is_stream(&self) -> bool {
         match self {
             Self::Stdout => true,
@@ -197,30 +200,31 @@ impl OutPath {
     }
 }
 
-/// The directory of files that belong to an input: its own, or the input itself if it is an archive.
+/// The directory in which to look for files that belong to an input: the input's directory, or the input itself if it
+/// is an archive.
 pub fn beside(input: &Path) -> Option<&Path> {
     if is_archive(input) { Some(input) } else { input.parent() }
 }
 
-/// Opens what the user typed, whatever it is.
+/// Opens a path that the user typed, whatever kind of file it is.
 fn open_typed(path: &Path) -> Result<File> {
     open_of_system(path).map_err(|error| unopened::input(path, error))
 }
 
-/// Opens what was found, if it is a regular file.
+/// Opens a path that was found. Fails unless it is a regular file.
 fn open_found(found: &FoundPath) -> Result<File> {
     let absent = || unopened::input(&found.path, rustix::io::Errno::NOENT.into());
     found.door().open_file(&found.path).unwrap_or_else(|| Err(absent()))
 }
 
-/// Reads a text that the user typed the path of.
+/// Reads a text file whose path the user typed.
 pub fn read_typed(path: &Path) -> io::Result<String> {
     let file = open_of_system(path)?;
     remember_typed(path, &file)?;
     io::read_to_string(file)
 }
 
-/// Maps a file. Things that cannot be mapped (pipes, /proc) are spooled to an unlinked temporary file.
+/// Maps a file. Files that can't be mapped (pipes, /proc) are first copied to an unlinked temporary file.
 pub fn map_file(path: &Path) -> Result<Bytes> {
     let map = || {
         let file = open_typed(path)?;
@@ -230,14 +234,14 @@ pub fn map_file(path: &Path) -> Result<Bytes> {
     map().map_err(|error| error.in_file(path))
 }
 
-/// Notes an input that the user typed.
+/// Remembers that a file whose path the user typed is an input.
 fn remember_typed(path: &Path, file: &File) -> io::Result<()> {
     let about = file.metadata()?;
     opened::remember(&about, modes::mode_of_typed(path, &about));
     Ok(())
 }
 
-/// Notes standard input, whose path is not known.
+/// Remembers that standard input is an input. Its path is unknown.
 fn remember_stdin(file: &File) -> io::Result<()> {
     let about = file.metadata()?;
     let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -245,12 +249,12 @@ fn remember_stdin(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Maps an input that was opened here, from its start.
+/// Maps an input that is already open, from its start.
 pub fn map_open_file(file: File) -> Result<Bytes> {
     map_unremembered(file)
 }
 
-/// Maps a file that the run will write anew: it is not input that an output could destroy.
+/// Maps a file that this run will replace. It doesn't count as an input, because an output may overwrite it.
 pub fn map_to_replace(path: &Path) -> Result<Bytes> {
     let file = open_typed(path)?;
     map_unremembered(file).map_err(|error| error.in_file(path))
@@ -264,19 +268,19 @@ fn map_unremembered(file: File) -> Result<Bytes> {
     map_regular(&file)
 }
 
-/// Records that a directory is an input as a whole, such as that of a recording.
+/// Remembers that everything in a directory is an input, such as a recording's directory.
 pub fn opens_directory(path: &Path) {
     if let Some(directory) = opened::FileId::at(path) {
         opened::remember_directory(directory);
     }
 }
 
-/// Maps a file that this process has made and that is private.
+/// Maps a private file that this process created.
 pub fn map_own(file: &File) -> Result<Bytes> {
     if file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(file) }
 }
 
-/// Writes text to standard output, where no option names another place: all of it, or it is an error.
+/// Writes to standard output, for commands without an option for the output. Fails if not everything could be written.
 pub fn print<T>(write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let to_stdout = |error: Error| error.in_file(Path::new("(standard output)"));
     if guard::stdout_was_closed() {
@@ -288,7 +292,8 @@ pub fn print<T>(write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     Ok(done)
 }
 
-/// Opens an input wherever it is, whole. Standard input that is a regular file is mapped, else spooled.
+/// Opens an input for random access. Standard input is mapped if it is a regular file, and copied to a temporary file
+/// otherwise.
 pub fn open(input: &InPath) -> Result<Bytes> {
     match input {
         InPath::Path(path) => map_file(path),
@@ -301,7 +306,7 @@ pub fn open(input: &InPath) -> Result<Bytes> {
     }
 }
 
-/// Opens an input for reading once from its start; `None` for one that has to be opened another way (a directory).
+/// Opens an input to be read once from its start; `None` for a directory, which must be opened in another way.
 pub fn open_stream(input: &InPath) -> Result<Option<File>> {
     let file = match input {
         InPath::Path(path) => {
@@ -321,8 +326,8 @@ pub fn open_stream(input: &InPath) -> Result<Option<File>> {
     Ok(if file.metadata()?.is_dir() { None } else { Some(file) })
 }
 
-/// Opens an input to be read several times from its start without being mapped: a regular file as it is, anything
-/// else copied to an unlinked temporary file.
+/// Opens an input that will be read several times from its start, without mapping it. Anything but a regular file is
+/// copied to an unlinked temporary file.
 pub fn open_rewindable(input: &InPath) -> Result<File> {
     use std::io::Seek;
     let Some(mut file) = open_stream(input)? else { return Err(Error::new("is a directory")) };
@@ -335,11 +340,12 @@ pub fn open_rewindable(input: &InPath) -> Result<File> {
     Ok(spooled)
 }
 
-/// Lets a pipe hold as much as the system grants to anybody, so that both its ends run longer before they wait for each
-/// other: on two processors a quarter of the switches are left. Anything else stays as it is.
+/// Enlarges the buffer of a pipe as far as the system allows for any user, so that both ends run longer before they
+/// wait for each other. On two processors this avoided three quarters of the context switches. Does nothing for other
+/// files.
 fn widen(pipe: impl AsFd) {
     const GRANTED: usize = 1 << 20;
-    // Refused where the user's pipes hold much already, and for what is not a pipe: slower, nothing else.
+    // Fails if the user's pipes are already large, or if this isn't a pipe. The only consequence is lower speed.
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, GRANTED);
 }
 
@@ -354,10 +360,10 @@ fn map_stdin(mut file: File) -> Result<Bytes> {
     spool(file)
 }
 
-/// An input that is read once from front to back, without ever being held whole. The caller handles the packing.
+/// An input that is read once from front to back, without being in memory as a whole. The caller decompresses it.
 pub struct Stream {
     head: Vec<u8>,
-    /// The part of `head` that was read.
+    /// How many bytes of `head` have been read.
     at: usize,
     rest: Box<dyn Read + Send>,
 }
@@ -374,18 +380,18 @@ impl Stream {
         Self { head: Vec::new(), at: 0, rest }
     }
 
-    /// The first bytes, which stay to be read: one read's worth, but at least 4 KiB unless the input is shorter; at
-    /// most `most`.
+    /// The first bytes of the input, at most `most`, without consuming them. Returns what one read gives, but at least
+    /// 4 KiB unless the input is shorter.
     pub fn peek(&mut self, most: usize) -> Result<&[u8]> {
         self.fill(most.min(1 << 12), most)
     }
 
-    /// The first `len` bytes, which stay to be read; fewer only if the input is shorter.
+    /// The first `len` bytes without consuming them; fewer only if the input is shorter.
     pub fn peek_all(&mut self, len: usize) -> Result<&[u8]> {
         self.fill(len, len)
     }
 
-    /// The same as a reader of the standard library's, which need not clear the buffers that it fills.
+    /// Converts the stream to a boxed reader. It doesn't need buffers to be cleared before it fills them.
     pub fn into_reader(self) -> Box<dyn Read + Send> {
         let mut head = io::Cursor::new(self.head);
         head.set_position(self.at as u64);

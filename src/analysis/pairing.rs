@@ -335,7 +335,7 @@ impl<'p> Function<'p> {
             Step::WithoutAddresses => without_addresses(&self.stem),
             Step::WithoutRunNumbers => without_run_numbers(&self.stem),
         };
-        // // A name that consists only of an address identifies nothing.
+        // A name that consists only of an address identifies nothing.
         let is_name = called.replace("0x", "").contains(char::is_alphabetic);
         if is_name { called } else { Cow::Borrowed(&self.stem) }
     }

@@ -94,7 +94,7 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     let mut is_silent = false;
     let mut needs_copies = false;
     for finding in findings.iter().filter(|finding| finding.is_significant()) {
-        // // A switch that makes a runtime write names may also make its code keep frame pointers. Copying stacks is
+        // A switch that makes a runtime write names may also make its code keep frame pointers. Copying stacks is
         // only
         // suggested if stacks still break off after that.
         is_silent |= matches!(finding.problem, Problem::OfProcess(_, OfProcess::Silent { given: None, .. }))
@@ -122,14 +122,14 @@ fn program(process: Option<&Who>, context: DoctorContext<'_>) -> Option<(&'stati
     let facts = context.facts(process.pid, runtime, &memory);
     let given = context.given(process.pid, runtime).filter(|switch| switch.is_in(facts.version));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
-    // // Older versions of the runtime refuse the flag, and no recorded file shows the version.
+    // Older versions of the runtime refuse the flag, and no recorded file shows the version.
     if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_behind.is_empty() {
         return None;
     }
     let command = command_line(perf.program);
     let corrected = match context.command_of(process.pid) {
         Some(_) => runtime.corrected(switch, command, "."),
-        // // Another process of the recording started this one, so that options of the recorded command don't reach it.
+        // Another process of the recording started this one, so that options of the recorded command don't reach it.
         None => runtime.corrected_by_variable(switch, command, "."),
     };
     Some((switch, corrected?))
@@ -146,7 +146,7 @@ fn corrected(process: Option<&Who>, copies: bool, change: Change, context: Docto
         wanted = runtime.stacks(context.facts(process.pid, runtime, &[]));
     }
     let mut command = recorded.clone().with_clock();
-    // // If a runtime's code can only be unwound with a jitdump, code that is named by a perf map ends the stack.
+    // If a runtime's code can only be unwound with a jitdump, code that is named by a perf map ends the stack.
     let is_in_dump = process.is_some_and(|process| process.runtime.is_some_and(|of| of.callers == Callers::InDump));
     let leaves_dump = |switch: &Switch| switch.leaves.iter().any(|file| file.ends_with(".dump"));
     let program = program(process, context).filter(|(switch, _)| match change {

@@ -50,7 +50,7 @@ const KEEPING: [Kept; 5] = [
     Kept { format: "pprof", starts: Starts::All, negative: true, counts: true, stacks: true, events: true },
     Kept { format: "otlp", starts: Starts::All, negative: true, counts: true, stacks: true, events: true },
     Kept { format: "firefox", starts: Starts::All, negative: false, counts: false, stacks: true, events: false },
-    // // speedscope's frames have a single source position. It is the sampled line, except for functions that are only
+    // speedscope's frames have a single source position. It is the sampled line, except for functions that are only
     // distinguished by where they start.
     Kept {
         format: "speedscope",
@@ -85,13 +85,13 @@ fn facts(profile: &Profile, kept: Kept) -> BTreeMap<String, EventFacts> {
         let rows = series.signed_rows(Weight::Period).filter(|(_, weight)| kept.negative || *weight > 0);
         for (row, weight) in rows {
             facts.total += weight;
-            // // Sample counts of positive and negative samples cancel out if a format sums the samples of equal
+            // Sample counts of positive and negative samples cancel out if a format sums the samples of equal
             // stacks.
             facts.count += if kept.counts && series.negative.is_empty() { row.count } else { 0 };
             let mut seen = BTreeSet::new();
             for (depth, id) in profile.frames_up(row.stack).enumerate() {
                 let frame = profile.frame_of(id);
-                // // callgrind appends the source location to names that several functions share.
+                // callgrind appends the source location to names that several functions share.
                 let name = text(frame.name);
                 let name = if name.starts_with("(anonymous)") { "(anonymous)".to_owned() } else { name };
                 let has_start =
@@ -104,7 +104,7 @@ fn facts(profile: &Profile, kept: Kept) -> BTreeMap<String, EventFacts> {
             }
         }
         if !kept.stacks {
-            // // Functions without self weight can get lost, because recursion may hide them as callers.
+            // Functions without self weight can get lost, because recursion may hide them as callers.
             facts.functions.retain(|_, (own, _)| *own != 0);
         }
         all.insert(if kept.events { series.name.clone() } else { String::new() }, facts);
@@ -166,7 +166,7 @@ proptest! {
                 stack = Some(profile.stack(stack, frame));
             }
             let row = Row { track, stack, weight: weight.unsigned_abs() * 1_000_000, count: *count, time: None };
-            // // The first weights are positive, so that every event has samples even in formats without negative
+            // The first weights are positive, so that every event has samples even in formats without negative
             // weights.
             match has_negative && at > 2 && weight % 3 == 0 {
                 true => profile.push_negative(events[*event], row),

@@ -35,7 +35,7 @@ pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     let members = members.trim_ascii_start();
     let own: [&[u8]; 5] = [b"\"nodes\"", b"\"startTime\"", b"\"endTime\"", b"\"samples\"", b"\"timeDeltas\""];
-    // // In files with several saved profiles, DevTools wrote `title` before `head`.
+    // In files with several saved profiles, DevTools wrote `title` before `head`.
     let is_old = [&b"\"head\""[..], b"\"title\"", b"\"typeId\"", b"\"uid\""].iter().any(|own| members.starts_with(own));
     let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
     if has(b"\"traceEvents\"") {
@@ -84,7 +84,7 @@ impl ProfileChunks {
         for args in &self.0 {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
-                // // serde's message may quote private data from the file.
+                // serde's message may quote private data from the file.
                 Err(_) => skipped.add(Error::new("is not as V8 writes it")),
             }
         }
@@ -169,7 +169,7 @@ impl<'a> ProfileMembers<'a> {
     fn take_head(&mut self, head: &RawValue) -> serde_json::Result<()> {
         self.nodes = head::nodes(head.get().as_bytes())?;
         (self.start, self.end) = ((self.start * 1e6).round(), (self.end * 1e6).round());
-        // // Samples without times are placed at equal distances, as DevTools does.
+        // Samples without times are placed at equal distances, as DevTools does.
         if self.timestamps.is_empty() && self.deltas.is_empty() && self.end > self.start {
             let (count, length) = (self.samples.len() as f64, self.end - self.start);
             self.timestamps = (0..self.samples.len()).map(|at| self.start + length * at as f64 / count).collect();
@@ -189,7 +189,7 @@ impl<'a> ProfileMembers<'a> {
             let message =
                 format!("{samples} samples have {times} times: the hits of each node are reported instead of time");
             warnings.push(Warning::new(message));
-            // // `samples` may be truncated, and hit counts may be missing.
+            // `samples` may be truncated, and hit counts may be missing.
             let hits = self.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(node.hit_count));
             if hits >= samples as u64 {
                 self.samples.clear();
@@ -313,12 +313,12 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
     let by_id: FxHashMap<u64, &ProfileNode<'_>> = nodes.iter().map(|node| (node.id, node)).collect();
     let mut stacks: FxHashMap<u64, Option<StackId>> = FxHashMap::default();
     for node in nodes {
-        // // Walks up to a node whose stack is known, then back down. Recursion could overflow the stack in deep trees.
+        // Walks up to a node whose stack is known, then back down. Recursion could overflow the stack in deep trees.
         let mut above = vec![node.id];
         while let Some(parent) = above.last().and_then(|id| parents.get(id))
             && !stacks.contains_key(parent)
             && by_id.contains_key(parent)
-            // // In a damaged file, a node may be its own ancestor. A valid path has at most as many nodes as the file.
+            // In a damaged file, a node may be its own ancestor. A valid path has at most as many nodes as the file.
             && above.len() <= nodes.len()
         {
             above.push(*parent);
@@ -336,7 +336,7 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
 
 fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile) -> StackId {
     let CallFrame { function_name, url, line_number, column_number } = &node.call_frame;
-    // // Names of V8's own states, such as (garbage collector), are in parentheses.
+    // Names of V8's own states, such as (garbage collector), are in parentheses.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
     let name = if function_name.is_empty() { "(anonymous)" } else { function_name };
     let frame = Frame::new(profile.name(name.as_bytes()), if is_state { FrameKind::User } else { FrameKind::Jit });

@@ -90,7 +90,7 @@ impl Cells<'_> {
         let frame: &Frame = self.profile.frame_of(leaf);
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
         let tier = frame.tier.map_or("", |tier| tier.name());
-        // // The tier has its own column.
+        // The tier has its own column.
         let kind = csv_cell(Category::of(frame).of_any_tier().name().as_bytes());
         let unnamed;
         let function = match self.profile.name_of(frame.name) {

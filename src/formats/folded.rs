@@ -161,7 +161,7 @@ fn each_line<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut stack:
 
 /// Sums complete lines of folded stacks by sorting them as text, in the spelling in which they are written.
 pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run {
-    // // In this usual case, lines needn't be checked one by one.
+    // In this usual case, lines needn't be checked one by one.
     let is_text = memchr::memchr(b'\r', lines).is_none() && std::str::from_utf8(lines).is_ok();
     let has = |text: &str| memchr::memmem::find(lines, text.as_bytes()).is_some();
     let is_plain = is_text && !lines.starts_with(b";") && ![";;", "\n;", "; ", ";\t"].into_iter().any(has);
@@ -222,7 +222,7 @@ impl ReadLines for FoldedReader {
         let nobodys = self.profile.track(Track::default());
         let scale = self.scale;
         let series = self.profile.series_named("samples", scale.unit());
-        // // Folded stacks don't say what was counted: samples, nanoseconds or bytes.
+        // Folded stacks don't say what was counted: samples, nanoseconds or bytes.
         self.profile.series[series].counting = Counting::Unknown;
         let mut reader = LineReader { of: self, before: &[], open: Vec::new() };
         each_line(lines, scale, skipped, |names, weight| {
@@ -254,7 +254,7 @@ impl<'t> LineReader<'_, 't> {
         let shared = shared_len(self.before, names);
         let is_shared =
             |&&(end, _): &&(usize, StackId)| end <= shared && names.get(end).is_none_or(|&byte| byte == b';');
-        // // A frame that ends inside the shared text is followed by the same separator in both lines.
+        // A frame that ends inside the shared text is followed by the same separator in both lines.
         let kept = self.open.iter().rposition(|end| is_shared(&end)).map_or(0, |last| last + 1);
         self.open.truncate(kept);
         self.before = names;
@@ -290,7 +290,7 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
         let name = profile.name(label);
         return profile.frame(Frame::new(name, kind));
     }
-    // // Interpreted and compiled code of a method is the same function, so the tier's suffix is removed from the name.
+    // Interpreted and compiled code of a method is the same function, so the tier's suffix is removed from the name.
     let stated = match label.last_chunk() {
         Some(b"_[0]") => Some(Tier::Interpreted),
         Some(b"_[1]") => Some(Tier::Baseline),

@@ -307,14 +307,14 @@ pub fn for_file(name: &[u8]) -> Option<&'static Format> {
 }
 
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    // // A name that consists of an extension only is a hidden file without an extension.
+    // A name that consists of an extension only is a hidden file without an extension.
     let is_hidden = pattern.starts_with(b"*") && name.len() < pattern.len();
     !is_hidden && matches_glob(pattern, name)
 }
 
 /// Detects the format of an input from its first bytes: at least 4 KiB, or the whole input if it is shorter.
 pub fn detect(head: &[u8]) -> Option<&'static Format> {
-    // // A JSON object whose start is inconclusive is taken for a trace, unless it is another known format.
+    // A JSON object whose start is inconclusive is taken for a trace, unless it is another known format.
     let is_other_json = head.trim_ascii_start().starts_with(b"{") && unread::known(head).is_some();
     if is_other_json || unread::looks_like_another(head) {
         return None;

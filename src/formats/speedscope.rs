@@ -69,7 +69,7 @@ struct ThreadProfile<'a> {
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let text = |id| String::from_utf8_lossy(profile.name_of(id));
-    // // A frame has a single position, and the viewer takes different positions for different functions. So the
+    // A frame has a single position, and the viewer takes different positions for different functions. So the
     // position is the function's start if known. Only a start gets a column.
     let known = |number: u32| (number > 0).then_some(number);
     let frames = profile.frames().map(|(_, frame)| {
@@ -87,7 +87,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let profiles: Vec<ThreadProfile<'_>> = profile.series.iter().flat_map(of_series).collect();
     let of_first_event = profile.series.first().map_or(0, |series| threads(profile, series).len());
     let weight = |thread: &ThreadProfile<'_>| thread.end_value - thread.start_value;
-    // // Of equally heavy profiles, the first one is shown.
+    // Of equally heavy profiles, the first one is shown.
     let heaviest = profiles.iter().take(of_first_event).enumerate().rev().max_by_key(|(_, thread)| weight(thread));
     let file = SpeedscopeFile {
         schema: "https://www.speedscope.app/file-format-schema.json",
@@ -128,7 +128,7 @@ fn thread<'a>(
     };
     let name = thread_name(&of);
     let start_value = if unit == "nanoseconds" { first(profile, &of) } else { 0 };
-    // // The viewer takes the difference between end and start for the total weight.
+    // The viewer takes the difference between end and start for the total weight.
     let end_value = weights.iter().fold(start_value, |sum: u64, weight| sum.saturating_add(*weight));
     let lists = StackLists { profile, rows: of.rows };
     let is_long = depths.lists_are_long(&lists);

@@ -1,10 +1,10 @@
 //! A time profile of Instruments as XML: `xctrace export --input x.trace --xpath
 //! '/trace-toc/run/data/table[@schema="time-profile"]'`.
 //!
-//! A `row` is a sample: its time, thread, weight and a `backtrace` of `frame`s, innermost first, each with the `binary`
-//! that it is in. An element that was defined once has an `id`, and is only referred to from then on (`ref`). The text
-//! is written by one program and is scanned for its tags; entities in attributes are all that is made of XML's finer
-//! points.
+//! A `row` is a sample: its time, thread, weight and a `backtrace` of `frame`s, innermost first, each with its
+//! `binary`. An element gets an `id` where it is defined; later occurrences only refer to it (`ref`). Since a single
+//! program writes these files, they are scanned for tags instead of being parsed as XML in general: of XML's finer
+//! points, only entities in attributes are supported.
 
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::bytes::digits::{self, hex};
@@ -15,13 +15,13 @@ use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// True if it is such an export.
+/// True if an input is such an export.
 pub fn sniff(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     text.starts_with(b"<") && memchr::memmem::find(head, b"<trace-query-result").is_some()
 }
 
-/// Reads all rows; what ran is unknown where they have no backtrace.
+/// Reads all rows. Rows without a backtrace get an unknown stack.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let profile = Profile::keeping(options.keep);
     let mut reading = XctraceReader {
@@ -39,13 +39,13 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-/// A tag, and the text behind it.
+/// A tag, and the text after it.
 struct Tag<'d> {
     name: &'d [u8],
     attributes: &'d [u8],
-    /// It ends an element: `</row>`.
+    /// True for the end of an element: `</row>`.
     ends: bool,
-    /// It is a whole element: `<frame ref="1"/>`.
+    /// True for an element without contents: `<frame ref="1"/>`.
     empty: bool,
     text: &'d [u8],
 }
@@ -83,7 +83,7 @@ impl<'d> Tag<'d> {
     }
 }
 
-/// The end of a tag: `>` may be in an attribute.
+/// The end of a tag. Attributes may contain `>`, which doesn't count.
 fn end_of_tag(rest: &[u8]) -> Option<usize> {
     let mut quote = None;
     rest.iter().position(|&byte| {
@@ -131,7 +131,7 @@ fn character(entity: &[u8]) -> Option<char> {
     }
 }
 
-/// The elements that were defined, by `id`.
+/// The elements defined so far, by `id`.
 #[derive(Default)]
 struct ById {
     frames: FxHashMap<u64, FrameId>,
@@ -142,21 +142,21 @@ struct ById {
     binaries: FxHashMap<u64, Vec<u8>>,
 }
 
-/// The sample that is being read.
+/// The sample being read.
 #[derive(Default)]
 struct RowParts<'d> {
     thread: Option<TrackId>,
     weight: Option<u64>,
     time: Option<u64>,
-    /// The frames of the backtrace, innermost first, and its id.
+    /// The ID of the backtrace, and its frames, innermost first.
     frames: Option<(Option<u64>, Vec<FrameId>)>,
-    /// The frame whose binary is not reported yet.
+    /// The last frame, until its binary is known.
     frame: Option<Tag<'d>>,
-    /// The id of the element around the backtrace.
+    /// The ID of the `tagged-backtrace` around the backtrace.
     tagged: Option<u64>,
-    /// The result for the backtrace.
+    /// The stack, once the backtrace was read; the inner `None` is the empty stack.
     stack: Option<Option<StackId>>,
-    /// True if it was reported already that it can't be read.
+    /// True if a warning about an unreadable backtrace was already counted for this row.
     is_skipped: bool,
 }
 
@@ -204,7 +204,7 @@ impl<'d> XctraceReader<'d> {
         self.profile.push(series, row);
     }
 
-    /// `fmt="Main Thread 0x1a2b (node, pid: 77)"`
+    /// Parses a thread: `fmt="Main Thread 0x1a2b (node, pid: 77)"`.
     fn thread(&mut self, tag: &Tag<'_>) -> Option<TrackId> {
         if let Some(id) = tag.number("ref") {
             return self.known.threads.get(&id).copied();
@@ -221,7 +221,7 @@ impl<'d> XctraceReader<'d> {
         Some(track)
     }
 
-    /// `backtrace`, or `tagged-backtrace` around one, which is referred to by an id of its own.
+    /// Reads a `backtrace`, or the `tagged-backtrace` around one, which has an ID of its own.
     fn backtrace(&mut self, tag: &Tag<'_>, row: &mut RowParts<'_>, offset: usize) {
         let is_outer = tag.name == b"tagged-backtrace";
         match (tag.number("ref"), tag.ends) {
@@ -277,7 +277,7 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    /// A frame whose binary was not reported has none.
+    /// Adds the last frame, if it has no binary.
     fn end_frame(&mut self, row: &mut RowParts<'_>) {
         if let Some(open) = row.frame.take() {
             self.push(row, &open, b"");
@@ -300,7 +300,7 @@ impl<'d> XctraceReader<'d> {
     }
 }
 
-/// The number in an element's text, or that of the one it refers to.
+/// The number in an element's text; for a reference, the number of the element it refers to.
 fn of(known: &mut FxHashMap<u64, u64>, tag: &Tag<'_>) -> Option<u64> {
     if let Some(id) = tag.number("ref") {
         return known.get(&id).copied();

@@ -1,9 +1,9 @@
-//! Archives that are open: what is packed in one is called by a path below the archive's own, `run.tar.zst/perf-77.map`, where
-//! no file system has anything. The door ([`super::door`]) finds it there, so that all that look into directories look into
-//! archives, too.
+//! Open archives. A file in an archive has a path below the archive's own, such as `run.tar.zst/perf-77.map`, although
+//! no file system has it. The door ([`super::door`]) opens such paths, so that everything that searches directories
+//! searches archives, too.
 //!
-//! A member is a temporary file without a name: a run that is killed leaves nothing behind. It belongs to the owner of
-//! the archive, not to the user who runs this.
+//! A member is extracted to a temporary file without a name, so that nothing is left behind if the process is killed.
+//! It counts as a file of the archive's owner, not of the current user.
 
 use super::Bytes;
 use super::spool::temporary;
@@ -16,11 +16,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// An archive and what is in it. Its members are no longer found once it is dropped.
+/// An archive and its members. Once it is dropped, its members can't be opened any more.
 #[derive(Debug)]
 pub struct Archive {
     path: PathBuf,
-    /// The same from the root: its files may be called by either.
+    /// The absolute path of the archive, because members may be addressed by either path.
     absolute: PathBuf,
     owner: u32,
     members: BTreeMap<PathBuf, Member>,
@@ -30,38 +30,38 @@ pub struct Archive {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) bytes: Bytes,
-    /// The temporary file, but for its owner.
+    /// The metadata of the temporary file. Its owner is not the member's owner.
     pub(super) about: Metadata,
-    /// The user that the archive belongs to.
+    /// The user that owns the archive.
     pub(super) owner: u32,
 }
 
 static OPEN: Mutex<Vec<Weak<Archive>>> = Mutex::new(Vec::new());
 
 fn open() -> MutexGuard<'static, Vec<Weak<Archive>>> {
-    // Each change is one step.
+    // A panic can't leave the list half changed.
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Archive {
-    /// An archive that has this path and belongs to this user, without anything in it.
+    /// An empty archive with this path and owner.
     pub fn new(path: &Path, owner: u32) -> Self {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Self { path: path.to_owned(), absolute, owner, members: BTreeMap::new() }
     }
 
-    /// Takes a member out of a stream. `modified`: its last change, in seconds and nanoseconds.
+    /// Extracts a member from a stream. `modified` is its modification time, in seconds and nanoseconds.
     pub fn add(&mut self, name: &Path, modified: (i64, i64), stream: impl Read) -> Result<()> {
         let spool = temporary()?.filled(stream)?;
         let time = Timespec { tv_sec: modified.0, tv_nsec: modified.1 };
-        // A time that the file system cannot keep is not worth an error: dumps have times of their own.
+        // It doesn't matter if the file system can't store this time: jitdumps contain times of their own.
         let _ = futimens(spool.file(), &Timestamps { last_access: time, last_modification: time });
         let about = spool.file().metadata()?;
         self.members.insert(name.to_owned(), Member { bytes: spool.map()?, about, owner: self.owner });
         Ok(())
     }
 
-    /// Lets all find what is in it.
+    /// Makes the members available to the door.
     pub fn open(self) -> Arc<Self> {
         let archive = Arc::new(self);
         let mut all = open();
@@ -70,23 +70,23 @@ impl Archive {
         archive
     }
 
-    /// The way the archive is called.
+    /// The archive's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The content of a member.
+    /// The contents of a member; `None` if there is no such member.
     pub fn bytes(&self, name: &Path) -> Option<Bytes> {
         Some(self.members.get(name)?.bytes.again())
     }
 }
 
-/// True if an archive of this path is open.
+/// True if an archive with this path is open.
 pub fn is_archive(path: &Path) -> bool {
     open().iter().filter_map(Weak::upgrade).any(|archive| archive.path == path || archive.absolute == path)
 }
 
-/// The archive that a path leads into, and the path in there.
+/// The open archive that a path leads into, and the rest of the path.
 fn inside(path: &Path) -> Option<(Arc<Archive>, &Path)> {
     let all = open();
     all.iter().filter_map(Weak::upgrade).find_map(|archive| {
@@ -95,14 +95,14 @@ fn inside(path: &Path) -> Option<(Arc<Archive>, &Path)> {
     })
 }
 
-/// The member that a path into an archive leads to.
+/// The archive member at this path.
 pub(super) fn member(path: &Path) -> Option<Member> {
     let (archive, name) = inside(path)?;
     let Member { bytes, about, owner } = archive.members.get(name)?;
     Some(Member { bytes: bytes.again(), about: about.clone(), owner: *owner })
 }
 
-/// The files that are in a directory of an archive; `None` if the path leads into none.
+/// The wanted files in a directory of an archive; `None` if the path doesn't lead into an open archive.
 pub(super) fn entries(directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Vec<(OsString, Metadata)>> {
     let (archive, directory) = inside(directory)?;
     let here = archive.members.iter().filter(|(name, _)| name.parent() == Some(directory));

@@ -1,4 +1,4 @@
-//! Copies of files that somebody else may change at any time.
+//! Copies files that another user may change at any time.
 
 use super::spool::Spool;
 use crate::error::{Error, Result};
@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 
-/// Copies what a file has of data to the same places of another. A hole at its end goes; one within that is larger than
-/// any may be is refused.
+/// Copies the data of a file to the same offsets of another, so that holes stay holes. A hole at the end is dropped.
+/// Fails if another hole is larger than `largest_hole`.
 pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Result<()> {
     let mut end = 0;
     while let Some(data) = next_data(file, end)? {
@@ -20,8 +20,8 @@ pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Res
     Ok(())
 }
 
-/// The end of the last data of a file: a hole behind it is nothing, and one within that is larger than any may be is
-/// refused. A file of very many pieces is taken as it is.
+/// The end of a file's last data, ignoring a hole at the end. Fails if another hole is larger than `largest_hole`. If
+/// there are very many pieces, gives up and returns the file's length.
 pub(super) fn data_end(file: &File, largest_hole: u64) -> Result<u64> {
     const PIECES: usize = 10_000;
     let mut end = 0;
@@ -46,12 +46,12 @@ fn check_hole(hole: Range<u64>, largest: u64) -> Result<()> {
     Err(Error::new(message).with_remedy(Some(remedy)).at(hole.start))
 }
 
-/// The next stretch that is not a hole, from an offset on.
+/// The next range with data at or after an offset; `None` if only a hole follows.
 fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
     let start = match seek(file, SeekFrom::Data(from)) {
         Ok(start) => start,
         Err(Errno::NXIO) => return Ok(None),
-        // A file system that has no holes.
+        // The file system doesn't support holes.
         Err(_) => from,
     };
     let end = match seek(file, SeekFrom::Hole(start)) {
@@ -82,7 +82,7 @@ mod tests {
         file
     }
 
-    /// All of a copy, while no more than a hundred kilobytes may be there.
+    /// The contents of the copy. Fails if the copy takes more than a hundred kilobytes on disk.
     fn copied(file: &File) -> Result<Vec<u8>> {
         let mut copy = super::super::spool::temporary().unwrap();
         copy_data(file, &mut copy, 16 << 20)?;

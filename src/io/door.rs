@@ -1,25 +1,24 @@
-//! The door: every file that a recording, another file or a convention names is opened here.
+//! The door: opens every file that is named by a recording, by another file or by a convention instead of by the user.
 //!
-//! A user who names a file need not be allowed to read it, or to make it wait: the program may run as root, and names
-//! come from recordings of strangers and lie in directories that all may write to. So a path is walked component by
-//! component, and nothing is opened for reading before it was looked at:
+//! Whoever names such a file may not be allowed to read it, or may want to make jitgraft hang: jitgraft may run as
+//! root, while the names come from recordings of strangers or are in directories that everybody can write to. Therefore
+//! paths are walked component by component, and nothing is opened for reading before it was checked:
 //!
 //! ```text
 //! path ─ each component with O_PATH ─▶ file ─ type, owner ─▶ opened ─ first bytes, holes ─▶ mapped, or copied
 //! ```
 //!
-//! | named by | links on the way | a link at the end | whose file |
+//! | named by | links on the way | link at the end | owner of the file |
 //! |---|---|---|---|
-//! | [`Named::User`] | followed | followed | root's or ours; with `force` anybody's |
-//! | [`Named::Habit`] | trusted ones | refused | the same |
-//! | [`Named::Marker`] | trusted ones | refused | anybody's |
-//! | [`Named::Recording`] | trusted ones | trusted ones | root's or ours; with `force` anybody's |
-//! | [`Named::Part`] | trusted ones | trusted ones | anybody's |
+//! | [`Named::User`] | followed | followed | root or the current user; with `force` anybody |
+//! | [`Named::Habit`] | trusted ones | refused | as above |
+//! | [`Named::Marker`] | trusted ones | refused | anybody |
+//! | [`Named::Recording`] | trusted ones | trusted ones | root or the current user; with `force` anybody |
+//! | [`Named::Part`] | trusted ones | trusted ones | anybody |
 //!
-//! A link is trusted if root or we made it and nobody else can put another one in its place (`Walk::follow`). The
-//! mapping is private. A file that belongs to somebody else, who may shorten it at any time, is copied, once its first
-//! bytes are those of what is looked for. A path into an archive that is open leads to what is packed there
-//! (`io::archive`).
+//! A link is trusted if it belongs to root or the current user and nobody else could have replaced it (`Walk::follow`).
+//! Mappings are private. A file of another user, who could truncate it at any time, is copied instead, provided that
+//! its first bytes are of the expected kind. A path into an open archive leads to the archive's member (`io::archive`).
 #![expect(clippy::disallowed_methods, reason = "this is the door")]
 
 mod walk;
@@ -42,41 +41,41 @@ pub(super) use walk::{OutputName, Place, Stop, Walk, shown};
 /// Who named a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
-    /// The user typed its path: links mean what they mean to any program.
+    /// The user typed the path. Links are followed as in any program.
     User,
-    /// A convention: dumps, maps and logs lie in directories that everybody may write to.
+    /// A convention gives the path: jitdumps, perf maps and logs are in directories that everybody can write to.
     Habit,
-    /// A process that mapped it while it was recorded. The owner isn't checked, as in perf inject: a server that root
-    /// records runs as a user of its own.
+    /// A process mapped the file while it was being recorded. The owner isn't checked (perf inject doesn't either),
+    /// because root may record a server that runs as another user.
     Marker,
-    /// A recording or another file: binaries, debugging files, sources.
+    /// A recording or another file contains the path: binaries, debug files, sources.
     Recording,
-    /// The user typed the directory of an input, which this is a part of.
+    /// The file is in an input directory that the user typed.
     Part,
 }
 
 /// Where a path starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Start<'a> {
-    /// Where paths start for any program: at the root, or in the current directory.
+    /// At the root or in the current directory, as for any program.
     #[default]
     Here,
-    /// In a directory that the user typed, which is the beginning of the path.
+    /// In this directory, which the user typed and the path starts with.
     Typed(&'a Path),
-    /// At the root directory of a process; links and `..` don't lead out of it.
+    /// At the root directory of a process. Links and `..` can't leave it.
     Inside(&'a Root),
 }
 
-/// The root of a process that runs.
+/// The root directory of a running process.
 #[derive(Debug)]
 pub struct Root {
     directory: File,
-    /// The user that the process runs as, who may own its files.
+    /// The user that the process runs as. Files in the root directory may belong to this user.
     uid: u32,
 }
 
 impl Root {
-    /// Opens `/proc/PID/root` of a process that runs as this user.
+    /// Opens `/proc/PID/root` of a process that runs as user `uid`.
     pub fn open(path: &Path, uid: u32) -> io::Result<Self> {
         Ok(Self { directory: super::new_file::open_directory(path)?, uid })
     }
@@ -85,17 +84,18 @@ impl Root {
 /// Whether a file may have holes (parts that were never written and read as zeros).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holes {
-    /// Yes: the kernel leaves untouched memory out of a core dump, a linker leaves out zeros.
+    /// Any holes are allowed: the kernel omits untouched memory from core dumps, and linkers omit zeros.
     Any,
-    /// Only small ones: programs write such a file from front to back, so that a large hole was made to cost memory
-    /// and time.
+    /// Only small holes are allowed: such files are written from front to back, so a large hole can only be meant to
+    /// waste memory and time.
     Small,
 }
 
 /// The kind of file that is expected.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Recognizes the kind by the file's first bytes ([`HEAD`]); `None` if it isn't of this kind.
+    /// Recognizes the kind by the file's first bytes ([`HEAD`]) and returns which holes are allowed; `None` for other
+    /// kinds.
     pub holes: fn(&[u8]) -> Option<Holes>,
     /// The error message for another user's file that isn't of this kind.
     pub otherwise: &'static str,
@@ -133,7 +133,7 @@ pub struct Door<'a> {
 }
 
 impl Named {
-    /// The door for paths that start where they do for any program.
+    /// A door for paths that start at the root or in the current directory.
     pub fn door(self, force: bool) -> Door<'static> {
         Door { named: self, start: Start::Here, force }
     }
@@ -162,7 +162,7 @@ impl Door<'_> {
         }
         self.enter(path, |place| {
             let mut bytes = Vec::new();
-            // A file that claims to be empty may never end.
+            // Files whose length is 0 may still have endless contents (/proc), so no more than the length is read.
             place.for_reading()?.take(most.min(place.about.len())).read_to_end(&mut bytes)?;
             Ok(bytes)
         })
@@ -173,8 +173,8 @@ impl Door<'_> {
         self.enter(path, |place| place.for_reading())
     }
 
-    /// The metadata of the file that a path leads to, without opening it; of the link itself if a link at the end is
-    /// refused. `None` if absent.
+    /// The metadata of the file at a path, without opening it. If links at the end are refused, the metadata of the
+    /// link itself. `None` if absent.
     pub fn look(&self, path: &Path) -> Option<Metadata> {
         let in_archive = archive::member(path).map(|member| member.about);
         in_archive.or_else(|| self.place(path).ok().flatten().map(|place| place.about))
@@ -185,8 +185,8 @@ impl Door<'_> {
         self.list(directory, wanted).and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Lists the wanted entries of a directory, without following links. `None` if absent. Every directory that any
-    /// command reads is read here.
+    /// Lists the wanted entries of a directory, without following links. `None` if absent. This is the only place where
+    /// jitgraft reads directories.
     pub fn list(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Result<Vec<(OsString, Metadata)>>> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         if let Some(in_archive) = archive::entries(directory, &wanted) {
@@ -206,7 +206,7 @@ impl Door<'_> {
         Some(read.map_err(|error| self.located(error, path)))
     }
 
-    /// Walks to the file that a path leads to; `None` if absent.
+    /// Walks along a path to its file; `None` if absent.
     fn place(&self, path: &Path) -> Result<Option<Place>> {
         let links = match self.named {
             Named::User => Links::All,
@@ -225,7 +225,7 @@ impl Door<'_> {
             Err(Stop::At(error)) if matches!(self.start, Start::Inside(_)) => Err(unopened::unknown(error)),
             Err(Stop::At(error)) => Err(unopened::looked_for(path, error)),
             Err(Stop::Refused(error)) => Err(self.located(error, path)),
-            // Only outputs may be descriptors.
+            // Only paths of outputs may refer to open descriptors.
             Err(Stop::Descriptor(_)) => Ok(None),
         }
     }
@@ -235,7 +235,7 @@ impl Door<'_> {
         if matches!(self.start, Start::Inside(_)) { error } else { error.in_file(path) }
     }
 
-    /// Checks type and owner before a file is opened for reading, which devices and pipes would notice.
+    /// Checks type and owner before the file is opened for reading. Opening a device or pipe could have side effects.
     fn check(&self, about: &Metadata) -> Result<()> {
         if about.is_symlink() {
             return Err(Error::new("is a symbolic link; name its target with --jitdump or --perf-map"));
@@ -256,8 +256,8 @@ impl Door<'_> {
         Err(Error::new(format!("belongs to user {owner}, not to root or to us ({us}); use -f to trust it")))
     }
 
-    /// True if nobody but root and this user can shorten the file while it is mapped. In another process's root, the root
-    /// of a container can. Parts of an input are mapped like the input itself.
+    /// True if only root and the current user can truncate the file while it is mapped. In another process's root
+    /// directory, a container's root could, too. Files in an input directory are trusted as much as the input itself.
     fn is_ours(&self, about: &Metadata) -> bool {
         let is_inside = matches!(self.start, Start::Inside(_));
         self.named == Named::Part || is_trusted(about.uid()) && !is_inside
@@ -272,7 +272,7 @@ impl Door<'_> {
             Holes::Small => copy::data_end(file, LARGEST_HOLE)?,
         };
         match (len, end) {
-            // Files of /proc claim to be empty.
+            // The length of files in /proc is 0 although they have contents.
             (0, _) if self.named == Named::User => spool(file),
             (_, 0) => Ok(Bytes::Owned(Vec::new())),
             _ => mapped::map_regular_to(file, end),
@@ -296,7 +296,7 @@ fn head(file: &File) -> Result<Vec<u8>> {
 }
 
 impl Place {
-    /// Opens the very file that was checked, even if another one has its name by now.
+    /// Opens exactly the file that was checked, even if its name belongs to another file by now.
     fn for_reading(&self) -> Result<File> {
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;

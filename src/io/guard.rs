@@ -1,9 +1,9 @@
-//! What ends the program with one line where it can't go on: memory that can't be had, and a mapped input that became
-//! shorter. Outputs being written have no name yet, so whatever was there before is still there.
+//! Ends the program with a one-line message if it can't continue: it ran out of memory, or a mapped input was
+//! truncated. Outputs in progress have no name yet, so existing files stay as they were.
 //!
-//! This, and the look at standard output before the standard library's, needs `unsafe`: no library offers it, because it
-//! runs inside an allocator, in a signal handler or before `main`. It neither allocates, locks nor unwinds
-//! (signal-safety(7)).
+//! This, and checking standard output before the standard library replaces it, needs `unsafe`. No library offers it,
+//! because the code runs inside an allocator, in a signal handler or before `main`. It neither allocates, locks nor
+//! unwinds (signal-safety(7)).
 
 use super::temporary_name;
 use libc::siginfo_t;
@@ -12,7 +12,7 @@ use signal_hook::low_level;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The system's allocator; if that has nothing left, the program ends with a line that says so.
+/// The system's allocator, except that the program ends with a message if no memory is left.
 #[derive(Debug)]
 pub struct GuardedAllocator;
 
@@ -54,14 +54,14 @@ fn checked(memory: *mut u8, size: usize) -> *mut u8 {
 
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// True if standard output was closed when the program was started (`>&-`). The standard library opens /dev/null in its
-/// place before `main`, so that everything written would be lost without an error. Afterwards that looks the same as
-/// an output to /dev/null that somebody opened for reading and writing, as Python does.
+/// True if standard output was closed when the program was started (`>&-`). Before `main`, the standard library opens
+/// /dev/null in its place, so that output would be lost without an error. Later, this can't be told from an output to
+/// /dev/null that was opened for reading and writing, as Python does.
 pub fn stdout_was_closed() -> bool {
     STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// Looks at standard output before the standard library does.
+/// Checks standard output before the standard library does.
 #[expect(unsafe_code, reason = "safe code can't run this early")]
 // SAFETY: this section is a list of functions that the loader calls one after the other (ELF gABI, `DT_INIT_ARRAY`); this
 // one needs nothing that isn't initialized yet.
@@ -80,14 +80,14 @@ static LOOK_AT_STDOUT: extern "C" fn() = {
 fn end(line: &[&[u8]]) -> ! {
     temporary_name::remove_all_without_waiting();
     for part in line {
-        // A message that can't be written is lost.
+        // Nothing can be done if the message can't be written.
         let _ = rustix::io::write(rustix::stdio::stderr(), part);
     }
     low_level::exit(1)
 }
 
-/// From now on a mapped file that becomes shorter ends the process with a line that names it, instead of SIGBUS without a
-/// word.
+/// From now on, if a mapped file is truncated, the process ends with a message that names the file. Without this,
+/// SIGBUS would end it silently.
 #[expect(unsafe_code, reason = "a signal handler is registered")]
 pub fn watch_mapped_files() {
     // SAFETY: `on_bus_error` does only what signal-safety(7) permits.
@@ -98,14 +98,14 @@ pub fn watch_mapped_files() {
 
 #[expect(unsafe_code, reason = "the address of a signal is in a union")]
 fn on_bus_error(info: &siginfo_t) {
-    // SAFETY: SIGBUS has an address.
+    // SAFETY: the kernel sets the address for SIGBUS.
     let address = unsafe { info.si_addr() } as usize;
     let mut line = [0; MAX_MAPS_LINE];
     let path = mapped_file(address, &mut line).unwrap_or(b"an input");
     end(&[b"error: ", path, b" became shorter while it was read\n"]);
 }
 
-/// The longest line of /proc/self/maps.
+/// The maximum length of a line in /proc/self/maps.
 const MAX_MAPS_LINE: usize = 4096 + 128;
 
 /// The path of the file mapped at an address, from /proc/self/maps. Doesn't allocate.
@@ -114,7 +114,7 @@ fn mapped_file(address: usize, line: &mut [u8; MAX_MAPS_LINE]) -> Option<&[u8]> 
     let maps = rustix::fs::open(c"/proc/self/maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut len = 0;
     loop {
-        // A full line can't be followed by anything: an empty buffer reads nothing.
+        // The buffer is full if a line is too long; reading into the rest of length 0 then returns 0.
         let read = rustix::io::read(&maps, &mut line[len..]).ok().filter(|read| *read > 0)?;
         len += read;
         while let Some(end) = line[..len].iter().position(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! The bytes of an input, and the place for memory maps.
+//! The contents of inputs, and the only place that creates memory maps.
 
 use crate::error::{Error, Result};
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// The whole of an input: mapped, or in memory where it cannot be mapped.
+/// The whole contents of an input: mapped if possible, otherwise in memory.
 #[derive(Debug)]
 pub enum Bytes {
     /// A memory-mapped file.
@@ -27,7 +27,7 @@ impl Deref for Bytes {
 }
 
 impl Bytes {
-    /// The same bytes once more: of a map, the same map.
+    /// The same bytes again. A memory map is shared, not created anew.
     pub(super) fn again(&self) -> Self {
         match self {
             Self::Mapped(map) => Self::Mapped(Arc::clone(map)),
@@ -35,8 +35,8 @@ impl Bytes {
         }
     }
 
-    /// Something to call with each range of the bytes that will not be looked at again: a mapped file's pages then
-    /// leave this process's memory. They come back from the file if they are looked at all the same.
+    /// Returns a function to call with ranges of bytes that won't be used again. The pages of a mapped file are then
+    /// removed from this process's memory. If they are accessed nevertheless, they are read from the file again.
     pub fn releaser(&self) -> impl Fn(Range<usize>) + Send + Sync + 'static {
         let map = match self {
             Self::Mapped(map) => Some(Arc::clone(map)),
@@ -50,7 +50,7 @@ impl Bytes {
     }
 }
 
-/// Whole pages, whatever size the system's have (4 to 64 KiB).
+/// A multiple of the page size on all systems (4 to 64 KiB).
 const PAGES: usize = 1 << 16;
 
 #[expect(unsafe_code, reason = "the kernel is advised to drop pages of a map")]
@@ -74,14 +74,14 @@ pub(super) fn map_regular(file: &File) -> Result<Bytes> {
     map_regular_to(file, file.metadata()?.len())
 }
 
-/// The same up to an offset.
+/// Like [`map_regular`], but only maps the file up to `end`.
 #[expect(unsafe_code, reason = "the only memory map")]
 pub(super) fn map_regular_to(file: &File, end: u64) -> Result<Bytes> {
     let len = usize::try_from(end).map_err(|_| Error::new("is larger than can be mapped"))?;
-    // SAFETY: the map is read-only and private to this process's view; the contract that memmap2 cannot check is
-    // that nobody shortens the file meanwhile. Recordings are finished when we read them; dumps and maps of other
-    // owners are refused, or copied first (`sources::trust`). A file cut under us ends the process (`guard`): the
-    // output, which has no name yet, then never appears.
+    // SAFETY: the map is read-only and private to this process. memmap2 can't check that nobody truncates the file
+    // meanwhile. Recordings are complete when we read them; jitdumps and perf maps of other owners are refused, or
+    // copied first (`sources::trust`). If a file is truncated nevertheless, the process ends (`guard`), and the output,
+    // which has no name yet, never appears.
     let map = unsafe { MmapOptions::new().len(len).map(file) }
         .map_err(|error| Error::new("cannot map into memory").because(error))?;
     Ok(Bytes::Mapped(Arc::new(map)))

@@ -1,5 +1,6 @@
-//! The limit of the memory that is the program's own (`--max-memory`, `RLIMIT_DATA` of setrlimit(2)). Without it, a file
-//! that unpacks to more than the machine has would end other programs first. Mapped files don't count.
+//! Limits the program's own memory (`--max-memory`, `RLIMIT_DATA` of setrlimit(2)). Without a limit, a file that
+//! decompresses to more than the machine's memory would make the system kill other programs first. Mapped files don't
+//! count.
 
 use super::typed::text_of_system;
 use crate::error::{Error, Result};
@@ -8,12 +9,12 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-/// How much memory the program may take.
+/// How much memory the program may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// Bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// Percent of the memory of the machine, or of the program's control group if that has less.
+    /// This percentage of the machine's memory, or of the control group's memory limit if that is lower.
     Share(u8),
 }
 
@@ -26,7 +27,7 @@ impl Default for MemoryLimit {
 impl FromStr for MemoryLimit {
     type Err = Error;
 
-    /// `4G`, `512M`, `64K`, bytes, or `50%`.
+    /// Parses `4G`, `512M`, `64K`, a number of bytes, or `50%`.
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || Error::new("is neither a size such as 4G or 512M nor a share such as 50%");
         if let Some(digits) = text.strip_suffix('%') {
@@ -48,10 +49,10 @@ impl FromStr for MemoryLimit {
     }
 }
 
-/// The limit that this program was started with.
+/// The limit that was in effect when the program was started.
 static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 
-/// Limits this process's memory from now on.
+/// Sets the limit for this process.
 pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
     let bytes = match limit {
         MemoryLimit::Bytes(bytes) => Some(bytes),
@@ -65,18 +66,18 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
         .map_err(|error| Error::new("cannot limit memory").because(std::io::Error::from(error)))
 }
 
-/// Runs `start`, which starts a program, with the limit that this program was started with.
+/// Runs `start`, which starts another program, with the original limit.
 pub(super) fn without_limit<T>(start: impl FnOnce() -> T) -> T {
     let Some(old) = OLD_LIMIT.get() else { return start() };
     let own = getrlimit(Resource::Data);
-    // Raising a limit that was lowered here, and lowering it again, can't fail.
+    // The original limit can always be restored, and lowering the limit always works.
     let _ = setrlimit(Resource::Data, *old);
     let started = start();
     let _ = setrlimit(Resource::Data, own);
     started
 }
 
-/// The machine's memory, or less if a control group has less; `None` if neither is known.
+/// The machine's memory, or the control group's limit if that is lower; `None` if neither is known.
 fn available_memory() -> Option<u64> {
     let groups = text_of_system(Path::new("/proc/self/cgroup")).unwrap_or_default();
     groups.lines().filter_map(group_limit).chain(machine_memory()).min()
@@ -88,7 +89,7 @@ fn machine_memory() -> Option<u64> {
     total.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least limit of a control group and of those around it, from a line of /proc/self/cgroup: `0::/a/b`, or
+/// The lowest limit of a control group and its ancestors, given a line of /proc/self/cgroup: `0::/a/b`, or
 /// `9:memory:/a/b` in version 1 (cgroups(7)).
 fn group_limit(line: &str) -> Option<u64> {
     let mut fields = line.splitn(3, ':').skip(1);

@@ -1,52 +1,55 @@
-//! The users who may read an output, besides its owner.
+//! Determines which users may read an output, besides its owner.
 //!
-//! | a new output | is readable by |
+//! | new output | readable by |
 //! |---|---|
-//! | [`Content::Summary`]: pictures, tables, folded stacks, reports | whom the umask lets read it |
-//! | [`Content::OfInputs`]: profiles that are written anew, machine code, source text | the same, if they may read all inputs |
-//! | [`Content::OwnersAlone`]: archives | its owner |
+//! | [`Content::Summary`]: pictures, tables, folded stacks, reports | everybody whom the umask permits |
+//! | [`Content::OfInputs`]: converted profiles, machine code, source text | those of them who may read all inputs |
+//! | [`Content::OwnersAlone`]: archives | the owner |
 //!
-//! A file that others cannot get to, because of a directory on the way, is its owner's alone. An output that replaces a
-//! file that was there keeps its mode, its access list, its attributes and, where that is permitted, its owner and group,
-//! as if it had been written over; the user named it. Where the user did not, it is no more open than a new one.
+//! An input that others can't reach because of a directory on the way counts as readable by its owner only. An output
+//! that replaces a file keeps the file's mode, access control list, extended attributes and, if permitted, owner and
+//! group, as if the file had been overwritten, because the user named it. If the user didn't name it, it is readable by
+//! no more users than a new output.
 
 use super::typed;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Reading and writing for all; the umask takes from it.
+/// Everybody may read and write, except for what the umask forbids.
 pub(super) const ANYBODY: u32 = 0o666;
 
-/// The owner's least permissions.
+/// The minimum permissions of the owner.
 pub(super) const OWNER: u32 = 0o600;
 
-/// All that a file that is replaced lets anybody do.
+/// All permissions that a replaced file can pass on to the output.
 pub(super) const ANY_MODE: u32 = 0o777;
 
-/// A program that is replaced stays one.
+/// If the replaced file was executable for its owner, the output is, too.
 const OWNERS_EXECUTION: u32 = 0o100;
 
-/// What an output holds, which decides who may read it.
+/// What an output contains, which determines who may read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Names and figures.
+    /// Names and numbers.
     Summary,
-    /// What the inputs hold.
+    /// Data from the inputs.
     OfInputs,
-    /// The same, in a place that the user did not name: what it replaces makes it no more open.
+    /// Like `OfInputs`, but the user didn't name the output. It doesn't get wider permissions from a file that it
+    /// replaces.
     OfInputsBeside,
-    /// More than the user may know of.
+    /// Possibly more than the user is aware of, such as an archive of many files. Only the owner may read it.
     OwnersAlone,
 }
 
 impl Content {
-    /// The permissions that an output begins with, less the umask.
+    /// The permissions that an output is created with, before the umask is applied.
     pub(super) fn first_mode(self) -> u32 {
         if self == Self::Summary { ANYBODY } else { OWNER }
     }
 
-    /// The permissions of a whole output. `own` are those that it has by now, `inputs` those of all that was read.
+    /// The permissions of a complete output. `own` are its current permissions, `inputs` those that all inputs have in
+    /// common.
     pub(super) fn last_mode(self, own: u32, replaces: bool, inputs: u32) -> u32 {
         match self {
             Self::Summary => own,
@@ -58,25 +61,25 @@ impl Content {
     }
 }
 
-/// The permissions for reading a file that the user typed.
+/// The permissions of a file whose path the user typed; only the owner's if others can't reach the file.
 pub(super) fn mode_of_typed(path: &Path, about: &Metadata) -> u32 {
     mode_if(about.mode(), typed::is_reachable(path))
 }
 
-/// The mode of a file, of which only the owner's part counts if others cannot get to it.
+/// The mode of a file, reduced to the owner's permissions if others can't reach the file.
 pub(super) fn mode_if(mode: u32, is_reachable: bool) -> u32 {
     const OWNERS: u32 = 0o700;
     if is_reachable { mode } else { mode & OWNERS }
 }
 
-/// The permissions that this process gives no new file. Where that cannot be read, all but the owner's.
+/// This process's umask. If it can't be read, all permissions except the owner's.
 fn umask() -> u32 {
     let status = typed::text_of_system(Path::new("/proc/self/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0o077)
 }
 
-/// The mode of a file that repeats the content of files of these modes.
+/// The permissions that all of these modes have in common, for a file that repeats the contents of such files.
 pub fn mode_within(inputs: impl IntoIterator<Item = u32>) -> u32 {
     inputs.into_iter().fold(ANYBODY, |mode, input| mode & (input | OWNER))
 }

@@ -1,6 +1,6 @@
-//! Files that have no name until they are whole.
+//! Files that get their name only when they are complete.
 //!
-//! The directory is held open meanwhile: what is begun in it is put into it, wherever its path leads by then.
+//! The directory is held open meanwhile, so that the file ends up in it even if its path leads elsewhere by then.
 #![expect(clippy::disallowed_methods, reason = "outputs are made and looked at in directories that are open")]
 
 use super::temporary_name::{TemporaryKind, TemporaryName};
@@ -14,17 +14,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A file under way. Dropped, or with its process killed, it leaves nothing behind; only on a file system that has no
-/// files without a name (`O_TMPFILE` of open(2)) a process that is killed with SIGKILL leaves its hidden one.
+/// A file being written. If it is dropped or the process is killed, nothing is left behind. Exception: on file systems
+/// without unnamed files (`O_TMPFILE` of open(2)), SIGKILL leaves a hidden file.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
-    /// Its temporary name, if it needs one.
+    /// The temporary name; `None` if the file system supports unnamed files.
     hidden: Option<TemporaryName>,
     directory: File,
 }
 
-/// The file that has a name in a directory, or nothing.
+/// A name in a directory, and the identity of the file that has it, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NamedPlace {
     pub(super) directory: FileId,
@@ -33,9 +33,9 @@ pub(super) struct NamedPlace {
 }
 
 impl NewFile {
-    /// Begins a file in a directory, with these permissions (less the umask).
+    /// Creates a file in a directory. `mode` is its permissions before the umask is applied.
     pub(super) fn create_at(directory: File, mode: u32) -> io::Result<Self> {
-        // A name is given through /proc (linkat(2)), which a chroot may lack.
+        // Naming an unnamed file needs /proc (linkat(2)), which may be missing in a chroot.
         let nameless = super::is_there(Path::new("/proc/self/fd")).then(|| {
             let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
             openat(&directory, ".", flags, Mode::from_raw_mode(mode)).map(File::from)
@@ -54,32 +54,32 @@ impl NewFile {
         Ok(Self { file, hidden: Some(hidden), directory })
     }
 
-    /// The file itself.
+    /// The file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// A writer with an offset of its own: several may write to different places side by side.
+    /// A writer with an offset of its own. Several writers may write to different parts in parallel.
     pub fn writer(&self) -> Writer<'_> {
         Writer { file: self.file(), at: 0 }
     }
 
-    /// The file itself, to be written.
+    /// The file, for writing.
     pub fn file_mut(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// The place that it would get by a name.
+    /// The place that the file would take under this name.
     pub(super) fn place(&self, name: &OsStr) -> io::Result<NamedPlace> {
         NamedPlace::of(&self.directory, name)
     }
 
-    /// Puts it in its place in its directory, whatever was there.
+    /// Names the file, replacing any file that has the name.
     pub fn persist(self, name: &OsStr) -> io::Result<()> {
         let hidden = match self.hidden {
             Some(hidden) => hidden,
             None => match link(&self.file, &self.directory, name) {
-                // Only what has a name can take the place of something else.
+                // Only a file with a name can be renamed over another one.
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {
                     let linked = |name: &CStr| link(&self.file, &self.directory, name);
                     TemporaryName::create(&self.directory, TemporaryKind::File, linked)?.1
@@ -92,7 +92,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Puts it in its place if nothing is there; gives it back if something is.
+    /// Names the file unless the name is taken; in that case returns the file.
     pub fn persist_noclobber(mut self, name: &OsStr) -> io::Result<Option<Self>> {
         let named = match &self.hidden {
             None => link(&self.file, &self.directory, name),
@@ -112,7 +112,7 @@ impl NewFile {
 }
 
 impl NamedPlace {
-    /// A name in a directory.
+    /// Looks up a name in a directory.
     pub(super) fn of(directory: &File, name: &OsStr) -> io::Result<Self> {
         let taken_by = openat(directory, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok();
         let taken_by = taken_by.and_then(|file| File::from(file).metadata().ok());
@@ -124,13 +124,14 @@ impl NamedPlace {
     }
 }
 
-/// Renames to a name that must be free.
+/// Renames a file to a name that must not exist yet.
 fn rename_to_free(directory: &File, from: &CStr, to: &OsStr) -> io::Result<()> {
     match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
-        // Not on this file system. A second name is never another's, and the first one goes.
+        // This file system can't do that in one step. A second link never replaces a file; then remove the first
+        // name.
         Err(Errno::INVAL | Errno::NOSYS) => {
             linkat(directory, from, directory, to, AtFlags::empty())?;
-            // The file has its name; what is left of the first one is not worth an error.
+            // The file has its new name. It isn't an error if the old name can't be removed.
             let _ = rustix::fs::unlinkat(directory, from, AtFlags::empty());
             Ok(())
         }
@@ -138,14 +139,14 @@ fn rename_to_free(directory: &File, from: &CStr, to: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Opens a directory to work in it: it need not be readable.
+/// Opens a directory in order to work in it. It needn't be readable.
 pub(super) fn open_directory(path: &Path) -> io::Result<File> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty()).map(File::from)?)
 }
 
-/// Writes to a file from its start, or from where it is sought to.
+/// Writes to a file from its start, or from the position it was moved to.
 #[derive(Debug)]
 pub struct Writer<'a> {
     file: &'a File,

@@ -1,8 +1,9 @@
-//! The files that this process has opened as inputs, and when: no output may take the place of one ([`super::Run`]).
+//! Remembers which files this process has opened as inputs and when, so that no output replaces one of them
+//! ([`super::Run`]).
 //!
-//! The log is the process's, not a run's. Inputs are opened in many places, some deep inside and by other threads (the
-//! search for a library's debugging information), and none of them needs to know for whom; outputs are made in a few
-//! places, which all have their [`super::Run`]. A run counts the files that were opened since it began:
+//! There is one log for the whole process instead of one per run. Inputs are opened in many places, some of them deep
+//! inside or on other threads (such as the search for debug files), which needn't know the run. Outputs are created in
+//! few places, all of which have their [`super::Run`]. A run only looks at files that were opened since it began:
 //!
 //! ```text
 //! run 1  ├──opens A───────────┤
@@ -10,11 +11,12 @@
 //! run 3                         ├───────────┤   may write A, not B
 //! ```
 //!
-//! So jobs that run one after the other may each write what one before has read. Jobs that run side by side also heed
-//! what the others open meanwhile, and a file that is read by one while another replaces it is worth the refusal. While
-//! no run is under way nothing is remembered; when one ends, what was opened before all that are left is dropped.
+//! Thus, of jobs that run one after the other, each may overwrite what an earlier one has read. Jobs that run in
+//! parallel also respect each other's inputs, since one of them shouldn't replace a file while another one reads it.
+//! Nothing is remembered while there is no run. When a run ends, files that were opened before all remaining runs began
+//! are forgotten.
 //!
-//! A file is known by what it is, not by its name, which links and `..` hide.
+//! Files are identified by device and inode, because links and `..` give a file several paths.
 
 use super::modes::{ANYBODY, OWNER, mode_within};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -25,12 +27,12 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// The identity of a file or directory, under any name.
+/// The identity of a file or directory, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FileId {
     device: u64,
     inode: u64,
-    /// When it was made, where the file system gives: numbers of inodes are used again.
+    /// The creation time, if the file system has it, because inode numbers are reused.
     born: Option<SystemTime>,
 }
 
@@ -39,7 +41,7 @@ impl FileId {
         Self { device: about.dev(), inode: about.ino(), born: about.created().ok() }
     }
 
-    /// The identity of the file that a path leads to; `None` if absent.
+    /// The identity of the file at a path; `None` if absent.
     pub(super) fn at(path: &Path) -> Option<Self> {
         super::about(path).map(|about| Self::new(&about))
     }
@@ -47,21 +49,21 @@ impl FileId {
 
 #[derive(Debug)]
 struct Log {
-    /// When the runs began that are under way.
+    /// When each current run began.
     runs: Vec<u64>,
     now: u64,
-    /// Regular files, and directories that are inputs as a whole.
+    /// Regular files, and directories whose contents are inputs.
     opened: FxHashMap<FileId, OpenedFile>,
-    /// When a pipe or a device was opened last; 0 for never.
+    /// When a pipe or device was last opened; 0 for never.
     streamed: u64,
 }
 
 /// An input.
 #[derive(Debug, Clone, Copy)]
 struct OpenedFile {
-    /// When it was opened last.
+    /// When it was last opened.
     at: u64,
-    /// Who may read it.
+    /// The permissions, which say who may read it.
     mode: u32,
 }
 
@@ -69,11 +71,12 @@ static LOG: Mutex<Log> =
     Mutex::new(Log { runs: Vec::new(), now: 0, opened: HashMap::with_hasher(FxBuildHasher), streamed: 0 });
 
 fn log() -> MutexGuard<'static, Log> {
-    // A thread that panicked with the log in hand has left it whole: each change is one step.
+    // If a thread panicked while holding the lock, the log is still consistent, because each change is a single
+    // step.
     LOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The time from which on a run heeds what is opened. Dropped when the run ends.
+/// The time since which opened files count as inputs of a run. Dropping it ends the run.
 #[derive(Debug)]
 pub(super) struct Since(u64);
 
@@ -86,12 +89,12 @@ impl Since {
         Self(now)
     }
 
-    /// True if this was opened since then.
+    /// True if this file was opened since then.
     pub(super) fn was_opened(&self, file: FileId) -> bool {
         log().opened.get(&file).is_some_and(|opened| opened.at >= self.0)
     }
 
-    /// The mode of a file that repeats what all inputs since then hold: what comes through a pipe is its reader's alone.
+    /// The permissions that all inputs opened since then have in common. If a pipe was read, only the owner's.
     pub(super) fn mode_of_inputs(&self) -> u32 {
         let log = log();
         let modes = log.opened.values().filter(|opened| opened.at >= self.0).map(|opened| opened.mode);
@@ -110,7 +113,7 @@ impl Drop for Since {
     }
 }
 
-/// Remembers an input that those may read whom `mode` permits it. Devices and pipes are none that could be overwritten.
+/// Remembers an input with its permissions. Devices and pipes are only noted, since they can't be overwritten.
 pub(super) fn remember(about: &Metadata, mode: u32) {
     if about.is_file() {
         return add(FileId::new(about), mode);
@@ -121,7 +124,7 @@ pub(super) fn remember(about: &Metadata, mode: u32) {
     }
 }
 
-/// Remembers a directory that is an input as a whole. Its files have modes of their own.
+/// Remembers a directory whose contents are inputs. Its files have permissions of their own.
 pub(super) fn remember_directory(directory: FileId) {
     add(directory, ANYBODY);
 }
@@ -130,7 +133,7 @@ fn add(file: FileId, mode: u32) {
     let mut log = log();
     if !log.runs.is_empty() {
         let now = log.now;
-        // By whatever way others can get to it, it is the same file.
+        // A file may be reached on several paths; users who can reach it on one of them can read it.
         let mode = log.opened.get(&file).map_or(mode, |opened| mode | opened.mode);
         log.opened.insert(file, OpenedFile { at: now, mode });
     }

@@ -1,4 +1,4 @@
-//! A directory that outputs go to, held open: they go there wherever its path leads by then.
+//! A directory for outputs that is held open, so that outputs end up in it even if its path leads elsewhere by then.
 #![expect(clippy::disallowed_methods, reason = "what is in a directory that is open is looked at, and not opened")]
 
 use super::NewFile;

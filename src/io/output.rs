@@ -1,4 +1,4 @@
-//! An output under way: a file that appears when it is whole, or a stream.
+//! An output in progress: a file that appears when it is complete, or a stream.
 
 use super::door::OutputName;
 use super::modes::{ANY_MODE, Content, OWNER};
@@ -15,15 +15,15 @@ use std::io::{self, BufWriter, IoSlice, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// An output under way. Dropped without [`Output::commit`], no file appears.
+/// An output in progress. If it is dropped without [`Output::commit`], no file appears.
 #[derive(Debug)]
 pub struct Output {
     out: BufWriter<Destination>,
-    /// Its name in messages.
+    /// The name in messages.
     shown: PathBuf,
 }
 
-/// The place that is written to.
+/// Where an output is written.
 #[derive(Debug)]
 struct Destination {
     kind: DestinationKind,
@@ -32,36 +32,38 @@ struct Destination {
 
 #[derive(Debug)]
 enum DestinationKind {
-    /// A new file, and its name in its directory.
+    /// A new file, and the name it will get.
     New(NewAt),
-    /// Something open that is written to directly. If there is a file behind it, which is in this place, what was written
+    /// An open file that is written to directly, and its place if it is a regular file. Data written to it can't be
+    /// undone, so writing fails once the same file is opened as an input.
     /// cannot be taken back: not a byte more goes there once it is opened as an input.
     Open(File, Option<OutputPlace>),
 }
 
-/// A new file, and where it will be.
+/// A new file, and the name it will get.
 #[derive(Debug)]
 struct NewAt {
     file: NewFile,
     name: OsString,
     content: Content,
-    /// True if it has taken over the attributes of a file that it replaces.
+    /// True if the file has taken over the attributes of the file that it replaces.
     replaces: bool,
 }
 
-/// Less than is given to a file at once: of blocks of text, which are longer, not even what is left over behind whole
-/// pieces of that length is copied before it is written.
+/// The buffer size. It is less than [`AT_ONCE`], so that blocks of text, which are longer, are written without being
+/// copied into the buffer, even what remains of them after whole pieces of that length.
 const BUFFER: usize = AT_ONCE / 2;
 
-/// So much is given to a file at once. Longer writes take Linux several times as long: a gigabyte of a mapped file in one
-/// call 1.1 to 2.5 s, in calls of up to half a megabyte 0.2 to 0.4 s (6.18, ext4; why was not looked into).
+/// The maximum number of bytes per write. Longer writes take Linux several times as long: a gigabyte of a mapped file
+/// took 1.1 to 2.5 s in one call, but 0.2 to 0.4 s in calls of up to half a megabyte (Linux 6.18, ext4; the reason is
+/// unknown).
 const AT_ONCE: usize = 1 << 17;
 
 fn at_once(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(AT_ONCE)]
 }
 
-/// As many of the slices as are not more; none if already the first is.
+/// The longest prefix of the slices with at most [`AT_ONCE`] bytes; empty if the first slice is already longer.
 fn slices_at_once<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlice<'data>] {
     let mut len = 0;
     let fits = |slice: &&IoSlice<'_>| {
@@ -101,21 +103,21 @@ impl Write for Destination {
 }
 
 impl Output {
-    /// Begins an output of a run, if its place is free. The path is tried before the long work: the temporary file is
-    /// made now.
+    /// Starts an output. Fails if its place is an input or another output of the run. The temporary file is created
+    /// now, so that an unusable path is noticed before the long work.
     pub fn create(path: &OutPath, run: &Run) -> Result<Self> {
         Self::create_for(path, run.content(), run)
     }
 
-    /// The same for what holds something else than the run's outputs usually do.
+    /// Like [`Self::create`], for an output whose content isn't what the run's outputs usually contain.
     pub fn create_for(path: &OutPath, content: Content, run: &Run) -> Result<Self> {
         let shown = path.shown();
         let kind = DestinationKind::new(path, content, run).map_err(|error| error.in_file(&shown))?;
         Ok(Self { out: BufWriter::with_capacity(BUFFER, Destination { kind, run: run.clone() }), shown })
     }
 
-    /// The file behind it where there is a plain one, for writing at offsets.
-    /// Flushes what was written so far.
+    /// Flushes what was written so far and returns the file, for writing at offsets. `None` if the output isn't a
+    /// regular file.
     pub fn as_file(&mut self) -> Result<Option<&mut File>> {
         self.flush()?;
         Ok(match &mut self.out.get_mut().kind {
@@ -124,12 +126,12 @@ impl Output {
         })
     }
 
-    /// True if a person sees it as it is written.
+    /// True if the output goes to a terminal.
     pub fn is_terminal(&self) -> bool {
         matches!(&self.out.get_ref().kind, DestinationKind::Open(file, _) if file.is_terminal())
     }
 
-    /// Makes the output appear, unless its place has become that of an input meanwhile.
+    /// Completes the output and makes it appear. Fails if its place has become an input in the meantime.
     pub fn commit(mut self) -> Result<()> {
         self.flush()?;
         let Self { out, shown } = self;
@@ -174,7 +176,7 @@ impl DestinationKind {
 }
 
 impl NewAt {
-    /// Gives it the permissions that it has when it is whole: then it is known what was read.
+    /// Sets the permissions of the complete output. Only now are all inputs known.
     fn set_mode(&self, run: &Run) -> io::Result<()> {
         let own = self.file.file().metadata()?.mode() & ANY_MODE;
         let mode = self.content.last_mode(own, self.replaces, run.mode_of_inputs());
@@ -187,7 +189,7 @@ impl Write for Output {
         self.out.write(bytes).map_err(|error| unwritten(error, &self.shown))
     }
 
-    /// Writes them from where they are: they are not copied into a buffer first.
+    /// Writes the slices directly, without copying them into a buffer.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         write_through(&mut self.out, slices).map_err(|error| unwritten(error, &self.shown))
     }
@@ -204,8 +206,8 @@ fn write_through(out: &mut BufWriter<impl Write>, slices: &[IoSlice<'_>]) -> io:
     out.get_mut().write_vectored(slices)
 }
 
-/// Why an output could not be written, and which: what is recognized by the time it reaches the caller that asked for
-/// it. A closed pipe is known by its kind.
+/// Why and which output could not be written. The caller can recognize this error later; a closed pipe is recognized by
+/// its kind.
 fn unwritten(error: io::Error, shown: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted => error,
@@ -216,7 +218,7 @@ fn unwritten(error: io::Error, shown: &Path) -> io::Error {
     }
 }
 
-/// A descriptor that cannot be written to.
+/// The error for a descriptor that can't be written to.
 fn closed(error: io::Error) -> Error {
     Error::new("is closed").because(error)
 }
@@ -290,7 +292,7 @@ mod tests {
     #[test]
     fn a_file_read_by_one_run_may_be_written_by_another() {
         let (_dir, at) = directory();
-        // The log of a job beside these, which lasts longer than both.
+        // The log is shared by all runs of the process, so another run must last longer than both.
         let beside = Run::begin();
         for (from, to) in [("a", "b"), ("b", "a"), ("b", "a")] {
             let run = Run::begin();

@@ -1,4 +1,4 @@
-//! What an output takes over from a file that it replaces.
+//! The attributes that an output takes over from the file that it replaces.
 
 use super::NewFile;
 use super::door::Place;
@@ -21,20 +21,21 @@ pub(super) struct Inherited {
     mode: u32,
     owner: Uid,
     group: Gid,
-    /// The access list (acl(5)).
+    /// The access control list (acl(5)).
     access_list: Option<Vec<u8>>,
-    /// Its extended attributes (xattr(7)).
+    /// The extended attributes (xattr(7)).
     notes: Vec<(CString, Vec<u8>)>,
 }
 
-/// Linux has no longer ones, and no longer lists of their names.
+/// Linux's maximum length of an attribute, and of the list of attribute names.
 const LONGEST_ATTRIBUTE: usize = 1 << 16;
 
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
 impl Inherited {
-    /// From what has a name in a directory. In a directory where anybody may put a file and none may take away another's
-    /// (/tmp), nothing comes from somebody else's: it may have been put there to get at what we write.
+    /// The attributes of an existing file. `None` if the file belongs to another user and the directory is one like
+    /// /tmp, where everybody can create files but not remove others' files: the file may have been put there in order
+    /// to get access to the output.
     pub(super) fn from(there: &Place, directory: &File) -> Option<Self> {
         let (about, directory) = (&there.about, directory.metadata().ok()?);
         let everybodys = directory.mode() & (STICKY | WRITABLE_BY_ALL) == STICKY | WRITABLE_BY_ALL;
@@ -50,14 +51,13 @@ impl Inherited {
         Some(Self { mode: about.mode() & ANY_MODE, owner, group, access_list, notes })
     }
 
-    /// Gives it to a file that nobody else can open yet. A permission that cannot be set leaves it less open, and never
-    /// more.
+    /// Sets the attributes of a new file that nobody else can open yet. If a permission can't be set, the file is less
+    /// accessible than the old one, never more.
     pub(super) fn give_to(self, new: &NewFile) -> io::Result<()> {
         let (file, mut mode) = (new.file(), self.mode);
         let Ok(about) = file.metadata() else { return Ok(()) };
         if about.gid() != self.group.as_raw() && rustix::fs::fchown(file, None, Some(self.group)).is_err() {
-            // Permissions that its group may do, ours may not; and permissions that others may not do, the group may
-            // not now.
+            // The file's group is another one now. It gets no permission that the old group or all others lacked.
             mode &= !GROUP | mode << 3;
         }
         if !self.give_access_list(file) {
@@ -65,17 +65,18 @@ impl Inherited {
         }
         rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
         for (name, value) in &self.notes {
-            // Not every file system has them.
+            // Some file systems don't support attributes.
             let _ = fsetxattr(file, name, value, XattrFlags::empty());
         }
-        // Last: a user who has given a file away may not change its mode.
+        // Must come last, because a user can't change the mode of a file after giving it away.
         if about.uid() != self.owner.as_raw() {
             let _ = rustix::fs::fchown(file, Some(self.owner), None);
         }
         Ok(())
     }
 
-    /// The list, or none, whatever the directory gives to new files.
+    /// Sets the access control list, or removes a list that the directory has passed on to the new file. False on
+    /// failure.
     fn give_access_list(&self, file: &File) -> bool {
         match &self.access_list {
             Some(list) => fsetxattr(file, ACCESS_LIST, list, XattrFlags::empty()).is_ok(),
@@ -84,7 +85,7 @@ impl Inherited {
     }
 }
 
-/// An attribute of a file; `None` if it has none of that name, or none that we may read.
+/// An extended attribute of a file; `None` if it is absent or we may not read it.
 fn attribute(path: &str, name: &CStr) -> Option<Vec<u8>> {
     let mut value = vec![0; LONGEST_ATTRIBUTE];
     let len = getxattr(path, name, &mut value[..]).ok()?;

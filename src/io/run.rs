@@ -1,13 +1,13 @@
-//! One run of a job: the one place that shows which outputs may be written.
+//! A run of a job. Decides which outputs may be written.
 //!
-//! An output is refused (exit status 2) if it would take the place of a file that the run reads, or of another of its
-//! outputs. Inputs may be opened after an output was begun, so this is queried twice: when the output is created,
-//! before the long work, and when it gets its name. Both times nothing has been touched.
+//! An output is refused (exit status 2) if it would replace a file that the run reads, or another output of the run.
+//! Inputs may be opened after an output was started, so this is checked twice: when the output is created, before the
+//! long work, and when it gets its name. In both cases nothing has been changed yet.
 //!
 //! | output | refused if |
 //! |---|---|
-//! | a file | it is a file that was opened (by any name: links are followed), or is in a recording's directory |
-//! | standard output, another descriptor | it is a file that was opened, as cat refuses it |
+//! | a file | it was opened as an input (under any name: links are followed), or is in a recording's directory |
+//! | standard output, another descriptor | its file was opened as an input; cat refuses this, too |
 //! | both | another output of this run goes there |
 
 use super::modes::{self, Content};
@@ -18,7 +18,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A run under way: what is opened from its beginning on are its inputs, and what it creates are its outputs.
+/// A run in progress. Files that are opened after its start are its inputs; the files it creates are its outputs.
 ///
 /// ```
 /// # use jitgraft::io::{OutPath, Output, Run, map_file};

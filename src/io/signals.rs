@@ -1,4 +1,4 @@
-//! Signals from outside: one thread waits for them, so that what they cause is ordinary code.
+//! Handles signals: one thread waits for them, so that ordinary code can respond.
 //!
 //! A signal that ends the program first removes what exists under a temporary name. While `record` waits for the program
 //! that it started, signals go to that program instead. Signals that were ignored when jitgraft started (nohup(1)) stay
@@ -24,14 +24,14 @@ const PASSED_ON: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2];
 /// The `si_code` of a signal that the kernel sent, such as Ctrl-C (asm-generic/siginfo.h).
 const SI_KERNEL: i32 = 0x80;
 
-/// What a signal does.
+/// What happens to a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Receiver {
     /// It ends this program.
     Own,
-    /// It is kept for a program that is about to be started: the last one that came.
+    /// A program is about to be started. The last signal is held back for it.
     Starting(Option<i32>),
-    /// It goes to this program.
+    /// It is passed on to this started program.
     Child(Pid),
 }
 
@@ -41,31 +41,31 @@ fn receiver() -> MutexGuard<'static, Receiver> {
     RECEIVER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on a signal that ends the program removes temporary names first. A file that may not grow (`ulimit -f`)
-/// becomes an error of the writer instead of a silent end.
+/// From now on, a signal that ends the program first removes temporary names. Exceeding the file size limit (`ulimit
+/// -f`) becomes an error when writing, instead of silently ending the program.
 pub fn watch_signals() {
-    // The handler only sets the flag: write(2) fails with EFBIG then. Started programs get the usual action back.
+    // Because the signal is handled, write(2) fails with EFBIG. Started programs get the default action back.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     claim_stack();
     watch("signals", &ENDING);
 }
 
-/// Makes the kernel map a part of this thread's stack now. If the address space is limited (`ulimit -v`) and used up, the
-/// stack can't grow any more, which ends a program without a word.
+/// Makes the kernel map part of this thread's stack now. If the address space is limited (`ulimit -v`) and used up, the
+/// stack couldn't grow later, which would end the program silently.
 fn claim_stack() {
     let stack = [0_u8; 256 << 10];
     std::hint::black_box(&stack);
 }
 
-/// Starts a thread that waits for these signals, as long as the process lives. If the system lets no thread start, they
-/// keep their usual action.
+/// Starts a thread that handles these signals until the process ends. If the thread can't be started, the signals keep
+/// their default actions.
 fn watch(thread_name: &str, signals: &[i32]) {
     let ignored = ignored_signals();
     let watched: Vec<i32> = signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect();
     let registered = Arc::new(Barrier::new(2));
     let on_thread = registered.clone();
     let is_started = parallel::start_thread(thread_name, move || {
-        // Registered here: a signal that is caught while nobody waits for it would be lost.
+        // Registered before the thread starts, so that no signal is lost in between.
         let signals = SignalsInfo::<WithRawSiginfo>::new(watched);
         on_thread.wait();
         let Ok(mut signals) = signals else { return };
@@ -85,7 +85,7 @@ fn receive(signal: i32, is_from_kernel: bool) {
             temporary_name::remove_all();
             let _ = emulate_default_handler(signal);
         }
-        // A terminal sends its signals to both programs.
+        // A terminal sends its signals to the started program, too.
         Receiver::Starting(_) | Receiver::Child(_) if is_from_kernel => {}
         Receiver::Starting(last) => *last = Some(signal),
         Receiver::Child(child) => send(*child, signal),
@@ -94,7 +94,7 @@ fn receive(signal: i32, is_from_kernel: bool) {
 
 fn send(child: Pid, signal: i32) {
     if let Some(signal) = Signal::from_named_raw(signal) {
-        // It may have ended by now.
+        // Fails if the program has already ended.
         let _ = kill_process(child, signal);
     }
 }
@@ -106,19 +106,20 @@ fn ignored_signals() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// While this lives, signals go to a started program and don't end this one.
+/// While this exists, signals go to a started program and don't end this one.
 #[derive(Debug)]
 pub(super) struct PassedOn(());
 
 impl PassedOn {
-    /// Begins to hold signals back for a program that is not started yet.
+    /// Starts to hold back signals for a program that will be started next.
     pub(super) fn begin() -> Self {
         *receiver() = Receiver::Starting(None);
         watch("passed-signals", &PASSED_ON[ENDING.len()..]);
         Self(())
     }
 
-    /// Passes signals on to this program, which nobody has waited for yet, beginning with the last one held back.
+    /// Passes signals on to this program, starting with the one held back. The program must not have been waited for
+    /// yet.
     pub(super) fn to_child(&self, child: u32) {
         let Some(child) = i32::try_from(child).ok().and_then(Pid::from_raw) else { return };
         let before = std::mem::replace(&mut *receiver(), Receiver::Child(child));
@@ -134,9 +135,9 @@ impl Drop for PassedOn {
     }
 }
 
-/// Ends this program by the signal that ended another one.
+/// Ends this program with the same signal that ended another one.
 pub fn end_by(signal: i32) -> ! {
     let _ = emulate_default_handler(signal);
-    // Some signals end nothing: the status that a shell would give.
+    // The signal didn't end this program, so use the exit status that a shell would report.
     std::process::exit(128 + signal)
 }

@@ -1,39 +1,39 @@
-//! Temporary files without a name, for what is read more than once and cannot be had twice: what comes through a pipe,
-//! is packed, or is somebody else's.
+//! Temporary files without a name, for data that is read more than once but can't be read again from its source: data
+//! from a pipe, decompressed data, or files of other users.
 //!
-//! A file that unpacks to more than anybody expects must not fill the file system: some of its room is left.
+//! A file that decompresses to an unexpected size must not fill the file system, so some space is left free.
 
 use super::mapped::{Bytes, map_regular};
 use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 
-/// So much room is left to others, or a twentieth of the file system if that is less.
+/// The space to leave free, unless a twentieth of the file system is less.
 const RESERVE: u64 = 1 << 30;
 
-/// The amount that is written between two looks at the room.
+/// How many bytes to write before checking the free space again.
 const STEP: u64 = 16 << 20;
 
-/// As many bytes of a stream are copied at once, as a pipe holds where it was widened.
+/// How many bytes of a stream to copy at once: the capacity of an enlarged pipe.
 const AT_ONCE: usize = 1 << 20;
 
-/// A file system's bytes.
+/// The size and free space of a file system, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct DiskRoom {
     free: u64,
     all: u64,
 }
 
-/// A temporary file under way.
+/// A temporary file being written.
 #[derive(Debug)]
 pub struct Spool {
     file: File,
-    /// The amount that may be written before the room is looked at again.
+    /// How many more bytes may be written before the free space is checked again.
     granted: u64,
     room: fn(&File) -> Option<DiskRoom>,
 }
 
-/// A new temporary file without a name.
+/// Creates a temporary file without a name.
 pub fn temporary() -> Result<Spool> {
     let file = tempfile::tempfile().map_err(|error| {
         let message = format!("cannot make a temporary file in {}", std::env::temp_dir().display());
@@ -46,13 +46,13 @@ fn elsewhere() -> Option<String> {
     Some("TMPDIR chooses another directory".to_owned())
 }
 
-/// Copies a stream to an unlinked temporary file and maps that: memory stays bounded, and it can be walked twice.
+/// Copies a stream to an unlinked temporary file and maps it. Memory use stays bounded, and the data can be read twice.
 pub fn spool(stream: impl Read) -> Result<Bytes> {
     temporary()?.filled(stream)?.map()
 }
 
 impl Spool {
-    /// With all of that stream in it.
+    /// Copies the whole stream into the file.
     pub fn filled(mut self, mut stream: impl Read) -> Result<Self> {
         let mut out = BufWriter::with_capacity(AT_ONCE, &mut self);
         io::copy(&mut stream, &mut out)?;
@@ -61,7 +61,7 @@ impl Spool {
         Ok(self)
     }
 
-    /// The bytes that were written.
+    /// Maps what was written.
     pub fn map(&self) -> Result<Bytes> {
         if self.file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(&self.file) }
     }
@@ -71,18 +71,18 @@ impl Spool {
         &self.file
     }
 
-    /// The file alone.
+    /// Returns the file without the bookkeeping.
     pub fn into_file(self) -> File {
         self.file
     }
 
-    /// The file, to be written to otherwise, if there is room for this many bytes.
+    /// The file, for writing by other means. Fails if there is no space for `len` bytes.
     pub(super) fn file_for(&mut self, len: u64) -> Result<&mut File> {
         self.ask(len)?;
         Ok(&mut self.file)
     }
 
-    /// Looks, from time to time, whether there is room.
+    /// Checks the free space every now and then, before `len` bytes are written. Fails if too little is left.
     fn ask(&mut self, len: u64) -> io::Result<()> {
         if self.granted < len {
             let left = (self.room)(&self.file).map(|room| (room, RESERVE.min(room.all / 20)));
@@ -108,7 +108,7 @@ fn full(free: u64, reserve: u64) -> Error {
     Error::new(message).with_remedy(elsewhere())
 }
 
-/// The room where a file is, as far as it is anybody's; `None` where that is not reported.
+/// The space on the file system of a file, for ordinary users; `None` if the file system doesn't report it.
 fn room_of(file: &File) -> Option<DiskRoom> {
     let about = rustix::fs::fstatvfs(file).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);
@@ -142,7 +142,7 @@ mod tests {
         assert!(spool(io::empty()).unwrap().is_empty());
     }
 
-    /// The length of what is written of an endless stream on a disk with this much room, and the error that ends it.
+    /// Writes an endless stream to a disk with this much space. Returns the number of bytes written, and the error.
     fn written(room: fn(&File) -> Option<DiskRoom>) -> (u64, String) {
         let mut spool = temporary().unwrap();
         spool.room = room;
@@ -150,7 +150,7 @@ mod tests {
         (spool.file.metadata().unwrap().len(), Error::from(error).to_string())
     }
 
-    /// A file system of this many MiB that has nothing else on it.
+    /// An otherwise empty file system of this many MiB.
     fn holding<const MIB: u64>(file: &File) -> Option<DiskRoom> {
         let all = MIB << 20;
         Some(DiskRoom { free: all.saturating_sub(file.metadata().unwrap().len()), all })

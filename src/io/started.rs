@@ -1,8 +1,8 @@
-//! Programs that are started: only those that the user named on the command line, and perf.
+//! Starts other programs: only those that the user named on the command line, and perf.
 //!
-//! `record` starts three things: `perf stat` for a moment, to see which event can be counted here; the program that the
-//! user typed, with the flag that makes it print its version; and `perf record` with that program. No name of a program
-//! ever comes out of a file.
+//! `record` starts three programs: `perf stat` for a moment, to find out which event can be counted on this machine;
+//! the program that the user typed, with the flag that prints its version; and `perf record` with that program. Names
+//! of programs never come from a file.
 
 use super::memory_limit::without_limit;
 use super::signals::PassedOn;
@@ -15,10 +15,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// The way a program ended.
+/// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// With this status.
+    /// With this exit status.
     Status(u8),
     /// By this signal.
     Signal(i32),
@@ -33,7 +33,7 @@ impl From<ExitStatus> for Ended {
     }
 }
 
-/// The path of the program with this name: looked up as a shell does.
+/// Looks up the path of a program as a shell does.
 pub fn program_path(name: &[u8]) -> Option<PathBuf> {
     let name = Path::new(OsStr::from_bytes(name));
     let can_run = |path: &PathBuf| {
@@ -53,7 +53,7 @@ fn command(words: &[&[u8]]) -> Result<Command> {
     Ok(command)
 }
 
-/// The output of program, to standard output and then to standard error, when it is run without input.
+/// Runs a program without input. Returns its standard output followed by its standard error.
 pub fn said_by(words: &[&[u8]]) -> Result<String> {
     let mut command = command(words)?;
     command.stdin(Stdio::null()).env("LC_ALL", "C");
@@ -61,8 +61,8 @@ pub fn said_by(words: &[&[u8]]) -> Result<String> {
     Ok([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat())
 }
 
-/// Runs a program with these variables added, and waits for it. It has this one's input and output; signals that only
-/// this process gets are passed on to it.
+/// Runs a program with these additional environment variables and waits for it. The program uses this process's input
+/// and output. Signals that are sent to this process only are passed on to it.
 pub fn run(words: &[&[u8]], variables: &[(&str, Vec<u8>)]) -> Result<Ended> {
     let mut command = command(words)?;
     command.envs(variables.iter().map(|(name, value)| (OsString::from(name), OsStr::from_bytes(value))));

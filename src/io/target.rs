@@ -1,9 +1,9 @@
-//! The file that an output's path leads to.
+//! Resolves the path of an output.
 //!
-//! A link is written through, as cp and perf do: what it leads to is replaced, or made, and the link stays. One that
-//! somebody else may have put there is refused ([`super::door`]): it leads where he wants. A path that leads to an open
-//! descriptor of this process (`/dev/stdout`, `/dev/fd/3`) means that descriptor, with its offset and its append mode,
-//! and not the file behind it.
+//! Symbolic links are followed, as cp and perf do: the file that the link leads to is replaced or created, and the link
+//! stays. A link that another user may have created is refused ([`super::door`]), because it could lead anywhere. A
+//! path that leads to an open descriptor of this process (`/dev/stdout`, `/dev/fd/3`) means that descriptor, with its
+//! offset and append mode, and not its file.
 #![expect(clippy::disallowed_methods, reason = "descriptors of this process are opened again")]
 
 use super::door::{OutputName, Stop, Walk};
@@ -16,19 +16,19 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The target of an output.
+/// What the path of an output leads to.
 #[derive(Debug)]
 pub(super) enum OutputTarget {
-    /// This open descriptor of this process.
+    /// An open descriptor of this process.
     Descriptor(u32),
-    /// A device or a pipe, which cannot be replaced; not open for writing yet.
+    /// A device or pipe, which can't be replaced. Not open for writing yet.
     Special(File),
-    /// A file, there or not: its directory, with all links followed, and its name.
+    /// A file that may or may not exist: its directory, after following all links, and its name.
     File(Box<OutputName>),
 }
 
 impl OutputTarget {
-    /// Follows a path. Nothing is opened: a named pipe would wait for its reader.
+    /// Resolves a path. Nothing is opened for writing, because opening a named pipe would wait for its reader.
     pub(super) fn of(path: &Path) -> Result<Self> {
         if path.as_os_str().as_bytes().ends_with(b"/") && !super::is_directory(path) {
             return Err(Error::new("is not a directory"));
@@ -48,24 +48,24 @@ impl OutputTarget {
         }
     }
 
-    /// True if it is written from front to back, as it is, and never replaced.
+    /// True if the target is written from front to back and can't be replaced.
     pub(super) fn is_stream(&self) -> bool {
         !matches!(self, Self::File(_))
     }
 
-    /// True if it is a terminal.
+    /// True if the target is a terminal.
     pub(super) fn is_terminal(&self) -> bool {
         match self {
             Self::Descriptor(number) => reopen(*number).is_ok_and(|file| file.is_terminal()),
-            // Without waiting, as a named pipe without a reader would.
+            // NONBLOCK, because opening a named pipe without a reader would wait.
             Self::Special(file) => writable(file, OFlags::NONBLOCK).is_ok_and(|file| file.is_terminal()),
             Self::File(_) => false,
         }
     }
 }
 
-/// Refuses the path of an output that another program will write, where it leads through a link that somebody else may
-/// have put there.
+/// Fails if the path of an output that another program will write leads through a link that another user may have
+/// created.
 pub(super) fn refuse_foreign_links(path: &Path) -> Result<()> {
     match Walk::to_output(path) {
         Err(Stop::Refused(error)) => Err(error),
@@ -78,21 +78,21 @@ fn is_directory(path: &Path) -> Error {
     Error::new("is a directory").with_remedy(Some(remedy))
 }
 
-/// Opens a device or a pipe that was looked at.
+/// Opens a device or pipe, which was only examined so far, for writing.
 pub(super) fn writable(file: &File, flags: OFlags) -> io::Result<File> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(own, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC | flags, Mode::empty())?.into())
 }
 
-/// Opens a descriptor of this process again, to be written.
+/// Opens a descriptor of this process once more, for writing.
 pub(super) fn reopen(descriptor: u32) -> io::Result<File> {
     let copy = match descriptor {
         0 => io::stdin().as_fd().try_clone_to_owned()?,
-        // The standard library has opened /dev/null in its place.
+        // Standard output was closed; the standard library has opened /dev/null in its place.
         1 if guard::stdout_was_closed() => return Err(rustix::io::Errno::BADF.into()),
         1 => io::stdout().as_fd().try_clone_to_owned()?,
         2 => io::stderr().as_fd().try_clone_to_owned()?,
-        // Its offset cannot be had, but what was written before stays.
+        // A new descriptor doesn't share the offset. Appending at least keeps what was written before.
         other => return File::options().append(true).open(format!("/proc/self/fd/{other}")),
     };
     Ok(copy.into())

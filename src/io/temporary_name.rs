@@ -1,9 +1,9 @@
-//! Names that exist only while a job runs: of files being written, on file systems where a file needs a name, and of
-//! directories that nothing was put into yet. Whatever ends the process takes them away (see [`super::signals`] and
-//! [`super::guard`]); only SIGKILL can't be noticed.
+//! Names that exist only while a job runs: names of files being written, on file systems where every file needs a name,
+//! and of directories that are still empty. They are removed when the process ends (see [`super::signals`] and
+//! [`super::guard`]), except by SIGKILL, which can't be caught.
 //!
-//! `tempfile` would name such files by a path. Here the directory is held open instead, so that the name is made and
-//! removed in the same directory even if its path leads elsewhere by then.
+//! Unlike with `tempfile`, which uses paths, the directory is held open. The name is thus created and removed in the
+//! same directory even if its path leads elsewhere by then.
 
 use rustix::fs::{AtFlags, unlinkat};
 use std::ffi::{CStr, CString};
@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What a temporary name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TemporaryKind {
-    /// A file that is being written: hidden.
+    /// A hidden file that is being written.
     File,
-    /// A directory that has nothing in it yet.
+    /// A directory that is still empty.
     Directory,
 }
 
@@ -29,10 +29,10 @@ struct Entry {
     kind: TemporaryKind,
 }
 
-/// Every name that is to be removed if the process ends now.
+/// All names to remove if the process ends now.
 static ENTRIES: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
 
-/// A name that is removed when this is dropped, or when the process ends.
+/// A name that is removed when this is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct TemporaryName {
     entry: Arc<Entry>,
@@ -40,7 +40,7 @@ pub(super) struct TemporaryName {
 }
 
 impl TemporaryName {
-    /// Makes something in a directory under a name that was free.
+    /// Creates something under an unused name in a directory.
     pub(super) fn create<T>(
         directory: &File,
         kind: TemporaryKind,
@@ -62,7 +62,7 @@ impl TemporaryName {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Registers a random name before anything has it, so that a signal never comes in between.
+    /// Registers a random name before it is used, so that a signal in between doesn't leave it behind.
     fn register(directory: &File, kind: TemporaryKind) -> io::Result<Self> {
         let number = RandomState::new().build_hasher().finish();
         let name = match kind {
@@ -78,7 +78,7 @@ impl TemporaryName {
         &self.entry.name
     }
 
-    /// Leaves the name alone: something else has it, it was renamed, or it is to stay.
+    /// Keeps the name, because it belongs to another file by now, was renamed, or is final.
     pub(super) fn forget(mut self) {
         self.exists = false;
     }
@@ -100,7 +100,7 @@ impl Entry {
             TemporaryKind::File => AtFlags::empty(),
             TemporaryKind::Directory => AtFlags::REMOVEDIR,
         };
-        // If it can't be removed, there is nothing else to try.
+        // If removing fails, nothing else can be done.
         let _ = unlinkat(&self.directory, self.name.as_c_str(), flags);
     }
 }
@@ -111,8 +111,8 @@ pub(super) fn remove_all() {
     entries.iter().for_each(|entry| entry.remove());
 }
 
-/// Like [`remove_all`], for a signal handler or an allocator: it neither waits nor allocates. If this very thread was
-/// changing the list, the names stay.
+/// Like [`remove_all`], for use in a signal handler or an allocator: neither waits nor allocates. If the interrupted
+/// thread was just changing the list, the names stay.
 pub(super) fn remove_all_without_waiting() {
     if let Ok(entries) = ENTRIES.try_lock() {
         entries.iter().for_each(|entry| entry.remove());

@@ -1,4 +1,4 @@
-//! The properties of the terminal that an output goes to.
+//! Properties of the terminal that an output goes to.
 
 use super::OutPath;
 use std::io::IsTerminal;
@@ -6,15 +6,15 @@ use std::io::IsTerminal;
 /// A terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terminal {
-    /// The number of characters that a line holds.
+    /// The width in characters.
     pub columns: usize,
-    /// The number of lines that it shows.
+    /// The height in lines.
     pub rows: usize,
-    /// True if it understands colors, and nobody forbade them (no-color.org, CLICOLOR=0).
+    /// True if the terminal supports colors and the environment doesn't forbid them (no-color.org, CLICOLOR=0).
     pub colour: bool,
 }
 
-/// True if somebody wants colors in files and pipes, too (CLICOLOR_FORCE=1).
+/// True if the environment requests colors in files and pipes, too (CLICOLOR_FORCE=1).
 pub fn is_colour_forced() -> bool {
     is_unset("NO_COLOR") && std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0")
 }
@@ -23,13 +23,13 @@ fn is_unset(name: &str) -> bool {
     std::env::var_os(name).is_none_or(|value| value.is_empty())
 }
 
-/// A size that is set by hand, in COLUMNS or LINES.
+/// A size that the user set in the environment variable COLUMNS or LINES; `None` if unset or invalid.
 fn size_set(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.trim().parse().ok().filter(|size| *size > 0)
 }
 
 impl Terminal {
-    /// That of an output, if it goes to one.
+    /// The terminal that an output goes to; `None` if it goes elsewhere.
     pub fn of(output: &OutPath) -> Option<Self> {
         let stdout = std::io::stdout();
         if *output != OutPath::Stdout || !stdout.is_terminal() {

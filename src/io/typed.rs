@@ -1,4 +1,4 @@
-//! Paths that the user typed, and files of the system: they mean what they mean to any program. All others go through
+//! Opens paths that the user typed, and system files, like any other program does. All other paths are opened through
 //! the door ([`super::door`]).
 #![expect(clippy::disallowed_methods, reason = "any user who may run this may read their own input")]
 
@@ -8,12 +8,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The file at the path that the user typed, if there is one.
+/// The metadata of the file at a path that the user typed; `None` if absent.
 pub fn about(path: &Path) -> Option<Metadata> {
     fs::metadata(path).ok()
 }
 
-/// True if everybody may go through all directories on the way to what the user typed.
+/// True if everybody may search all directories on the way to a path that the user typed.
 pub(super) fn is_reachable(path: &Path) -> bool {
     const SEARCHABLE_BY_ALL: u32 = 0o001;
     let Ok(real) = path.canonicalize() else { return false };
@@ -21,17 +21,17 @@ pub(super) fn is_reachable(path: &Path) -> bool {
     directories.all(|directory| fs::metadata(directory).is_ok_and(|about| about.mode() & SEARCHABLE_BY_ALL != 0))
 }
 
-/// True if what the user typed is there.
+/// True if a path that the user typed exists.
 pub fn is_there(path: &Path) -> bool {
     path.exists()
 }
 
-/// True if what the user typed is a regular file.
+/// True if a path that the user typed is a regular file.
 pub fn is_file(path: &Path) -> bool {
     path.is_file()
 }
 
-/// True if what the user typed is a directory.
+/// True if a path that the user typed is a directory.
 pub fn is_directory(path: &Path) -> bool {
     path.is_dir()
 }
@@ -41,17 +41,17 @@ pub fn typed_names(directory: &Path) -> io::Result<Vec<OsString>> {
     fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
 }
 
-/// The content of a file that the kernel provides, below /proc or /sys.
+/// The contents of a file below /proc or /sys.
 pub fn of_system(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// The same as text.
+/// The text of a file below /proc or /sys.
 pub fn text_of_system(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Opens such a file, to be read here and there; or what the user typed, whatever it is.
+/// Opens a file below /proc or /sys for reading at offsets, or any file whose path the user typed.
 pub fn open_of_system(path: &Path) -> io::Result<File> {
     File::open(path)
 }

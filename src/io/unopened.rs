@@ -1,4 +1,4 @@
-//! Why a file cannot be opened or made, and what helps.
+//! Error messages for files that can't be opened or created, with remedies.
 
 use super::typed::{about, is_directory, text_of_system, typed_names};
 use crate::error::Error;
@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// An input that could not be opened.
+/// The error for an input that can't be opened.
 pub(crate) fn input(path: &Path, error: io::Error) -> Error {
     let remedy = match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => meant(path),
@@ -16,7 +16,7 @@ pub(crate) fn input(path: &Path, error: io::Error) -> Error {
     Error::new("cannot open").because(error).with_remedy(remedy).in_file(path)
 }
 
-/// A file that something else than the user names: many are looked for that are not there, and nobody receives of most.
+/// The error for a file that the user didn't name. Of these, many are searched for and most don't exist.
 pub(super) fn looked_for(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied => input(path, error),
@@ -24,17 +24,17 @@ pub(super) fn looked_for(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// A file that is called otherwise by the caller.
+/// The error for a file that the caller knows by another name, so that the error doesn't name the file.
 pub(super) fn unknown(error: io::Error) -> Error {
     Error::new("cannot open").because(error)
 }
 
-/// A directory that could not be read.
+/// The error for a directory that can't be read.
 pub(super) fn unlisted(error: io::Error) -> Error {
     Error::new("cannot be listed").because(error)
 }
 
-/// An output that could not be made in its directory.
+/// The error for an output that can't be created in its directory.
 pub(super) fn output(directory: &Path, error: io::Error) -> Error {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let shown = directory.display();
@@ -46,7 +46,7 @@ pub(super) fn output(directory: &Path, error: io::Error) -> Error {
     Error::new("cannot write there").because(error).with_remedy(remedy)
 }
 
-/// The file that may have been meant by the name of one that is not there.
+/// The existing file that the user may have meant, if a file doesn't exist; `None` if no name is similar.
 fn meant(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = parent.unwrap_or(Path::new("."));
@@ -61,10 +61,10 @@ fn meant(path: &Path) -> Option<String> {
     (name == "perf.data").then(|| "make one (perf record -g -- PROGRAM), or pass its path (-i FILE)".to_owned())
 }
 
-/// The number of names of a directory that are looked at: more are nobody's working directory.
+/// The maximum number of names to compare. Directories with more are hardly anybody's working directory.
 const NAMES: usize = 10_000;
 
-/// The name that is most like another one, if any is much like it: it differs in few letters, or goes on behind it.
+/// The name that is most similar to `name`: it differs in few characters, or continues after it. `None` if none is.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let far = |other: &String| match other.strip_prefix(name) {
         Some(_) => 1,
@@ -74,7 +74,7 @@ fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     near.min().map(|(_, other)| other)
 }
 
-/// The number of letters that must be put in, left out or changed to make one name of another (Levenshtein's distance).
+/// The number of characters to insert, remove or replace to turn one name into the other (Levenshtein distance).
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -89,7 +89,7 @@ fn distance(from: &str, to: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// The owner of the file, or of the directory on the way to it, that may not be opened.
+/// The remedy for missing permissions: names the owner of the file, or of the directory that can't be searched.
 fn refused(path: &Path, instead: &str) -> Option<String> {
     let ancestors = path.ancestors().filter(|path| !path.as_os_str().is_empty());
     let (there, owned) = ancestors.filter_map(|path| Some((path, about(path)?))).next()?;
@@ -99,7 +99,7 @@ fn refused(path: &Path, instead: &str) -> Option<String> {
     Some(format!("{what} belongs to {owner} (mode {mode:04o}) and this is run by {us}: {instead}"))
 }
 
-/// A user's name, or number if it has none here.
+/// A user's name, or the numeric ID if it has none on this machine.
 fn user(uid: u32) -> String {
     let passwd = text_of_system(Path::new("/etc/passwd")).unwrap_or_default();
     let name = passwd.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! A page for a person at this machine: a private place for it, and the browser that shows it.
+//! Shows a page to the user of this machine: a private directory for it, and the browser.
 
 use super::temporary_name::{TemporaryKind, TemporaryName};
 use super::new_file::open_directory;
@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A new directory that only this user may enter, for files that stay until the system clears its temporary files. It
-/// goes again if nothing is put into it.
+/// is removed again if it stays empty.
 #[derive(Debug)]
 pub struct PrivateDirectory {
-    /// The path.
+    /// The path of the directory.
     pub path: PathBuf,
     name: TemporaryName,
 }
 
 impl PrivateDirectory {
-    /// Makes one.
+    /// Creates a directory.
     pub fn create() -> Result<Self> {
         let place = std::env::temp_dir();
         let made = open_directory(&place).and_then(|place| {
@@ -31,19 +31,19 @@ impl PrivateDirectory {
         Ok(Self { path: place.join(OsStr::from_bytes(name.as_c_str().to_bytes())), name })
     }
 
-    /// Something is in it: it stays.
+    /// Keeps the directory, because it contains a file now.
     pub fn keep(self) {
         self.name.forget();
     }
 }
 
-/// True if somebody looks: standard output is a terminal, and there is a display.
+/// True if somebody can see the page: standard output is a terminal, and there is a display.
 pub fn has_viewer() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     std::io::stdout().is_terminal() && ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(is_set)
 }
 
-/// Requests that the desktop show a file, and does not wait for it.
+/// Asks the desktop to show a file, without waiting for it.
 pub fn show(file: &Path) -> Result<()> {
     let mut command = Command::new("xdg-open");
     command.arg(file.as_os_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

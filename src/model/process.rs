@@ -43,7 +43,7 @@ pub struct Processes {
     pub told: ProcessListState,
     /// Labels for each control group, by the ID that samples have.
     pub cgroups: FxHashMap<u64, Labels>,
-    /// Their paths.
+    /// The path of each control group, by its ID.
     pub cgroup_paths: FxHashMap<u64, Box<[u8]>>,
     /// Events other than samples, by time. The state before the recording began isn't included.
     pub moments: Vec<Moment>,
@@ -52,7 +52,7 @@ pub struct Processes {
 /// Whether a list of processes is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProcessListState {
-    /// All processes are known.
+    /// All processes of the input are known.
     #[default]
     Whole,
     /// A text is symbolized while being read, so more processes may come. If its first unnamed frames belong to a
@@ -229,7 +229,7 @@ pub struct Mapping {
     pub addr: Addr,
     /// Length in bytes.
     pub len: u64,
-    /// File offset of the first byte.
+    /// The file offset at which the mapping starts.
     pub pgoff: u64,
     /// The path as recorded: a file, `[vdso]`, `//anon`, `[kernel.kallsyms]_text`, …
     pub path: Vec<u8>,
@@ -255,11 +255,11 @@ impl Mapping {
 /// Identifies a file independently of its path: device and inode, as in MMAP2 records and `/proc/PID/maps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// Device minor number (`min`).
+    /// Major device number (`maj`).
     pub major: u32,
-    /// Inode (`ino`).
+    /// Minor device number (`min`).
     pub minor: u32,
-    /// `ino`
+    /// Inode number (`ino`).
     pub inode: u64,
 }
 

@@ -173,7 +173,7 @@ impl<'a> Listings<'a> {
     fn spots(&self, all: &[NamedCode<'_>], profile: &Profile) -> Vec<Vec<u32>> {
         let of_event = |series: &Series| {
             let spots = self.of_event(all, &series.name);
-            // // Inputs without addresses have no instructions. If there is such an input, the number of spots differs
+            // Inputs without addresses have no instructions. If there is such an input, the number of spots differs
             // from
             // the number of rows, and no instructions are stored for the event.
             if spots.len() == series.rows.len() { spots } else { Vec::new() }

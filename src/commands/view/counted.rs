@@ -28,7 +28,7 @@ pub(super) fn code(inputs: &[InPath], code: usize, load: &LoadOptions, job: &Job
         told: CodeGrouping::default(),
         format: AnnotateFormat::Json,
     };
-    // // The file was already read for the profile, so its warnings have been reported.
+    // The file was already read for the profile, so its warnings have been reported.
     let mut annotation = counted::annotate(&input.bytes, &asked, job, &mut Warnings::new()).ok()?;
     annotation.listings.retain(|listing| !matches!(listing.code, Code::SourceLines { .. }));
     let is_listed = annotation.listings.iter().any(|listing| matches!(listing.code, Code::Listed { .. }));

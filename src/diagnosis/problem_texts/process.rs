@@ -434,7 +434,7 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             ProblemText::new("frame-pointers", "stacks break off in code without frame pointers", cause, remedy).above(ORDINARY)
         }
         OfProcess::FramePointers { ref files, in_jit, callers, machine, in_go: false } => {
-            // // On 32-bit Arm and s390x, the kernel can't follow the frame pointers that compilers generate.
+            // On 32-bit Arm and s390x, the kernel can't follow the frame pointers that compilers generate.
             let has_frame_pointers = !matches!(machine, EM_ARM | EM_S390);
             let remedy = match (Machine::is_any_known(machine), has_frame_pointers) {
                 (true, true) if !in_jit => format!("{DWARF}, or {BUILD}"),

@@ -115,13 +115,13 @@ fn lacks_names(problem: &Problem) -> bool {
 /// Removes findings that are only consequences of other findings.
 fn follow_from_others(found: &mut Vec<Finding>) {
     let significant = |finding: &&Finding| finding.is_significant();
-    // // A stack that breaks off is often continued at addresses that aren't code.
+    // A stack that breaks off is often continued at addresses that aren't code.
     let broken = |finding: &Finding| {
         use OfProcess::{FramePointers, JvmFramePointers};
         matches!(finding.problem, Problem::OfProcess(_, FramePointers { .. } | JvmFramePointers { .. }))
     };
     let breaks = found.iter().filter(significant).any(broken);
-    // // If nothing reports a runtime's code, only its interpreter appears in the profile.
+    // If nothing reports a runtime's code, only its interpreter appears in the profile.
     let lacking = found.iter().filter(significant).filter(|finding| lacks_names(&finding.problem));
     let unnamed: FxHashSet<_> =
         lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();

@@ -94,7 +94,7 @@ impl Stops {
         }
         let mut files: Vec<(String, u64)> = files.into_iter().collect();
         files.sort_by_key(|(_, samples)| Reverse(*samples));
-        // // Only files in which at least 5% of these stacks stop.
+        // Only files in which at least 5% of these stacks stop.
         files.retain(|(_, stops)| stops * 20 >= samples);
         files.truncate(TOLD);
         let (in_jit, in_go) = (jit * 2 > samples, go * 2 > samples);
@@ -157,14 +157,14 @@ fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
         are_here: stops.are_here,
     };
     let finding = stops.finding(problem, context);
-    // // The inner frames are right, so the finding counts half.
+    // The inner frames are right, so the finding counts half.
     Some(Finding { percent: finding.percent / 2.0, ..finding })
 }
 
 /// Findings about stacks that were followed by frame pointers, but not to the start of the thread.
 fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
     let broken: StackScope = |process| &process.broken;
-    // // If stacks continue past compiled methods, the JVM keeps frame pointers, wherever its flag was set.
+    // If stacks continue past compiled methods, the JVM keeps frame pointers, wherever its flag was set.
     let lacks_it = |pid: Pid| {
         context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
         let runtime = context.who(pid).runtime?;
@@ -174,7 +174,7 @@ fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
     };
     let lacking: Vec<_> = context.tally.processes.keys().filter_map(|pid| lacks_it(*pid)).collect();
     let of_jvm = lacking.iter().map(|(runtime, stops)| {
-        // // Recordings contain neither the values of environment variables nor option files.
+        // Recordings contain neither the values of environment variables nor option files.
         let is_known = corrected::is_command_of(runtime, stops.pid, context);
         stops.finding(OfProcess::JvmFramePointers { is_known }, context)
     });

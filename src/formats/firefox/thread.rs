@@ -82,7 +82,7 @@ impl<'p> Thread<'p> {
             thread.object("frameTable", |table| self.tables.frames.write(table))?;
             thread.object("funcTable", |table| self.tables.functions.write(table))?;
             thread.object("resourceTable", |table| self.tables.resources.write(table))?;
-            // // Left empty, because functions already have names.
+            // Left empty, because functions already have names.
             thread.object("nativeSymbols", |table| {
                 table.field("length", &0)?;
                 ["address", "functionSize", "libIndex", "name"].iter().try_for_each(|name| table.field(name, NONE))

@@ -70,7 +70,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     let mut labels = Labels::new(&profile.strings);
     let mut threads = ThreadNumbers::default();
     let mut count = 0;
-    // // Read backwards, the caller comes first if two intervals are equal.
+    // Read backwards, the caller comes first if two intervals are equal.
     profile.backwards(profile.pages(), &done, |event| {
         let (start, duration, kind) = match event.payload {
             Payload::Interval { start, end } => (clamp(start), clamp(end - start), SliceKind::Span),

@@ -97,7 +97,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut reading = SpeedscopeReading { profile, frames, skipped: Skipped::new("sample") };
     let events: FxHashSet<&Option<String>> = file.profiles.iter().map(|one| &one.event).collect();
     for one in &file.profiles {
-        // // In our files with several events, thread names are prefixed with the event.
+        // In our files with several events, thread names are prefixed with the event.
         let prefix = one.event.as_deref().filter(|_| is_own && events.len() > 1);
         let own_name = prefix.and_then(|prefix| one.name.strip_prefix(prefix)?.strip_prefix(' '));
         let name = own_name.unwrap_or(&one.name);
@@ -115,7 +115,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 fn stated_frame(frame: &SharedFrame, are_starts: bool, columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
-    // // In the field for the source file, profilers of native code write the module. Only source files have lines.
+    // In the field for the source file, profilers of native code write the module. Only source files have lines.
     let (module, file) = if line == 0 && is_module(file) { (file, &b""[..]) } else { (&b""[..], file) };
     let column = frame.col.unwrap_or(0.0) as u32;
     let function = frame.name.as_bytes();
@@ -188,7 +188,7 @@ impl SpeedscopeReading {
 
     fn sampled(&mut self, one: &OneProfile, weights: &mut Rounded) {
         for (at, sample) in one.samples.iter().enumerate() {
-            // // If there are no weights, each sample counts 1.
+            // If there are no weights, each sample counts 1.
             let Some(weight) = one.weights.get(at).copied().or(one.weights.is_empty().then_some(1.0)) else {
                 self.skipped.add(Error::new(format!("sample {at} of {} has no weight", one.name)));
                 continue;
@@ -226,7 +226,7 @@ impl SpeedscopeReading {
                 None => self.skipped.add(Error::new(format!("event {at} of {} closes what is not open", one.name))),
             }
         }
-        // // Frames that are never closed stay open until the end of the profile.
+        // Frames that are never closed stay open until the end of the profile.
         if stack.is_some() && one.end_value > last {
             weights.push(&mut self.profile, stack, one.end_value - last);
         }

@@ -124,7 +124,7 @@ impl RowWriter for TableWriter<'_> {
 
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let Some(mut shared) = self.input.take() else { return Ok(()) };
-        // // No other reference exists before the end of the input.
+        // No other reference exists before the end of the input.
         let Some(input) = Rc::get_mut(&mut shared) else { return Ok(()) };
         input.extend(profile);
         let epoch = input.recording.rest.epoch.map(i128::from);

@@ -113,7 +113,7 @@ impl<'a> TraceEvent<'a> {
     pub(super) fn arguments<const N: usize>(&self, names: [&str; N]) -> [Option<Cow<'a, str>>; N] {
         let mut find = FindMembers { names, found: [None; N] };
         if !self.args.is_empty() {
-            // // Errors after the requested arguments were found don't matter.
+            // Errors after the requested arguments were found don't matter.
             let _ = (&mut find).deserialize(&mut serde_json::Deserializer::from_str(self.args));
         }
         find.found.map(|value| {
@@ -188,7 +188,7 @@ impl<'de> Visitor<'de> for EventVisitor {
                     (event.id, event.id_is_text) = (unquoted(id), id.starts_with('"'));
                 }
                 Member::Id2 => {
-                    // // An ID of an unexpected type is ignored.
+                    // An ID of an unexpected type is ignored.
                     let id: LocalOrGlobal<'_> = serde_json::from_str(raw(&mut map)?).unwrap_or_default();
                     let text = id.local.or(id.global).map_or("", RawValue::get);
                     event.id_is_local = id.local.is_some();
@@ -301,7 +301,7 @@ impl<'de> Visitor<'de> for OwnerVisitor {
     }
 }
 
-/// A text. Numbers and words such as `true` are taken as written; other values count as missing.
+/// A text. Numbers and words such as `true` are taken as written; other values become an empty text.
 struct Text<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {

@@ -17,10 +17,10 @@ pub(super) enum Unmendable {
 /// replaces.
 pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
     let mut json = String::new();
-    // // The open brackets. They are checked, because an object that lacks its closing bracket must not swallow what
+    // The open brackets. They are checked, because an object that lacks its closing bracket must not swallow what
     // follows.
     let mut open = Vec::new();
-    // // True after a value, where only a comma, a colon or a closing bracket may follow.
+    // True after a value, where only a comma, a colon or a closing bracket may follow.
     let mut is_behind_value = false;
     let mut at = 0;
     loop {
@@ -114,7 +114,7 @@ fn mend_string(bytes: &[u8], json: &mut String) -> Result<usize, Unmendable> {
                 json.push('\'');
                 at += 2;
             }
-            // // A backslash that wasn't escaped, for example in a Windows path.
+            // A backslash that wasn't escaped, for example in a Windows path.
             (Some(b'\\'), Some(_)) => {
                 json.push_str("\\\\");
                 at += 1;

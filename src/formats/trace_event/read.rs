@@ -24,7 +24,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let trace = read(input, options, warnings, |event, (pid, tid)| {
         unread += u64::from(is_unread_sample(event));
         if ProfileChunks::EVENTS.contains(&event.name.as_bytes()) {
-            // // A profile's first event is on the thread that it describes. Later ones may be on any thread.
+            // A profile's first event is on the thread that it describes. Later ones may be on any thread.
             let thread = sampled.entry((pid, event.id.to_owned())).or_insert_with(|| SampledThread::new(tid));
             thread.chunks.add(event.args.as_bytes());
         }
@@ -37,7 +37,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     if !options.only.is_empty() || sampled.is_empty() && trace.samples.is_empty() {
         return Ok(spans);
     }
-    // // Hermes declares its threads with spans that take no time. In that case samples come first.
+    // Hermes declares its threads with spans that take no time. In that case samples come first.
     let takes_time = spans.series.iter().flat_map(|series| &series.rows).any(|row| row.weight > 0);
     let mut profile = if takes_time { std::mem::take(&mut spans) } else { Profile::keeping(options.keep) };
     for ((pid, _), SampledThread { tid, chunks }) in sampled {
@@ -106,7 +106,7 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
         if let Ok((event, _)) = TraceEvent::parse_bytes(&bytes[at..]) {
             return tell(&with_event(record, &event));
         }
-        // // The first pass read this event only after repairing it, so it has to be repaired again.
+        // The first pass read this event only after repairing it, so it has to be repaired again.
         let Ok((json, _)) = mend(&bytes[at..]) else { return Ok(()) };
         match TraceEvent::parse(&json) {
             Ok((event, _)) => tell(&with_event(record, &event)),

@@ -178,9 +178,9 @@ impl<R: Read> EventReader<R> {
                 Attempt::Short if rest > LONGEST => {
                     return self.resync("it is longer than any event: a bracket is missing");
                 }
-                // // Doubles the buffer each time, so that a long event isn't parsed again after each read.
+                // Doubles the buffer each time, so that a long event isn't parsed again after each read.
                 Attempt::Short if self.more_than(2 * rest)? => {}
-                // // The event lacks a closing bracket; other events follow.
+                // The event lacks a closing bracket; other events follow.
                 Attempt::Short => return self.resync("the file ends inside it"),
                 Attempt::Damaged(message) => return self.resync(message),
             }
@@ -279,7 +279,7 @@ impl<R: Read> EventReader<R> {
                 }
             }
             Some(b'}') | None if self.found => self.part = DocumentPart::End,
-            // // A document that only has samples is a valid trace.
+            // A document that only has samples is a valid trace.
             Some(b'}') if !self.beside.samples.is_empty() => self.part = DocumentPart::End,
             Some(b'}') => return Err(self.error("the object ends and has no traceEvents: it is not a trace")),
             None => return Err(self.error("the file ends before traceEvents: it is cut off, or no trace")),

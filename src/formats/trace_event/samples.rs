@@ -132,7 +132,7 @@ impl TraceSamples {
         let mut frames = Vec::new();
         let mut next = Some(innermost.to_owned());
         while let Some(id) = next {
-            // // In a damaged file, a frame may be its own ancestor. A valid stack has at most as many frames as the
+            // In a damaged file, a frame may be its own ancestor. A valid stack has at most as many frames as the
             // file.
             let Some(frame) = self.frames.get(&id).filter(|_| frames.len() <= self.frames.len()) else { break };
             frames.push(frame);

@@ -77,7 +77,7 @@ pub(super) fn read_trace(
     let DocumentRest { skipped, samples } = if workers.count() == 1 {
         reader.for_each(take)?
     } else {
-        // // One thread reads events while another one converts earlier events to spans.
+        // One thread reads events while another one converts earlier events to spans.
         let batches = std::iter::from_fn(|| reader.next_batch().transpose());
         workers.map(batches, std::convert::identity, |batches| {
             for batch in batches {
@@ -232,7 +232,7 @@ impl<'o> SpanBuilder<'o> {
             return Sub::None;
         }
         let [own, message, detail] = event.arguments([&event.name, "message", "detail"]);
-        // // Other programs also write spans of this name, but without this argument.
+        // Other programs also write spans of this name, but without this argument.
         let is_miris_frame = event.name == "frame" && message.is_some();
         self.timeline.is_miri |= is_miris_frame || event.name == "step" && own.is_some();
         let names = &mut self.timeline.names;
@@ -258,7 +258,7 @@ impl<'o> SpanBuilder<'o> {
     fn owner(&mut self, owner: Owner<'_>) -> i64 {
         match owner {
             Owner::Number(number) => number,
-            // // Far from any ID that a system assigns.
+            // Far from any ID that a system assigns.
             Owner::Named(name) => i64::MIN + i64::from(self.timeline.names.number(name.as_bytes())),
         }
     }
@@ -550,7 +550,7 @@ mod tests {
             (trace.timeline.slices.iter().map(sub).collect::<Vec<_>>(), trace.sums)
         };
         assert_eq!(subs(&format!("[{events},{sum}]")), (vec!["a.h".to_owned(), String::new()], 1));
-        // // For other producers, `detail` is an ordinary argument.
+        // For other producers, `detail` is an ordinary argument.
         assert_eq!(subs(&format!("[{events}]")), (vec![String::new(), String::new()], 0));
     }
 

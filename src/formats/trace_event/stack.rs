@@ -79,7 +79,7 @@ impl Stack {
                 self.closed -= 1;
                 kept -= 1;
             } else if span.duration > 0 {
-                // // This span lasts longer, and so do all spans around it.
+                // This span lasts longer, and so do all spans around it.
                 break;
             }
         }
@@ -103,7 +103,7 @@ impl Stack {
         let near = self.open.len().saturating_sub(FAR);
         let at = near + self.open[near..].iter().rposition(wanted)?;
         let span = &mut self.open[at];
-        // // If an end comes before its start because events are out of order, the duration is 0.
+        // If an end comes before its start because events are out of order, the duration is 0.
         span.duration = time.saturating_sub(span.start).max(0);
         slices[span.slice].duration = span.duration;
         let slice = span.slice;

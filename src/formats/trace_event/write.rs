@@ -30,7 +30,7 @@ impl SpanWriter for TraceWriter<'_> {
         self.place(span);
         self.arguments(span.args);
         self.end()?;
-        // // On an ID-based track, the end of a span is a separate event.
+        // On an ID-based track, the end of a span is a separate event.
         match span.duration {
             Some(duration @ 0..) if span.id.is_some() => {
                 self.begin(span.name, span.cat, "e");
@@ -54,7 +54,7 @@ impl SpanWriter for TraceWriter<'_> {
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
         self.separate();
         let raw = without_surrogates(event.json);
-        // // Events may span several lines in the input. In the output, each is on one line.
+        // Events may span several lines in the input. In the output, each is on one line.
         self.line.extend(raw.iter().map(|byte| if *byte == b'\n' || *byte == b'\r' { b' ' } else { *byte }));
         self.flush()
     }
@@ -221,7 +221,7 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
         if is_half {
             let letter = utf16_letter(escape).and_then(|(letter, _)| letter).unwrap_or(char::REPLACEMENT_CHARACTER);
             written.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
-            // // A lone surrogate becomes U+FFFD; a second half that follows is handled by itself.
+            // A lone surrogate becomes U+FFFD; a second half that follows is handled by itself.
             rest = &rest[at + utf16_letter(escape).map_or(escape.len(), |(_, len)| len)..];
             continue;
         }

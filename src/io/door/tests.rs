@@ -7,7 +7,7 @@ const NOBODY: u32 = 65534;
 
 const ANYTHING: Kind = Kind { holes: |_| Some(Holes::Small), otherwise: "is something else" };
 
-/// A directory that others may look into.
+/// A directory that other users can read.
 fn directory() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -130,7 +130,7 @@ fn only_regular_files_are_opened() {
             assert!(refusal(named, special).contains("is not a regular file"), "{named:?} {special:?}");
         }
     }
-    // Nobody who waits for a reader of the pipe has seen one.
+    // Opening the pipe for writing fails with ENXIO as long as nobody has opened it for reading.
     let writer = rustix::fs::open(at("pipe"), OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty());
     assert_eq!(writer.unwrap_err(), rustix::io::Errno::NXIO);
     assert_eq!(text(Named::Recording, Path::new("/proc/self/status")).as_deref(), Some(""), "it says that it is empty");
@@ -204,7 +204,7 @@ fn a_directory_is_listed_by_the_names_that_are_wanted() {
     let entries: Vec<_> = entries.iter().map(|(name, about)| (name.to_str().unwrap(), about.is_symlink())).collect();
     assert_eq!(entries, [("a.map", false), ("b.map", false), ("d.map", true)]);
     assert!(Named::Habit.door(false).entries(Path::new("/nowhere"), wanted).is_empty());
-    // The directory itself, which the user typed: all links lead to it.
+    // The user typed the path of the directory, so links on the way to it are followed.
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     fs::create_dir(dir.path().join("real")).unwrap();
     fs::write(dir.path().join("real/e.map"), "e").unwrap();

@@ -1,4 +1,4 @@
-//! The way to a file, component by component, without opening anything for reading.
+//! Walks along a path component by component, without opening anything for reading.
 #![expect(clippy::disallowed_methods, reason = "this is the door")]
 
 use crate::error::Error;
@@ -15,46 +15,46 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The links that are followed.
+/// Which symbolic links to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::io) enum Links {
-    /// All, as the kernel follows them.
+    /// All of them, like the kernel.
     All,
-    /// Those that nobody but root and we can have put there.
+    /// Links that only root or the current user can have created.
     Trusted,
-    /// The same, but for what the path ends in: that is not a link.
+    /// Like `Trusted`, but a link at the end of the path is not followed.
     TrustedOnTheWay,
-    /// Those and what /proc shows as links: of the path of an output, which the user typed.
+    /// Like `Trusted`, and also the special links in /proc. For the path of an output, which the user typed.
     OfOutput,
 }
 
-/// The end of a path: a file that was looked at and is not open for reading.
+/// The file at the end of a path. It was examined but isn't open for reading.
 #[derive(Debug)]
 pub(in crate::io) struct Place {
     pub(in crate::io) file: File,
     pub(in crate::io) about: Metadata,
-    /// True if everybody may go through the directories that were gone through.
+    /// True if everybody may search the directories on the way.
     is_reachable: bool,
-    /// True if everybody may get to where the path starts.
+    /// True if everybody may reach the directory where the path starts.
     is_start_reachable: bool,
 }
 
-/// Why a path led nowhere.
+/// Why a walk did not end at a file.
 #[derive(Debug)]
 pub(in crate::io) enum Stop {
     At(io::Error),
-    /// By what could lead anywhere.
+    /// A link that can't be trusted was refused.
     Refused(Error),
-    /// At this open descriptor of this process.
+    /// The path refers to this open descriptor of this process.
     Descriptor(u32),
 }
 
-/// A name in a directory.
+/// A name in a directory, for an output.
 #[derive(Debug)]
 pub(in crate::io) struct OutputName {
     pub(in crate::io) directory: File,
     pub(in crate::io) name: OsString,
-    /// The file that has the name.
+    /// The file that currently has the name; `None` if there is none.
     pub(in crate::io) there: Option<Place>,
 }
 
@@ -77,24 +77,24 @@ impl Place {
         Ok(Self { file, about, is_reachable, is_start_reachable })
     }
 
-    /// The place where the kernel states that a path leads.
+    /// The file at a path that the user typed, as the kernel resolves it.
     pub(super) fn of_typed(path: &Path) -> Result<Self, Stop> {
         let file = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         Self::new(file, true, is_reachable(path))
     }
 
-    /// The permissions for reading.
+    /// The file's permissions; only the owner's if other users can't reach the file.
     pub(super) fn mode(&self) -> u32 {
         mode_if(self.about.mode(), self.is_reachable && self.is_start_reachable)
     }
 
-    /// True if everybody may read it, who gets to where its path starts: the user typed that.
+    /// True if everybody who can reach the start of the path may read the file. The start was typed by the user.
     pub(super) fn is_everybodys(&self) -> bool {
         const READABLE_BY_ALL: u32 = 0o004;
         self.is_reachable && self.about.mode() & READABLE_BY_ALL != 0
     }
 
-    /// Its wanted entries, if it is a directory; of links, themselves.
+    /// The wanted entries if this is a directory, with metadata. Links are not followed.
     pub(super) fn entries(&self, wanted: impl Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, Metadata)>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(&self.file, ".", flags, Mode::empty()).and_then(Dir::read_from)?;
@@ -104,7 +104,7 @@ impl Place {
             if name == "." || name == ".." || !wanted(&name) {
                 continue;
             }
-            // What is gone meanwhile is not there.
+            // Entries that disappeared in the meantime are skipped.
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             if let Ok(file) = openat(&self.file, &name, flags, Mode::empty()) {
                 entries.push((name, File::from(file).metadata()?));
@@ -116,24 +116,24 @@ impl Place {
 
 /// A walk along a path.
 pub(in crate::io) struct Walk {
-    /// Open directories, from where the path starts to where it has come.
+    /// Open directories, from the start of the path to the current position.
     directories: Vec<File>,
-    /// True if the first of them is a root that nothing leads out of.
+    /// True if the path must not leave its first directory, which serves as the root.
     is_inside: bool,
-    /// The components that are left, the next one at the end.
+    /// The remaining components in reverse order.
     left: Vec<OsString>,
     links: Links,
-    /// The number that was followed.
+    /// The number of links followed so far.
     followed: usize,
     is_reachable: bool,
     is_start_reachable: bool,
 }
 
-/// As many links as Linux follows.
+/// The maximum number of links to follow, as in Linux.
 const MAX_LINKS: usize = 40;
 
 impl Walk {
-    /// Walks from where paths start for any program.
+    /// Walks along a path that starts at the root or in the current directory.
     pub(super) fn from(path: &Path, links: Links) -> Result<Place, Stop> {
         if path.as_os_str().is_empty() {
             return Err(Errno::NOENT.into());
@@ -141,8 +141,9 @@ impl Walk {
         Self::starting_at(start_of(path)?, false, path, links)
     }
 
-    /// Walks below a directory, along a path that has it at its start. It may be the root of another machine: an absolute
-    /// link leads to a place in it, and if nothing is there, to where it leads here.
+    /// Walks along a path that starts with `directory`. The directory may hold the root file system of another machine,
+    /// so absolute links are first resolved inside of it. If the file is missing there, they are resolved on this
+    /// machine.
     pub(super) fn below(directory: &Path, path: &Path, links: Links) -> Result<Place, Stop> {
         let Some(rest) = path.strip_prefix(directory).ok().filter(|rest| !rest.is_absolute()) else {
             return Self::from(path, links);
@@ -154,7 +155,7 @@ impl Walk {
         }
     }
 
-    /// Walks below the root of a process.
+    /// Walks along a path inside the root directory of a process.
     pub(super) fn inside(root: &File, path: &Path, links: Links) -> Result<Place, Stop> {
         Self::starting_at(root.try_clone()?, true, path, links)
     }
@@ -172,7 +173,7 @@ impl Walk {
         walk
     }
 
-    /// Adds components in front of those that are left.
+    /// Adds the components of a path before the remaining ones.
     fn add(&mut self, path: &Path) {
         self.left.extend(path.components().rev().filter_map(|component| match component {
             Component::Normal(name) => Some(name.to_owned()),
@@ -191,7 +192,7 @@ impl Walk {
         Place::new(directory, self.is_reachable, self.is_start_reachable)
     }
 
-    /// Goes on by a component; what it is, if it is what the path ends in.
+    /// Walks one component further. Returns the file if that was the last component.
     fn step(&mut self, name: &OsStr) -> Result<Option<Place>, Stop> {
         if name == ".." {
             self.up()?;
@@ -209,7 +210,7 @@ impl Walk {
         Ok(None)
     }
 
-    /// Walks to a name that an output may get, whether something has it or not.
+    /// Walks to the name of an output, whether or not a file with this name exists.
     pub(in crate::io) fn to_output(path: &Path) -> Result<OutputName, Stop> {
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.left.pop() {
@@ -230,14 +231,14 @@ impl Walk {
         Err(Stop::At(io::ErrorKind::IsADirectory.into()))
     }
 
-    /// Walks to a directory that outputs may go to; what is missing is made.
+    /// Walks to a directory for outputs. Missing directories are created.
     pub(in crate::io) fn to_directory(path: &Path) -> Result<File, Stop> {
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.left.pop() {
             let step = match walk.step(&name) {
                 Err(Stop::At(error)) if error.kind() == io::ErrorKind::NotFound => {
                     match mkdirat(walk.here()?, &name, Mode::from_raw_mode(0o777)) {
-                        // Somebody else was faster, or it is a link that leads nowhere.
+                        // Another process has just created it, or it is a dangling link.
                         Ok(()) | Err(Errno::EXIST) => walk.step(&name)?,
                         Err(error) => return Err(error.into()),
                     }
@@ -258,13 +259,13 @@ impl Walk {
         self.directories.last().ok_or_else(|| Errno::NOENT.into())
     }
 
-    /// Looks at what has a name in the directory that was come to.
+    /// Examines the file with this name in the current directory.
     fn next(&mut self, name: &OsStr, is_last: bool) -> Result<Place, Stop> {
         const SEARCHABLE_BY_ALL: u32 = 0o001;
         let (here, is_start_reachable) = (self.here()?, self.is_start_reachable);
         let is_reachable = self.is_reachable && here.metadata()?.mode() & SEARCHABLE_BY_ALL != 0;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // A path that is requested as a directory is mounted first, if it is an automount.
+        // If a directory is wanted, the flag makes the kernel mount it first if it is an automount point.
         let found = match is_last {
             true => openat(here, name, flags, Mode::empty()),
             false => openat(here, name, flags | OFlags::DIRECTORY, Mode::empty()),
@@ -291,8 +292,9 @@ impl Walk {
         Ok(())
     }
 
-    /// Goes on where a link leads, if it is trusted: root or we made it, in a directory that nobody else may write to,
-    /// and that is not one for everybody's files (sticky). Paths that /proc shows as links lead past all directories.
+    /// Continues where a link leads, if the link is trusted: it belongs to root or the current user, and is in a
+    /// directory that only they can write to and that isn't sticky. Links in /proc such as `PID/root` bypass the checks
+    /// of directories.
     fn follow(&mut self, link: &Place, name: &OsStr) -> Result<(), Stop> {
         self.followed += 1;
         if self.followed > MAX_LINKS {
@@ -301,7 +303,7 @@ impl Walk {
         let here = self.here()?;
         let is_trusted = is_trusted(link.about.uid()) && !may_be_changed_by_others(here)?;
         let leads_anywhere = leads_anywhere(link, here)?;
-        // To what a process has open its name leads, too.
+        // Outputs may also be named by a link to an open file of a process (/proc/PID/fd).
         let is_of_output = self.links == Links::OfOutput;
         if is_trusted && leads_anywhere && is_of_output && !self.left.is_empty() {
             let directory = openat(here, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
@@ -328,30 +330,30 @@ impl Walk {
     }
 }
 
-/// Where a path starts for any program.
+/// The directory where a path starts: the root or the current directory.
 fn start_of(path: &Path) -> io::Result<File> {
     open_directory(Path::new(if path.is_absolute() { "/" } else { "." }))
 }
 
-/// The way a directory is called.
+/// The path of an open directory, for messages.
 pub(in crate::io) fn shown(directory: &File) -> PathBuf {
     let path = readlink(format!("/proc/self/fd/{}", directory.as_raw_fd()), Vec::new());
     path.map(|path| PathBuf::from(OsString::from_vec(path.into_bytes()))).unwrap_or_default()
 }
 
-/// True if a file of this user's is what it should be: other users who can write to it could write anything.
+/// True if this user's files can be trusted: root's and the current user's. Other users could write anything.
 pub(super) fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
-/// True if somebody besides root and us can put names into a directory, or it is one for everybody's files.
+/// True if a user other than root and the current one can create names in a directory, or if it is sticky like /tmp.
 fn may_be_changed_by_others(directory: &File) -> io::Result<bool> {
     const STICKY: u32 = 0o1000;
     const WRITABLE_BY_GROUP: u32 = 0o020;
     const WRITABLE_BY_ALL: u32 = 0o002;
     let about = directory.metadata()?;
     let is_own_group = [0, rustix::process::getegid().as_raw()].contains(&about.gid());
-    // With an access list, the group's bits show what anybody on the list may do at most.
+    // With an access control list, the group bits are the upper limit for every user and group in the list.
     let by_group = about.mode() & WRITABLE_BY_GROUP != 0 && (!is_own_group || has_access_list(directory));
     Ok(!is_trusted(about.uid()) || by_group || about.mode() & (STICKY | WRITABLE_BY_ALL) != 0)
 }
@@ -359,15 +361,15 @@ fn may_be_changed_by_others(directory: &File) -> io::Result<bool> {
 fn has_access_list(directory: &File) -> bool {
     let own = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let mut list = [0; 1 << 10];
-    // One that is longer is there, too.
+    // An error because the list is too long also means that there is one.
     !matches!(
         rustix::fs::getxattr(own, c"system.posix_acl_access", &mut list[..]),
         Err(Errno::NODATA | Errno::OPNOTSUPP)
     )
 }
 
-/// True if a link of a directory is one by which /proc shows what a process has open, or its root: it leads past all
-/// directories. Those of `/proc` itself are links to names.
+/// True if a link is one of those in /proc that stand for an open file or a root directory of a process, which bypass
+/// the checks of directories. Links directly in `/proc` contain ordinary paths.
 fn leads_anywhere(link: &Place, directory: &File) -> io::Result<bool> {
     const PROC_SUPER_MAGIC: i64 = 0x9fa0;
     const PROC_ROOT_INO: u64 = 1;
@@ -376,7 +378,7 @@ fn leads_anywhere(link: &Place, directory: &File) -> io::Result<bool> {
     Ok(is_of_proc && directory.metadata()?.ino() != PROC_ROOT_INO)
 }
 
-/// The descriptor of this process that a name in a directory stands for.
+/// The descriptor of this process that a name in a directory such as /proc/self/fd stands for; `None` for other names.
 fn descriptor(directory: &File, name: &OsStr) -> Option<u32> {
     let number = name.to_str()?.parse().ok()?;
     let shown = shown(directory);
