@@ -24,7 +24,7 @@ pub struct Annotation {
     pub first: Option<Nanos>,
     /// The functions of the listings, by name, hottest first.
     pub names: Vec<NameSummary>,
-    /// The total number of functions (by name) and of code ranges that have samples, listed or not.
+    /// The total numbers of functions (by name) and of code ranges that have samples, whether listed or not.
     pub all: (usize, usize),
     /// The code of the functions, hottest first.
     pub listings: Vec<Listing>,
@@ -57,7 +57,7 @@ pub enum Precision {
     Timer,
     /// Not sampled: callgrind counted every execution.
     Exact,
-    /// Where the counter's interrupt arrived, some instructions after the one that caused it.
+    /// An interrupt of a hardware counter, which arrives some instructions after the one that caused the event.
     Skids,
 }
 
@@ -234,8 +234,8 @@ impl BpfSource {
 }
 
 impl Version {
-    /// The inlined calls as a tree, one per line, in the style of HotSpot's `PrintInlining`: the call's bytecode offset
-    /// in its caller, and the callee's name.
+    /// The inlined calls as a tree, one per line, in the style of HotSpot's `PrintInlining`: the bytecode offset of the
+    /// call in its caller, and the callee's name.
     pub fn expansion(&self) -> impl Iterator<Item = String> {
         self.expanded.iter().map(|call| {
             let indent = "  ".repeat(call.depth as usize);

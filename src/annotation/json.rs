@@ -1,7 +1,7 @@
 //! Writes an annotation as JSON, with whole functions and raw numbers.
 //!
-//! There may be millions of instructions, and a JSON tree of all of them takes twenty times as much memory as the text.
-//! So each one is serialized and written before the next.
+//! There may be millions of instructions, and building a JSON tree of all of them takes twenty times as much memory as
+//! the text. So each instruction is serialized and written before the next one.
 
 use super::annotated::{
     Annotation, BpfSource, Calls, Code, EventTotal, Inclusive, Line, Listing, NameSummary, Precision, SourceFile,
@@ -15,7 +15,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
-/// The version of the keys. It grows if one changes its meaning or goes.
+/// The version of the JSON output. It increases if a key is removed or changes its meaning.
 const VERSION: u64 = 1;
 
 /// Writes the annotation as one object.

@@ -98,7 +98,7 @@ impl<'d> Fields<'d> {
         self.message.len() - self.rest.len()
     }
 
-    /// The number and available bytes of the next field, if it is a message that is truncated.
+    /// If the next field is a truncated message: its field number and the available bytes.
     pub fn cut(&self) -> Option<(u32, &'d [u8])> {
         let mut rest = self.rest;
         let (tag, wire) = key(&mut rest).ok()?;

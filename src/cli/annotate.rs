@@ -139,8 +139,7 @@ impl AnnotateArgs {
         load.sources.source_maps.text = self.source_text || matches!(format, AnnotateFormat::Text(_));
         load.symbols.search.trust_sources = self.trust_sources;
         let recording = load.recording();
-        // Only the innermost frame matters, as the symbol that contains it: code of inlined calls counts as part of the
-        // function.
+        // Only the symbol of the innermost frame matters, because code of inlined calls counts as part of the function.
         let symbols = SymbolOptions { inlines: false, ..recording.symbols };
         let recording = RecordingOptions { max_stack: Some(1), branch_stack: false, symbols, ..recording };
         let options = AnnotateOptions {
@@ -162,8 +161,8 @@ impl AnnotateArgs {
     }
 }
 
-/// The input and the functions. A single word that names an existing file is the input, because all other commands take
-/// it there.
+/// The input and the functions. If the only word is the name of an existing file, it is the input, as in all other
+/// commands.
 fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPath, Option<FunctionPattern>)> {
     if given.len() > 1 {
         return Err(Error::usage("annotate reads one recording at a time"));

@@ -48,8 +48,8 @@ pub(super) struct CallgrindArgs {
     files: FileArgs,
 }
 
-/// The input if none is named: standard input if something is piped in. Otherwise fails, with a profile of the current
-/// directory as a hint.
+/// The input if the user names none: standard input if something is piped in. Otherwise fails, and suggests a profile
+/// in the current directory if there is one.
 fn piped() -> Result<InPath> {
     if default_input() == InPath::Stdin {
         return Ok(InPath::Stdin);

@@ -16,7 +16,7 @@ use crate::runtimes::jit_names::JitNames;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// The input, the output, and the way that stacks become lines or boxes.
+/// The input, the output, and how stacks become lines or boxes.
 #[derive(Debug, Args)]
 pub(super) struct ConvertArgs {
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub(super) struct ConvertArgs {
     spelling: SpellingArgs,
 }
 
-/// The checked flags of such a command.
+/// The checked flags of a command that converts stacks.
 pub(super) struct Convert {
     pub(super) inputs: Vec<InPath>,
     pub(super) output: OutPath,
@@ -46,7 +46,7 @@ impl Convert {
         }
     }
 
-    /// Like [`Self::output_format`], for formats that were not compiled in.
+    /// Like [`Self::output_format`], for formats that are disabled in this build.
     pub(super) fn left_out_format(&self) -> Option<&'static LeftOut> {
         match &self.output {
             OutPath::Path(path) => formats::left_out_for_file(path.file_name()?.as_encoded_bytes()),
@@ -76,7 +76,7 @@ impl ConvertArgs {
         self.output.path()
     }
 
-    /// Refuses an output whose name gives a format that nobody writes here.
+    /// Fails if the output's file name stands for a format that this build can't write.
     pub(super) fn check_name(&self, command: &str) -> Result<()> {
         match self.output.file_name().and_then(formats::for_file) {
             Some(_) => Ok(()),

@@ -37,7 +37,7 @@ pub(super) fn with_defaults(
     Ok(words)
 }
 
-/// The error names the variable if the flags that were typed are right without it.
+/// Prefixes the error with the variable's name if the typed flags are valid without the defaults.
 pub(super) fn explain(command: &Command, typed: Vec<OsString>, error: clap::Error) -> clap::Error {
     if error.exit_code() == 0 || command.clone().try_get_matches_from(typed).is_err() {
         return error;

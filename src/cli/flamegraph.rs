@@ -177,7 +177,8 @@ impl LookArgs {
     }
 }
 
-/// How JIT names are spelled in our own style: all tiers of a function are one frame, except for names that the input
+/// How to spell JIT names in jitgraft's own style: all tiers of a function share a frame. Names that were already in
+/// the input stay as they are.
 /// already had.
 const NAMING: Naming = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
 
@@ -234,8 +235,9 @@ impl FlamegraphArgs {
 }
 
 impl FlamegraphArgs {
-    /// The roots of stacks if the user requests none. As on the page of `view`, there are none. But the lanes of a
-    /// flame chart are named after threads, and a profile to compare with may be folded stacks, which have roots.
+    /// The outermost frames if the user doesn't choose any. As on the page of `view`, there are none by default. But
+    /// the rows of a flame chart are named after threads, and if a profile to compare with is folded stacks, its stacks
+    /// start with a process or thread.
     fn roots(&self, style: Style) -> By {
         let is_page = style == Style::Page && !self.look.flamechart && self.diff.is_none();
         if is_page { By::Nothing } else { By::Comm }

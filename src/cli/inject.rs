@@ -11,7 +11,7 @@ use crate::sources::SourceOptions;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Flags of `inject`. Those of perf inject mean the same.
+/// Flags of `inject`. Those that perf inject has, too, mean the same.
 #[derive(Debug, Args)]
 #[command(
     args_override_self = true,
@@ -67,7 +67,7 @@ pub(super) struct InjectArgs {
     foreign: ForeignArgs,
 }
 
-/// Build IDs of files that are not JIT code.
+/// Flags for build IDs of files that aren't JIT code.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Build IDs of other files")]
 struct BuildIdArgs {
@@ -104,7 +104,7 @@ impl BuildIdArgs {
     }
 }
 
-/// Options of perf inject that jitgraft does not have: they are known, so that they can be refused by name.
+/// Options of perf inject that jitgraft doesn't support. They are declared so that the error message can name them.
 #[derive(Debug, Args)]
 struct ForeignArgs {
     /// Not supported
@@ -178,8 +178,8 @@ impl InjectArgs {
             convert_callchain: self.convert_callchain,
             relocate: self.relocate,
             drop_bad_chain_entries: self.drop_bad_chain_entries,
-            // As in perf inject, requesting build IDs turns off the injection of JIT code, unless that is requested
-            // too.
+            // As in perf inject, requesting build IDs disables injecting JIT code, unless injection is requested as
+            // well.
             jit: self.jit || build_ids == BuildIdMode::None,
             build_ids,
             known_build_ids: self.build_ids.known_build_ids.as_deref().map(KnownBuildIds::from),

@@ -22,7 +22,7 @@ use clap::builder::PossibleValue;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Component, PathBuf};
 
-/// The input, and the parts of it that are read.
+/// The inputs, and which parts of them to read.
 #[derive(Debug, Args)]
 pub(super) struct InputArgs {
     /// Profiles of any format [default: stdin if piped, or perf.data]
@@ -86,7 +86,7 @@ pub(super) struct InputArgs {
     sources: SourceArgs,
 }
 
-/// Flags about the names of native code.
+/// Flags for the names of native code.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Names of native code")]
 struct SymbolArgs {
@@ -114,7 +114,7 @@ fn spellings() -> [(PossibleValue, JitNames); 2] {
     [(raw.help("As the runtime wrote them"), JitNames::Raw), (pretty, JitNames::Pretty)]
 }
 
-/// The output for results of one or more events.
+/// The output file. With several events, there may be several files.
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
     /// Output file [default: standard output]
@@ -125,7 +125,7 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Its path; `-` is standard output.
+    /// The path of the output; `-` is standard output.
     pub(super) fn path(&self) -> PathBuf {
         self.output.clone()
     }
@@ -142,7 +142,7 @@ impl From<OutputArgs> for OutPath {
     }
 }
 
-/// The weight that is summed.
+/// Which weight of the samples to sum.
 #[derive(Debug, Args)]
 pub(super) struct WeightArgs {
     /// Weight to sum: the period of each sample (or the input's own weight), or 1
@@ -195,7 +195,7 @@ impl InputArgs {
     /// How JIT names are spelled: `usual`, as changed by the flags.
     pub(super) fn naming(&self, usual: Naming) -> Naming {
         match (self.jit_names, self.merge_tiers, self.no_merge_tiers) {
-            // Raw names state their tier, so they can't be merged.
+            // Raw names contain their tier, so tiers can't be merged.
             (Some(JitNames::Raw), false, _) => JitNames::Raw.into(),
             (_, true, _) => JitNames::Merged.into(),
             (Some(pretty), _, true) => pretty.into(),

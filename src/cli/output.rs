@@ -1,10 +1,10 @@
-//! The name of an output gives its format. A name that stands for a format which the command does not write is refused:
-//! a table in `out.svg` helps nobody.
+//! Derives the format of an output from its file name. Names that stand for a format that the command can't write are
+//! rejected: a table in `out.svg` would help nobody.
 
 use crate::error::{Error, Result};
 use crate::io::OutPath;
 
-/// Endings of files that somebody else writes, and what does: a command of ours, or nothing.
+/// File name extensions, and what writes such files: usually another command of jitgraft.
 const ENDINGS: &[(&str, &str)] = &[
     ("csv", "jitgraft report or export"),
     ("folded", "jitgraft collapse"),
@@ -26,7 +26,7 @@ const ENDINGS: &[(&str, &str)] = &[
 
 const PICTURES: &str = "a browser, which prints and saves what jitgraft flamegraph -o x.svg draws";
 
-/// The ending of an output's name in lower case.
+/// The extension of an output's file name, in lower case.
 pub(super) fn extension(output: &OutPath) -> Option<String> {
     match output {
         OutPath::Path(path) => path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase),
@@ -34,7 +34,8 @@ pub(super) fn extension(output: &OutPath) -> Option<String> {
     }
 }
 
-/// Refuses an output whose name ends like that of a file which `command` does not write. `own` are those that it does.
+/// Fails if the output's file name has an extension that `command` doesn't write. `own` are the extensions that it
+/// writes.
 pub(super) fn check_name(output: &OutPath, command: &str, own: &[&str]) -> Result<()> {
     let Some(ending) = extension(output).filter(|ending| !own.contains(&&ending[..])) else { return Ok(()) };
     let Some((_, writer)) = ENDINGS.iter().find(|(other, _)| *other == ending) else { return Ok(()) };

@@ -122,7 +122,7 @@ struct RowArgs {
     tree: TreeArgs,
 }
 
-/// Functions below other functions.
+/// Flags for showing functions with their callers or callees.
 #[derive(Debug, Args)]
 #[group(id = "tree_of_calls", multiple = false, conflicts_with = "diff")]
 struct TreeArgs {
@@ -178,8 +178,8 @@ pub(super) fn layouts() -> [(PossibleValue, Layout); 3] {
     [("text".into(), Layout::Text), ("csv".into(), Layout::Csv), ("json".into(), Layout::Json)]
 }
 
-/// The layout of a table: the one that is asked for, or that the output's name gives. A name of another kind of file is
-/// refused.
+/// The layout of a table: the requested one, or the one for the output's file name. Fails if the name stands for
+/// another kind of file.
 pub(super) fn layout_of(command: &str, asked: Option<Layout>, output: &OutPath) -> Result<Layout> {
     if let Some(asked) = asked {
         return Ok(asked);
@@ -240,7 +240,7 @@ impl RowArgs {
     }
 }
 
-/// Fails if rows are to be filtered by a key that they are not grouped by.
+/// Fails if a filter needs a key that rows aren't grouped by.
 fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
     if !chooses || keys.is_empty() || keys.contains(&key) {
         return Ok(());
@@ -258,7 +258,7 @@ impl ReportArgs {
         let compare = self.rows.compare.options();
         check_selection(self.symbol.is_some() || !self.symbols.is_empty(), Key::Function, &keys)?;
         check_selection(!self.dso.is_empty(), Key::Module, &keys)?;
-        // In names that the input already had, what looks like a tier may be part of the name, so they stay raw.
+        // Names that were already in the input may end with something that only looks like a tier, so they stay raw.
         let on_terminal = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
         let naming = self.input.naming(terminal.map_or_else(Naming::default, |_| on_terminal));
         let detail = if keys.contains(&Key::Line) { Detail::Lines } else { Detail::Addresses };

@@ -84,7 +84,8 @@ pub(super) struct StatsArgs {
     perfetto_compat: bool,
 }
 
-/// Standard input if something is piped in. There is no default file as in other commands: perf.data has no spans.
+/// Standard input, if something is piped in. Unlike other commands, `stats` has no default file, because perf.data
+/// contains no spans.
 fn piped_input() -> Result<InPath> {
     match default_input() {
         InPath::Stdin => Ok(InPath::Stdin),

@@ -12,10 +12,10 @@ use crate::runtimes::jit_names::JitNames;
 use clap::Args;
 use std::path::PathBuf;
 
-/// For inputs with spans of time: the most spans that are kept one by one. The page needs about 8 bytes for each.
+/// For inputs with spans: the maximum number of spans that the page keeps individually. Each takes about 8 bytes.
 const MOST_STRETCHES: usize = 2_000_000;
 
-/// How many code ranges are listed by default. In most recordings they have four of five samples in JIT code, and the
+/// How many code ranges are listed by default. In most recordings these cover four of five samples in JIT code, and the
 /// page stays small.
 const HOTTEST: usize = 500;
 

@@ -31,12 +31,12 @@ pub struct Format {
     pub rewriter: Option<Rewriter>,
 }
 
-/// How a file is copied with names added for its JIT code.
+/// How to copy a file with names added for its JIT code.
 #[derive(Debug, Clone, Copy)]
 pub struct Rewriter {
-    /// The command that does it.
+    /// The jitgraft command that does this.
     pub command: &'static str,
-    /// Reads a profile with unnamed addresses. `None` if the command reads the format by itself.
+    /// Parses a profile with unnamed addresses. `None` if the command has its own reader for the format.
     pub open: Option<OpenUnsymbolized>,
 }
 
@@ -47,21 +47,21 @@ pub enum Read {
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// The input names its functions and may be larger than memory. Reads a stream.
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// The input names its functions and has one stack per line. Lines are read into a profile; or they are sorted as
-    /// text, if only the sum of each stack is needed.
+    /// The input names its functions and has one stack per line. The lines are read into a profile, or sorted as text
+    /// if only the sum of each stack is needed.
     Lines {
         /// Starts reading lines into a profile.
         open: OpenLines,
         /// Sums lines by sorting them.
         sort: SortLines,
-        /// True if an input that starts with these bytes can be sorted, or read together with others.
+        /// True if an input that starts with these bytes may be sorted, or read together with other inputs.
         is_plain: fn(head: &[u8]) -> bool,
     },
     /// The input holds spans of time. They can be summed to stacks or stay spans.
     Spans(Spans),
-    /// The text of `perf script`. `pipeline` first names its JIT frames; this then reads the text.
+    /// The text of `perf script`. `pipeline` first adds the names of JIT frames; this function then reads the result.
     Script(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// The input holds addresses, which `pipeline` resolves with `sources` and `resolve`.
+    /// The input holds addresses. `pipeline` symbolizes them with the modules `sources` and `resolve`.
     Addresses,
     /// The format is only written, or isn't a profile.
     No,
@@ -108,14 +108,14 @@ pub struct Writer {
     pub run: WriteFn,
     /// How many events one output can hold.
     pub events: Events,
-    /// Whether the output lists every sample, in time order, or only sums.
+    /// Whether the output lists every sample in time order, or only sums.
     pub rows: Keep,
-    /// How much detail of a frame is written. Less detail keeps fewer stacks apart.
+    /// How much detail of each frame is written. With less detail, more stacks become equal and are summed.
     pub detail: Detail,
-    /// How names of JIT code are written unless the user chooses. Some viewers shorten names by the rules of a
-    /// language, or at some length.
+    /// How to spell names of JIT code unless the user decides. Some viewers shorten names by the rules of a language,
+    /// or cut them at some length.
     pub jit_names: JitNames,
-    /// True if the output tells the CPU of each sample.
+    /// True if the output contains the CPU of each sample.
     pub by_cpu: bool,
     /// True if the output can hold negative numbers.
     pub signed: bool,
@@ -124,7 +124,7 @@ pub struct Writer {
     pub spans: Option<StartSpansFn>,
     /// Starts an output that is written while inputs are being read. `None` if the whole profile is needed first.
     pub stream: Option<StartRowsFn>,
-    /// True if each recording can get a file of its own, in directories named after host and day (`--partition`).
+    /// True if each recording can get a file of its own, in a directory named after its host and day (`--partition`).
     pub is_partitioned: bool,
 }
 

@@ -30,15 +30,15 @@ pub struct ReadOptions {
     pub by_sub: Vec<String>,
     /// For traces: arguments of spans by which their time is summed.
     pub by_args: Vec<String>,
-    /// For formats with intervals: the ranges of time to read. In other formats, rows are filtered by time later.
+    /// For formats with intervals: the time ranges to read. In other formats, rows are filtered by time after reading.
     pub times: Vec<TimeRange>,
     /// Which rows are kept: each one, or sums.
     pub keep: Keep,
     /// How much of each frame is needed; `None` means everything. Formats may return more if it costs nothing.
     pub detail: Option<Detail>,
-    /// Whether rows with different recordings or labels are kept apart, in formats that have these.
+    /// Whether to keep rows of different recordings or with different labels apart, in formats that have these.
     pub apart: bool,
-    /// Whether columns of functions are needed, to look them up in source maps.
+    /// Whether the columns of functions are needed, for looking them up in source maps.
     pub columns: bool,
     /// For traces: whether to count spans as Perfetto's trace processor does.
     pub perfetto_compat: bool,
@@ -67,15 +67,15 @@ pub struct WriteOptions {
     pub series: usize,
     /// Which weight of the samples to sum.
     pub weight: Weight,
-    /// What gets a root frame of its own, such as each thread.
+    /// Which key adds an outermost frame to each stack, such as the thread.
     pub by: By,
-    /// The mark to append to the names of frames.
+    /// Which suffixes to append to frame names, such as `_[k]` for kernel code.
     pub annotate: Annotate,
     /// Which names are shortened as inferno-collapse-perf does it, in formats where a frame is a single string.
     pub tidied: Tidied,
     /// In formats that list every row: sum the rows within each interval of this many nanoseconds. `None` keeps them
     /// all.
     pub bucket: Option<u64>,
-    /// True if directory names already state host and day, so that rows needn't.
+    /// True if the directory names of the output already contain host and day, so that rows needn't.
     pub partitioned: bool,
 }

@@ -49,13 +49,13 @@ impl WrittenNames {
 
 /// Writes the rows of several inputs, one input after the other.
 ///
-/// From the first call for an input to the last, the numbers of stacks, frames and threads stay the same. Only the rows
+/// The IDs of stacks, frames and threads stay the same from the first call for an input to the last. Only the rows
 /// differ from call to call.
 pub trait RowWriter {
     /// Starts a new input. `profile` may already hold some of its rows.
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()>;
 
-    /// Writes the rows in `profile`, all of which are new.
+    /// Writes the rows in `profile`. Rows of earlier calls aren't in it any more.
     fn rows(&mut self, profile: &Profile) -> Result<()>;
 
     /// Ends the current input.
@@ -95,7 +95,7 @@ pub fn start(profile: &Profile) -> Option<i128> {
     Some(profile.about.epoch? + i128::from(first.0))
 }
 
-/// The description of the recording, as far as it is known by now.
+/// The description of the recording, as far as it is known at this point of the input.
 pub fn recording_of(profile: &Profile) -> Recording {
     let About { host, arch, os_release, command, epoch, .. } = &profile.about;
     let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into());

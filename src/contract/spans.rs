@@ -60,7 +60,7 @@ pub enum SpanBytes<'a> {
     Whole {
         /// The whole input.
         bytes: &'a [u8],
-        /// To be told which bytes aren't needed any more.
+        /// Called with ranges of bytes that aren't needed any more.
         done: Done,
     },
     /// A stream, read from its start.
@@ -68,7 +68,7 @@ pub enum SpanBytes<'a> {
 }
 
 impl<'a> SpanBytes<'a> {
-    /// Returns all bytes, and whom to tell which ones aren't needed any more. Reads a stream into memory.
+    /// Returns all bytes, and the callback for ranges that aren't needed any more. A stream is read into memory.
     pub fn into_whole(self) -> Result<(Cow<'a, [u8]>, Done)> {
         match self {
             Self::Whole { bytes, done } => Ok((Cow::Borrowed(bytes), done)),
@@ -80,7 +80,7 @@ impl<'a> SpanBytes<'a> {
         }
     }
 
-    /// Returns a stream. Bytes that were read from it are reported as not needed any more.
+    /// Returns a stream. Once bytes have been read from it, they are reported as not needed any more.
     pub fn into_stream(self) -> Box<dyn Read + Send + 'a> {
         match self {
             Self::Whole { bytes, done } => Box::new(Once { bytes, at: 0, done }),
@@ -98,12 +98,12 @@ impl Debug for SpanBytes<'_> {
     }
 }
 
-/// Is told which bytes a reader won't need again, so that a mapped file needn't stay in memory.
+/// A callback that is told which bytes a reader won't need again, so that the pages of a mapped file can be released.
 #[derive(Clone, Default)]
 pub struct Done(Option<Arc<dyn Fn(Range<usize>) + Send + Sync>>);
 
 impl Done {
-    /// Calls `hear` with ranges of the bytes that were given to the reader.
+    /// Calls `hear` with ranges of the bytes that the reader won't need again.
     pub fn new(hear: impl Fn(Range<usize>) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hear)))
     }
@@ -122,7 +122,7 @@ impl fmt::Debug for Done {
     }
 }
 
-/// Reads bytes in order and reports those that were read as not needed any more.
+/// Reads bytes in order, and reports those that have been read as not needed any more.
 struct Once<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -204,7 +204,7 @@ pub fn stacks(
     let number = |name: &[u8]| timeline.names.find(name);
     let mut only: Vec<_> = options.only.iter().filter_map(|name| number(name.as_bytes())).collect();
     if only.is_empty() && !options.only.is_empty() {
-        // No span has a requested name, so none is shown.
+        // No span has any of the requested names, so all of them must be filtered out.
         only.push(NO_NAME);
     }
     let by_sub = by_sub.iter().copied().chain(options.by_sub.iter().map(String::as_bytes));

@@ -45,8 +45,8 @@ pub enum FileBase {
     Linked,
 }
 
-/// True if a mapping with this name may hold JIT code: memory without a file; a perf map, after which some tools name
-/// such memory; files that were deleted or that lie where programs share memory.
+/// True if a mapping with this name may hold JIT code: memory without a file (some tools name it after its perf map), a
+/// file that was deleted, or a file in a location for shared memory.
 pub fn may_hold_jit_code(name: &[u8]) -> bool {
     match Backing::of(name) {
         file @ Backing::File(_) => file.is_perf_map() || file.is_likely_jit_file(),
@@ -71,21 +71,22 @@ pub struct NamedCall<'a> {
 /// first), then the compiled function. Empty if unknown.
 pub type Ask<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
 
-/// One possible meaning of a location, for some of its users. The same address may be different functions in different
+/// The functions at a location for some of its users, because the same address may be different functions in different
 /// processes.
 #[derive(Debug)]
 pub struct Meaning<'a, U> {
-    /// The functions there, in the order of [`Ask`].
+    /// The functions at the location, in the order of [`Ask`].
     pub calls: Vec<NamedCall<'a>>,
     /// The users for which the location means this.
     pub uses: Vec<U>,
 }
 
-/// Groups the users of a location by what it means for them. The first meaning is kept for the location itself; it is
-/// that of the first user.
+/// Groups the users of a location by the functions that the location has for them. The first group contains the first
+/// user; the caller keeps the original location for this group.
 pub fn meanings<'a, U: Copy>(of_location: &[U], calls: impl Fn(&U) -> Vec<NamedCall<'a>>) -> Vec<Meaning<'a, U>> {
     let mut meanings: Vec<Meaning<'a, U>> = Vec::new();
-    // Lines may differ between users with the same functions: a return address and a leaf have different lines.
+    // Users with the same functions may still have different lines, for example a return address and an innermost
+    // frame.
     let mut by_names: FxHashMap<Vec<&[u8]>, usize> = FxHashMap::default();
     for one in of_location {
         let calls = calls(one);

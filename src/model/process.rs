@@ -99,7 +99,7 @@ pub enum MomentKind {
 /// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or disappeared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSymbol {
-    /// When.
+    /// When it was registered or unregistered, on the recording's clock.
     pub time: Nanos,
     /// First address.
     pub addr: Addr,

@@ -151,7 +151,7 @@ impl FrameKind {
         }
     }
 
-    /// True for JIT code, with or without a name.
+    /// True for code of a JIT compiler, with or without a name.
     pub fn is_jit(self) -> bool {
         matches!(self, Self::Jit | Self::JitUnnamed)
     }
@@ -304,7 +304,7 @@ pub struct Series {
     pub uncounted: bool,
     /// Whether differences between profiles may be noise.
     pub counting: Counting,
-    /// Samples in input order, or sums (see [`Keep`]). Added by [`Profile::push`].
+    /// Samples in input order, or sums (see [`Keep`]). [`Profile::push`] adds rows.
     pub rows: Vec<Row>,
     /// Rows whose weight must be subtracted, such as freed memory; the weight itself is positive. Tables and formats
     /// that support negative numbers include them, pictures can't.
@@ -335,7 +335,7 @@ impl Series {
         above.chain(self.negative.iter().map(move |row| (row, sign * amount(row))))
     }
 
-    /// True if it has no samples.
+    /// True if the series has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.negative.is_empty()
     }
@@ -345,7 +345,7 @@ impl Series {
         self.signed_rows(weight).fold(0, |sum, (_, weight)| sum.saturating_add(weight))
     }
 
-    /// Rows may only be added up if this is equal.
+    /// Series may only be added up if their identities (name and unit) are equal.
     pub fn identity(&self) -> (&str, &Unit) {
         (&self.name, &self.unit)
     }
@@ -512,7 +512,8 @@ impl Profile {
         }
     }
 
-    /// The place that a table gives for the function of a frame: where it starts, or else the frame's own.
+    /// The source location that a table gives for a frame's function: where the function starts, or else the frame's
+    /// own location. `None` if neither is known.
     pub fn home_of(&self, frame: &Frame) -> Option<(NameId, u32)> {
         match frame.start {
             FunctionStart { file: Some(file), line: line @ 1.., .. } => Some((file, line)),

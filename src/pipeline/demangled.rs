@@ -23,7 +23,7 @@ fn may_be_mangled(name: &[u8]) -> bool {
     matches!(name.first(), Some(b'Z' | b'R'))
 }
 
-/// The demangled name; a mark such as `_[k]` is kept. `None` if it isn't mangled.
+/// The demangled name; a suffix such as `_[k]` is kept. `None` if the name isn't mangled.
 pub(super) fn readable(name: &[u8]) -> Option<String> {
     if !may_be_mangled(name) {
         return None;
@@ -33,7 +33,7 @@ pub(super) fn readable(name: &[u8]) -> Option<String> {
     Some(readable + &String::from_utf8_lossy(&name[bare.len()..]))
 }
 
-/// A name without its mark.
+/// A name without its suffix such as `_[k]`.
 fn bare(name: &[u8]) -> &[u8] {
     marked(name).map_or(name, |(bare, _)| bare)
 }

@@ -9,7 +9,7 @@ use crate::model::stacks::TRUNCATED;
 /// A box: the horizontal range and depth of one or several nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
-    /// The node; the first one if several share a box. 0 is the root, which is at the bottom.
+    /// The node, or the first one if several nodes share the box. 0 is the root, which is at the bottom.
     pub node: u32,
     /// The label, to be looked up with [`CallTree::name`]; `None` for the root.
     pub label: Option<u32>,
@@ -111,8 +111,8 @@ impl CallTree {
         ranks
     }
 
-    /// Calls `each` with every box that weighs at least `narrow`, and the nodes in it. Parents come before their
-    /// children, and siblings are sorted by the rank of their labels.
+    /// Calls `each` with every box that weighs at least `narrow`, together with the nodes in the box. Parents come
+    /// before their children, and siblings are sorted by the rank of their labels.
     fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(Placed, &[u32])) {
         let narrow = narrow.max(1);
         let mut nodes = vec![ROOT];

@@ -66,11 +66,11 @@ pub struct Slice {
     pub name: NameNo,
     /// The name of the action in its arguments; [`NO_NAME`] if there is none.
     pub sub: NameNo,
-    /// The thread that it started on, as an index into [`Timeline::tracks`].
+    /// The thread that the slice started on, as an index into [`Timeline::tracks`].
     pub track: u32,
-    /// The ID-based track that it belongs to; 0 for the thread's own track.
+    /// The ID-based track that the slice belongs to; 0 for the thread's own track.
     pub lane: u32,
-    /// The number of spans around it on its track.
+    /// The number of spans around the slice on its track.
     pub depth: u16,
     /// The kind.
     pub kind: SliceKind,
@@ -85,12 +85,12 @@ pub enum SliceKind {
     Span,
     /// A span on a track identified by an ID.
     Async,
-    /// An event without duration.
+    /// An event without a duration.
     Instant,
 }
 
 impl Slice {
-    /// When it ended. An unfinished span ends just before it starts, as in trace viewers.
+    /// When the slice ended. An unfinished span counts as ending just before it starts, as in trace viewers.
     #[inline]
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.duration)
@@ -146,14 +146,14 @@ pub struct Timeline {
     pub names: SliceNames,
     /// The threads.
     pub tracks: Vec<Track>,
-    /// In the order of their starting events in the file; [`Timeline::sort`] sorts them by start time.
+    /// The slices, in the order of their starting events in the file. [`Timeline::sort`] sorts them by start time.
     pub slices: Vec<Slice>,
     /// For each requested argument, the indices of slices that have it and its text.
     pub by_arg: Vec<Vec<(u32, NameNo)>>,
     /// True if Miri wrote the trace. Its interpreted calls (`frame`, `step`) are on a separate ID-based track each,
     /// although they call each other.
     pub is_miri: bool,
-    /// Spans that don't nest properly.
+    /// How many events don't nest properly.
     pub oddities: Oddities,
 }
 
@@ -163,19 +163,19 @@ pub const MIRI_FRAMES: [&str; 2] = ["frame", "step"];
 /// How many events of a trace don't nest properly or can't be placed in time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Oddities {
-    /// Ends of a span in which others were still open; those ended there, too.
+    /// The number of ends that closed a span while other spans were open inside of it; those ended at the same time.
     pub misplaced_ends: u64,
-    /// Ends without an open span.
+    /// The number of ends without an open span.
     pub unmatched_ends: u64,
-    /// Complete spans that overlap another one of their thread without being nested in it.
+    /// The number of complete spans that overlap another span of their thread without being nested in it.
     pub overlaps: u64,
-    /// Events written so late after others of their thread that they couldn't be sorted.
+    /// The number of events that were written so much later than others of their thread that they couldn't be sorted.
     pub late: u64,
-    /// Events without a time.
+    /// The number of events without a time.
     pub timeless: u64,
-    /// Whole spans that don't say how long they are.
+    /// The number of complete spans without a duration.
     pub endless: u64,
-    /// Instants with call stacks of their own.
+    /// The number of instants that have call stacks of their own.
     pub stacks: u64,
 }
 
@@ -274,7 +274,9 @@ impl Timeline {
         let overlaps = sums.overlaps();
         let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
         let mut profile = sums.into_profile(&tracks, self.names.texts.list(), series, Unit::Nanos);
-        // Only then may times be negative; the first start becomes 0.
+        // So far, times count from the first start. They are shifted back unless it is negative, because a profile has
+        // no
+        // negative times.
         let first = u64::try_from(first).unwrap_or(0);
         for time in profile.series.iter_mut().flat_map(|series| &mut series.rows).filter_map(|row| row.time.as_mut()) {
             time.0 = time.0.saturating_add(first);
@@ -393,7 +395,7 @@ impl Timeline {
     }
 }
 
-/// Spans converted to stacks.
+/// The result of converting spans to stacks.
 #[derive(Debug)]
 pub struct Stacked {
     /// The stacks.

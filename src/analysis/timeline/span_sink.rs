@@ -29,12 +29,12 @@ pub struct SpanFile<'a> {
     pub threads: &'a [Track],
 }
 
-/// What selections are based on.
+/// What is known about a span before it is read completely. Filters decide by this.
 #[derive(Debug, Clone, Copy)]
 pub struct SpanHead<'a> {
     /// Number of the thread within the file.
     pub thread_no: u32,
-    /// The thread that it runs on.
+    /// The thread that the span runs on.
     pub thread: &'a Track,
     /// Number of the name within the file.
     pub name_no: NameNo,
@@ -70,14 +70,14 @@ pub struct SpanRecord<'a> {
     pub pid: NumberOrName<'a>,
     /// The thread.
     pub tid: NumberOrName<'a>,
-    /// The ID of its track, unless it is on the thread's own.
+    /// The ID of the span's track; `None` if the span is on its thread's own track.
     pub id: Option<SpanId<'a>>,
     /// The arguments.
     pub args: Arguments<'a>,
 }
 
 impl<'a> SpanRecord<'a> {
-    /// A record with only what the head contains.
+    /// A record that only contains what the head contains.
     pub fn of(head: &SpanHead<'a>) -> Self {
         let &SpanHead { thread, name, start, duration, .. } = head;
         Self {
@@ -174,8 +174,8 @@ pub trait SpanWriter: Debug {
 pub type TellSpan<'t> = dyn FnMut(&SpanRecord<'_>) -> Result<()> + 't;
 
 impl Timeline {
-    /// Passes the spans to a sink in the order of start times, outer ones first. For each span that the sink wants,
-    /// `complete` gets what the timeline knows about it, adds what else the file says, and passes it on.
+    /// Passes the spans to a sink by start time, outer spans first. For each span that the sink wants, `complete` gets
+    /// what the timeline knows about the span. It adds what else the file says and passes the result on.
     pub fn tell(
         &mut self,
         sink: &mut dyn SpanSink,

@@ -121,7 +121,7 @@ fn is_word(typed: &str, name: &str) -> bool {
 }
 
 impl Selection {
-    /// True if a filter by name, module, kind or tier is set.
+    /// True if the user set a filter by name, module, kind or tier.
     pub(super) fn chooses(&self) -> bool {
         self.symbol.is_some()
             || [&self.symbols, &self.modules, &self.kinds, &self.tiers].iter().any(|names| !names.is_empty())
@@ -136,7 +136,8 @@ impl Selection {
             && (self.tiers.is_empty() || group.categories.iter().any(is_tier))
     }
 
-    /// True if the group's module and name are selected. A group that lacks one of them passes that filter.
+    /// True if the group's module and name are selected. If the group has no module or name, the respective filter
+    /// doesn't apply.
     pub(super) fn takes(&self, module: Option<&str>, symbol: Option<&str>) -> bool {
         let of_module = |module: &str| {
             let base = module.rsplit('/').next();

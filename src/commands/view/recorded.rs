@@ -15,7 +15,7 @@ use crate::resolve::disasm::Syntax;
 use crate::resolve::symbols::SymbolOptions;
 use std::path::PathBuf;
 
-/// Asks for this many code ranges, the hottest.
+/// Requests the `limit` hottest code ranges.
 pub(super) fn hottest(limit: usize) -> CodeOptions {
     CodeOptions {
         function: None,
@@ -59,7 +59,7 @@ impl Recorded {
         Self { path, names, code, compiled, findings }
     }
 
-    /// Adds `shift` nanoseconds to all times and assigns them to this input.
+    /// Adds `shift` nanoseconds to all times, and marks the data as belonging to the input with this index.
     pub(super) fn move_to(&mut self, input: u32, shift: u64) {
         self.compiled.move_to(input, shift);
         let listings = self.code.iter_mut().flat_map(|code| &mut code.annotation.listings);

@@ -36,13 +36,13 @@ pub(crate) struct FrameView<'a> {
     pub(crate) addr: Option<u64>,
     /// The address in the process if addresses are kept, otherwise 0.
     pub(crate) ip: u64,
-    /// 1 if it is a return address, where what precedes it was looked up; else 0.
+    /// 1 if this is a return address, for which the function was looked up at the address before; otherwise 0.
     pub(crate) back: u64,
     /// The kind of code.
     pub(crate) kind: FrameKind,
     /// For JIT code, the runtimes of its process.
     pub(crate) runtimes: RuntimeSet,
-    /// True if this isn't a real frame but says that outermost frames are missing.
+    /// True if this isn't a real frame but a marker that the outermost frames are missing.
     pub(crate) truncated: bool,
 }
 
@@ -50,8 +50,8 @@ pub(crate) struct FrameView<'a> {
 #[derive(Debug)]
 pub(crate) struct Named {
     frames: Frames,
-    /// For return addresses before which no function is known: the functions that start at the address itself. Return
-    /// addresses of signal handlers are like that (`__restore_rt`).
+    /// The functions that start exactly at a return address, if there is no known function before that address. Signal
+    /// handlers return to such addresses (`__restore_rt`).
     entered: Frames,
     /// For each location in the chains, its index in `frames` and other facts.
     spots: Vec<(u32, LocationInfo)>,
@@ -70,11 +70,11 @@ struct LocationInfo {
     kind: FrameKind,
     runtimes: RuntimeSet,
     truncated: bool,
-    /// True if it is in JIT memory: in known JIT code, or in memory that no file backs.
+    /// True if the location is in memory for JIT code: in known JIT code, or in memory that no file backs.
     jit_memory: bool,
-    /// True if code is known that was there at other times.
+    /// True if code is known at the location's address, but only for other times.
     other_time: bool,
-    /// Its index in [`Named::entered`], if it is there.
+    /// The index of its functions in [`Named::entered`], if they are listed there.
     entered: Option<u32>,
 }
 
@@ -83,21 +83,22 @@ struct FrameNaming<'a> {
     spots: &'a Locator<'a>,
     origins: &'a [Origin],
     runtimes: ProcessRuntimes<'a>,
-    /// Processes that are known to compile code at run time, because of these origins.
+    /// Processes that are known to have a JIT compiler, because there is a jitdump, perf map or other source of their
+    /// code.
     announced: FxHashSet<Pid>,
     modules: Vec<FileBuild>,
     module_ids: FxHashMap<FileBuild, u32>,
     of_dso: FxHashMap<DsoId, FrameModule>,
 }
 
-/// A source of JIT code, and the file that the output puts its code in.
+/// A source of JIT code, and the file to which the output attributes its code.
 #[derive(Debug)]
 pub(super) struct Origin {
-    /// The file's path; it may not exist.
+    /// The path of that file, which need not exist.
     pub(super) file: Vec<u8>,
-    /// The process of the code; `None` for objects that the user placed.
+    /// The process of the code; `None` for ELF objects that the user assigned to addresses.
     pub(super) pid: Option<Pid>,
-    /// True if the process certainly produced it.
+    /// True if it is certain that this process produced the source.
     pub(super) is_sure: bool,
 }
 
@@ -113,7 +114,7 @@ struct FrameModule {
 }
 
 impl Named {
-    /// Names all locations in these chains. `origins` are the sources of JIT code, indexed like in the code map.
+    /// Names all locations in these chains. `origins` are the sources of JIT code, indexed as in the code map.
     pub(super) fn new<'a>(
         chains: &Chains<FrameLocation>,
         spots: &'a Locator<'a>,
@@ -216,7 +217,8 @@ impl Named {
     }
 }
 
-/// Collects the locations of return addresses before which no function is known, and notes their indices in `told`.
+/// Finds return addresses without a known function before them. Returns their locations, and stores each location's
+/// index in `told`.
 fn enter(spots: &[FrameLocation], frames: &Frames, told: &mut [(u32, LocationInfo)]) -> Vec<Location> {
     let mut locations: Vec<Location> = Vec::new();
     let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
@@ -263,15 +265,15 @@ impl FrameNaming<'_> {
                         jit_memory = true;
                         let path = &self.spots.spaces.dsos().get(dso).path;
                         memory = (!path.is_empty()).then(|| self.module(path, None));
-                        // In such memory, the offset is the address.
+                        // In memory that no file backs, the offset is the address.
                         other_time = self.spots.codes.has_code_at_other_times(spot.pid, Addr(offset));
-                        // Either the process mapped a runtime's files, or there is or was a jitdump, perf map or log of
-                        // it.
+                        // Either the process mapped files of a runtime, or there is or was a jitdump, perf map or log
+                        // of this process.
                         let runs =
                             self.announced.contains(&spot.pid) || self.runtimes.of(spot.pid) != RuntimeSet::default();
                         kind = if runs { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
                     }
-                    // For branches, the recording doesn't say whose code it is.
+                    // The CPU mode of a branch's ends isn't recorded, so the file tells whether it is kernel code.
                     DsoKind::Kernel | DsoKind::Module => kind = FrameKind::Kernel,
                     DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::KernelSymbol(_) | DsoKind::Guest => {
                         jit_memory = module.jit.is_some();
@@ -322,7 +324,7 @@ impl FrameNaming<'_> {
     fn dso(&mut self, id: DsoId, spot: &FrameLocation) -> FrameModule {
         let dso = self.spots.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
-            // perf shows such memory as the perf map that would name its code.
+            // For such memory, perf shows the name of the perf map that would name the code.
             return FrameModule {
                 name: self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes(), None),
                 jit: None,

@@ -69,7 +69,7 @@ type TrackKey = (Option<Pid>, Option<Tid>, Option<u32>, Option<u64>);
 #[derive(Debug)]
 pub(super) struct SampleReader<'a, 'data> {
     context: Context<'a>,
-    /// The worker's number.
+    /// The index of the worker.
     thread: usize,
     pub(super) samples: Samples,
     /// How many locations, chains and tracks earlier chunks have contained.

@@ -93,9 +93,9 @@ impl<'a> Resolution<'a> {
         self.options.kernel.kallsyms.is_some()
     }
 
-    /// The machine (`e_machine`).
+    /// The machine type (`e_machine`).
     pub(crate) fn machine(&self) -> u16 {
-        // If the recording doesn't say it, assume the most common one.
+        // If the recording doesn't state the machine, assume the most common one.
         self.survey.processes.machine.unwrap_or(EM_X86_64)
     }
 

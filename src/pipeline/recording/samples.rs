@@ -14,52 +14,51 @@ use crate::model::{Addr, Nanos};
 use crate::records::perf_data::{Registers as SampledRegisters, Sample};
 use rustc_hash::FxHashMap;
 
-/// A sample, or the sum of all with the same event, thread and stack ([`Keep::Sums`]).
+/// A sample, or with [`Keep::Sums`] the sum of all samples of the same event, thread and stack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleRow {
     pub(crate) event: u32,
     pub(crate) track: u32,
     /// The sample's time; `None` for sums, and for samples without one.
     pub(crate) time: Option<Nanos>,
-    /// The weight.
+    /// The weight, in the unit of the event.
     pub(crate) period: u64,
     /// The number of samples that the row stands for.
     pub(crate) count: u64,
     /// The call chain; `None` if there are no frames.
     pub(crate) chain: Option<ChainId>,
-    /// The address of the innermost frame, 0 if there is none; for sums, of the first sample.
+    /// The address of the innermost frame; 0 if there is none. In a sum, the address of its first sample.
     pub(crate) ip: Addr,
     /// The CPU.
     pub(crate) cpu: Option<u32>,
     /// The range of its branches in [`Samples::branches`], if they are kept.
     pub(crate) branches: (u32, u32),
-    /// Why the stack has no more frames; for sums, of the first sample.
+    /// Why the stack has no more frames. In a sum, the reason for its first sample.
     pub(crate) end: StackEnd,
 }
 
 /// Why a stack has no more frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StackEnd {
-    /// The recorder found no more. Only the outermost function's name can tell whether that is where the thread
-    /// started.
+    /// perf found no more frames. Only the name of the outermost function can tell whether the thread started there.
     Recorded,
-    /// The recorder's maximum of this many frames was reached. Only the outermost function's name can tell whether more
+    /// perf's limit of this many frames was reached. Only the name of the outermost function can tell whether frames
     /// are missing.
     Limit(u16),
     /// The stack copy was unwound to the thread's first function.
     Whole,
     /// Unwinding reached the end of the stack copy.
     CopyEnd,
-    /// The stack copy goes on, but it isn't known how to unwind the outermost frame.
+    /// The stack copy has more data, but nothing says how to unwind its outermost frame.
     NoWayOn,
-    /// Unwinding was stopped because of the number of frames.
+    /// The stack has more frames than jitgraft unwinds.
     TooDeep,
 }
 
 /// A taken branch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
-    /// The branch instruction.
+    /// The location of the branch instruction.
     pub(crate) from: PlaceId,
     pub(crate) to: PlaceId,
     /// See [`crate::records::perf_data::Branch`].
@@ -73,21 +72,21 @@ pub(crate) struct OtherFields {
     pub(crate) addr: Option<Addr>,
     /// The location of the data address, if perf would symbolize it.
     pub(crate) addr_place: Option<PlaceId>,
-    /// The data of a tracepoint.
+    /// The raw data of a tracepoint.
     pub(crate) trace: Option<Box<[u8]>>,
     /// The registers at the time of the sample.
     pub(crate) interrupted: Option<KeptRegisters>,
     /// The registers of the user-space code.
     pub(crate) user: Option<KeptRegisters>,
-    /// The mode of the sample.
+    /// Whether the sample was taken in the kernel, in user space or in a guest.
     pub(crate) mode: CpuMode,
-    /// What its event measures of an access.
+    /// What the event measured about a memory access.
     pub(crate) access: Access,
     /// The control group.
     pub(crate) cgroup: Option<u64>,
 }
 
-/// The fields of a sample that say more of the access to memory or the instruction, as recorded.
+/// Details of a sample's memory access or instruction, as recorded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Access {
     pub(crate) data_src: Option<u64>,
@@ -111,7 +110,7 @@ pub(crate) struct Samples {
     keep: Keep,
     /// For each event, thread and stack, the index of its row; only used for sums.
     sums: FxHashMap<(u32, u32, Option<ChainId>), u32>,
-    /// In the order of the file.
+    /// The rows in the order of the file.
     pub(crate) rows: Vec<SampleRow>,
     /// The times of the first and last sample.
     pub(crate) sampled: Option<TimeExtent>,

@@ -24,11 +24,11 @@ use std::io::Write;
 pub struct TextOptions {
     /// Which fields to print.
     pub fields: Fields,
-    /// Print only the innermost frame, on the sample's own line.
+    /// Omit the callers, and print the innermost frame on the same line as the sample.
     pub no_call_graph: bool,
 }
 
-/// Samples per task: enough to keep a thread busy for a while, and few enough that little text waits to be written.
+/// Samples per task. A task should keep a thread busy for a while, but little text should wait to be written.
 const ROWS_A_JOB: usize = 512;
 
 /// Writes all samples.
@@ -50,11 +50,11 @@ pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: 
 struct PrintedRow<'a> {
     row: &'a SampleRow,
     beside: Option<&'a OtherFields>,
-    /// The widest of the words about accessed data up to this sample.
+    /// The maximum width of the data source descriptions (`data_src`) printed so far, to which perf aligns the column.
     data_src_width: usize,
 }
 
-/// The lines of all places behind each other, and where those of each end.
+/// The lines of all locations, one after the other, and the end of each location's lines.
 struct PlaceLines {
     lines: Vec<u8>,
     ends: Vec<usize>,
@@ -66,7 +66,7 @@ impl PlaceLines {
         let places = 0..loaded.samples.chains.places().len() as u32;
         let ends = places.map(|place| {
             loaded.named.each(PlaceId(place), |shown| {
-                // perf has no such mark, and programs that read its text would take it for a frame.
+                // perf has no such marker, and programs that read its text would take the marker for a frame.
                 if shown.truncated {
                     return;
                 }
@@ -85,8 +85,9 @@ impl PlaceLines {
     }
 }
 
-/// Where a call chain comes from. perf prints return addresses as the kernel recorded them; of user frames that it unwound
-/// itself, it prints the byte before, where it looks them up.
+/// Where a call chain comes from, which affects the addresses that perf prints. It prints return addresses as the
+/// kernel recorded them. For user frames that it unwound itself, it prints the address of the byte before, which it
+/// uses for looking up the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChainKind {
     Recorded,
@@ -102,11 +103,12 @@ impl ChainKind {
 struct TextWriter<'a> {
     loaded: &'a Loaded,
     options: TextOptions,
-    /// The lines of all places, as recorded call chains have them, and as unwound ones do; none where no event has such.
+    /// The lines of all locations, as they are printed in recorded call chains; `None` if no event has such chains. The
+    /// next field is for unwound chains.
     recorded: Option<PlaceLines>,
     unwound: Option<PlaceLines>,
     event_width: usize,
-    /// The fields that are printed of tracepoints.
+    /// The fields to print for tracepoints.
     tracepoint_fields: Fields,
 }
 
@@ -124,7 +126,7 @@ impl<'a> TextWriter<'a> {
         Self { loaded, options, recorded, unwound, event_width, tracepoint_fields }
     }
 
-    /// The fields that are printed of an event.
+    /// The fields to print for an event.
     fn fields_of(&self, attr: &EventAttr) -> Fields {
         if attr.is_tracepoint() {
             self.tracepoint_fields
@@ -187,12 +189,12 @@ impl<'a> TextWriter<'a> {
             addr_symbol: &addr_symbol,
             measured: self.measured(printed, event),
             mode: beside.map(|beside| beside.mode).unwrap_or_default(),
-            // perf only looks at the event's own fields.
+            // perf decides this by the event's own fields only.
             pads_comm: !event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN),
         };
         write::header(out, fields, &header);
         if !fields.ip {
-            // No frames.
+            // The call chain is empty.
         } else if chain {
             let lines = match ChainKind::of(&event.attr) {
                 ChainKind::Recorded => &self.recorded,
@@ -201,7 +203,7 @@ impl<'a> TextWriter<'a> {
             let lines = lines.as_ref().expect("made for each kind of an event");
             samples.chains.up(row.chain).for_each(|place| out.extend_from_slice(lines.of(place)));
         } else if let Some(place) = samples.chains.up(row.chain).next() {
-            // perf shows only the function, without calls inlined in it.
+            // perf only shows the function, without calls that were inlined into it.
             self.function(place, |shown| {
                 if !shown.truncated {
                     write::frame(out, fields, false, &line(shown));
@@ -222,7 +224,7 @@ impl<'a> TextWriter<'a> {
         let attr = &event.attr;
         let Some(beside) = printed.beside else { return Measured::NONE };
         let Access { data_src, weight, phys_addr, data_page_size, code_page_size } = beside.access;
-        // Of the three parts of a weight, the lowest one is the weight.
+        // If the weight has three parts, perf prints the lowest part.
         let parts = weight.filter(|_| attr.samples(abi::PERF_SAMPLE_WEIGHT_STRUCT));
         let cgroups = &self.loaded.cgroups;
         Measured {
@@ -256,7 +258,7 @@ impl<'a> TextWriter<'a> {
         });
     }
 
-    /// The function at a location, without calls inlined in it.
+    /// The function at a location, without calls that were inlined into it.
     fn function(&self, place: PlaceId, mut with: impl FnMut(&FrameView<'_>)) {
         self.loaded.named.each(place, |shown| {
             if !shown.inlined {
@@ -266,7 +268,7 @@ impl<'a> TextWriter<'a> {
     }
 }
 
-/// The period that perf prints: that of the event if its samples have none.
+/// The period that perf prints: the event's period if its samples don't have one.
 fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
     let has_own = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
     Some(if has_own { period } else { attr.period_or_frequency })
@@ -293,7 +295,7 @@ fn line<'a>(shown: &FrameView<'a>) -> Line<'a> {
         dso: shown.module,
         inlined: shown.inlined,
         source: shown.file.map(|file| (file, shown.line)),
-        // perf knows the kernel by its symbols alone.
+        // For kernel code, perf only knows symbols, no file offsets.
         file_offset: shown.addr.filter(|_| shown.kind != FrameKind::Kernel),
     }
 }

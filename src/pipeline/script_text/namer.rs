@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Looks up frames in the code map.
+/// Looks up frames in the code map, and caches what it needs for that.
 pub(super) struct Namer<'m, 'data> {
     map: &'m CodeMap<'data>,
     asked: &'m Processes,
@@ -75,7 +75,7 @@ impl<'m, 'data> Namer<'m, 'data> {
         Answer::Named(named, self.valid(&wanted, hit))
     }
 
-    /// The time range in which the answer is the same.
+    /// The time range in which looking up the address gives the same answer.
     fn valid(&self, wanted: &Wanted<'_>, hit: Hit) -> Range<Nanos> {
         let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
         match (hit.how, wanted.time) {
@@ -110,8 +110,8 @@ fn markers_by_process(processes: &Processes) -> BTreeMap<Pid, usize> {
     count
 }
 
-/// Adds processes and their ancestors to those to be looked up, with what the text says about them: forks, execs, and
-/// mapped jitdumps.
+/// Adds processes and their ancestors to the processes whose JIT code is needed, along with the forks, execs and
+/// jitdump mappings that the text mentions.
 pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &State) {
     let mut known = markers_by_process(processes);
     let mut waiting: Vec<Pid> = pids.iter().copied().collect();

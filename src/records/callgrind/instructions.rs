@@ -52,9 +52,9 @@ pub struct StatedFunction {
     pub function: usize,
     /// Target address of the first call to it; `None` if nothing called it.
     pub entry: Option<u64>,
-    /// The costs of the calls to it, per event. Trailing events may be missing.
+    /// The costs of all calls to the function, per event. Trailing events may be missing.
     called: Vec<u64>,
-    /// Its own cost plus that of its calls, per event.
+    /// The function's self cost plus the cost of the calls it makes, per event.
     calling: Vec<u64>,
 }
 
@@ -70,7 +70,8 @@ pub struct CostedCalls {
 }
 
 impl StatedFunction {
-    /// Inclusive cost per event: that of the calls to it or, if there are none, its own cost plus that of its calls.
+    /// The inclusive cost per event: the cost of all calls to the function or, if there are none, its self cost plus
+    /// the cost of the calls it makes.
     pub fn inclusive(&self) -> &[u64] {
         if self.entry.is_some() { &self.called } else { &self.calling }
     }
@@ -131,11 +132,13 @@ struct InstructionReader<'a> {
     ids: FunctionIds<'a>,
     files: FxHashMap<&'a [u8], usize>,
     functions: FxHashMap<(&'a [u8], &'a [u8]), usize>,
-    /// The place of a callee among the calls of a function at an address: one instruction may call thousands.
+    /// The index of a callee in the list of calls, by function, address and callee. A single instruction may call
+    /// thousands of functions.
     calls: FxHashMap<(usize, u64, usize), usize>,
     /// Indices of stated functions by object, file and name.
     stated: FxHashMap<(&'a [u8], usize, &'a [u8]), usize>,
-    /// Indices of stated functions by ID. The definition counts, whatever object and file are current at a use.
+    /// Indices of stated functions by ID. An ID keeps the object and file of its definition, whichever are current
+    /// where it is used.
     stated_ids: FxHashMap<u32, usize>,
     object: &'a [u8],
     /// The last `fl=`, and the file of the current lines.
@@ -149,7 +152,7 @@ struct InstructionReader<'a> {
     site: Option<NextLineKind>,
 }
 
-/// What the next cost line means if it isn't a self cost.
+/// What the next cost line means, if it isn't a self cost.
 #[derive(Debug, Clone, Copy)]
 enum NextLineKind {
     Jump,
@@ -193,7 +196,7 @@ impl<'a> InstructionReader<'a> {
                     value.split_at(value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len()));
                 let target = self.decoder.peek(target).ok_or_else(|| Error::new("calls= has no position"));
                 let count = number(count).ok_or_else(|| Error::new("calls= has no count"));
-                // Whatever is wrong here, the next cost line is not a self cost.
+                // Even if this line is invalid, the next cost line is not a self cost.
                 self.site = Some(NextLineKind::Jump);
                 let entry = target?.0.0[self.columns.instr.unwrap_or(0)];
                 self.site = Some(NextLineKind::Calls { count: count?, entry });
@@ -201,7 +204,7 @@ impl<'a> InstructionReader<'a> {
             Keyword::Jump | Keyword::Jcnd => self.site = Some(NextLineKind::Jump),
             _ => self.site = None,
         }
-        // If a function's name is not understood, its costs must not go to another function.
+        // If a function's name can't be parsed, its costs must not be added to another function.
         match key {
             Keyword::Fn => self.function = None,
             Keyword::Cfn => self.callee = None,
@@ -228,7 +231,8 @@ impl<'a> InstructionReader<'a> {
                 self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
                 self.file = self.fl;
                 let stated = self.stated_number(value, (self.object, self.fl, name));
-                // The definition may name another object, but the addresses are in this one.
+                // The definition of the ID may be in another object, but the addresses that follow are in the current
+                // one.
                 self.costs.stated[stated].function = self.function_number(self.object, without_recursion(name));
                 self.function = Some(stated);
             }

@@ -58,7 +58,7 @@ impl LoadedSources {
         format!("Loaded {}{of} from {}", counted(*functions as u64, "function"), files.join(" and "))
     }
 
-    /// When each process's jitdumps have their last record, on the recording's clock.
+    /// The time of the last record in each process's jitdumps, on the recording's clock.
     pub(in crate::commands::inject) fn dump_ends(&self) -> BTreeMap<Pid, Nanos> {
         let mut ends = BTreeMap::new();
         for account in self.accounts.iter().filter(|account| account.kind == Kind::JitDump) {

@@ -8,10 +8,10 @@ use super::positions::{Columns, Position, PositionDecoder};
 use super::statements::lines;
 use std::ops::Range;
 
-/// A cost with more digits than this is not handled here. Thus the costs of a run can be added without overflow.
+/// Costs with more digits than this end a run, so that the costs of a run can be added without overflow.
 const DIGITS: usize = 13;
 
-/// Limit of lines in a run: 2^16 costs, in 8 runs, sum up to less than 2^63.
+/// The maximum number of lines in a run: 2^16 costs in each of 8 runs sum up to less than 2^63.
 const LONGEST: usize = 1 << 16;
 
 /// A run of cost lines whose addresses are in one range. All lines but the first are exactly what the encoder would
@@ -31,7 +31,7 @@ pub(in super::super) struct CostLines<'a> {
     pub(in super::super) cost: u64,
     /// Number of lines in the run.
     pub(in super::super) count: usize,
-    /// True if some line other than the first has an absolute position that could be relative.
+    /// True if a line other than the first has an absolute position although a relative one was possible.
     pub(in super::super) in_full: bool,
     columns: Columns,
 }
@@ -109,8 +109,8 @@ impl<'a> CostLines<'a> {
         Some((run, end))
     }
 
-    /// Fast path for the most frequent kind of line: an absolute address that differs little from the one before, a
-    /// line number, and the cost of one event. Returns the length in bytes of the lines taken.
+    /// Fast path for the most frequent kind of line: an absolute address that differs little from the previous one, a
+    /// line number, and the cost of a single event. Returns the total length in bytes of the lines it has read.
     #[inline(always)]
     fn take_short(&mut self, text: &[u8], before: &AddressText, around: &Range<u64>) -> usize {
         let (mut end, mut last, mut count, mut cost) = (0, 0, self.count, self.cost);
@@ -199,7 +199,7 @@ impl AddressText {
         Self::of(text, address(text)?.0)
     }
 
-    /// `None` if the text is not an absolute address, or one too short to be compared.
+    /// Remembers an address. `None` if the text isn't an absolute address, or is too short for comparing.
     fn of(text: &[u8], value: u64) -> Option<Self> {
         let bytes = u128::from_le_bytes(*text.first_chunk()?);
         if bytes as u16 != u16::from_le_bytes(*b"0x") || value < 0x100 {
@@ -229,7 +229,7 @@ impl AddressText {
     }
 }
 
-/// A line whose address is like the one before, with the cost of one event.
+/// A line with the cost of a single event, whose address differs from the previous one only in its last two digits.
 struct ShortLine {
     addr: u64,
     number: FewDigits,

@@ -150,7 +150,7 @@ impl NewAddress {
     }
 }
 
-/// An edit that replaces a record by an identical copy, into which addresses can be written.
+/// An edit that replaces a record by an identical copy, in which addresses can then be overwritten.
 fn as_it_is(input: &PlainRecording, record: u64) -> Option<Edit> {
     let bytes = input.records().get(usize::try_from(record.checked_sub(input.base())?).ok()?..)?;
     let raw = Records::new(bytes, record, input.recording.header.endian).next()?;

@@ -11,13 +11,13 @@ pub(super) struct RemappedFiles<'p>(FxHashMap<Pid, FxHashMap<&'p [u8], FirstPlac
 
 #[derive(Debug)]
 struct FirstPlace {
-    /// The address of the file's first byte, were it mapped as a whole.
+    /// The address that the file's first byte would have if the file was mapped as a whole.
     base: u64,
     has_others: bool,
 }
 
 impl<'p> RemappedFiles<'p> {
-    /// Those of all processes.
+    /// Finds the files that processes mapped more than once.
     pub(super) fn new(processes: &'p Processes) -> Self {
         let mut remapped = Self::default();
         for (&pid, process) in &processes.by_pid {
