@@ -87,8 +87,8 @@ impl Error {
     }
 }
 
-/// The message of a JSON error without the values that it quotes. The file may be private and named by somebody else,
-/// such as a list of passwords.
+/// The message of a JSON error without the values that it quotes. Somebody else may have chosen the file, and it may be
+/// a private one, such as a list of passwords.
 pub fn without_values(error: &serde_json::Error) -> String {
     const QUOTING: [&str; 4] = ["invalid type: ", "invalid value: ", "unknown variant ", "unknown field "];
     let text = error.to_string();
@@ -198,7 +198,7 @@ fn write_place(f: &mut fmt::Formatter<'_>, file: Option<&Path>, offset: Option<u
 #[derive(Debug, Default)]
 pub struct Warnings {
     list: Vec<Warning>,
-    /// The same warnings, for fast lookup: thousands of inputs may each have some.
+    /// A copy of all warnings for fast lookup, because thousands of inputs may each have some.
     said: FxHashSet<Warning>,
 }
 
@@ -281,7 +281,8 @@ impl Default for Skipped {
 }
 
 impl Skipped {
-    /// Nothing skipped yet. `what` is a singular noun for one of the things counted.
+    /// Starts with nothing skipped. `what` is a singular noun for the things that are counted, such as `jitdump
+    /// record`.
     pub fn new(what: &'static str) -> Self {
         Self { what, count: 0, first: None }
     }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// would take too long.
 const MOST_COMPARED: usize = 64;
 
-/// What to ignore in names.
+/// A step of pairing functions: what is ignored in their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Exact,
@@ -229,7 +229,8 @@ impl Pairs {
             earlier.len() == later.len() && by_path.values().all(|(one, other)| one.is_empty() || other.is_empty());
         let has_lines = |function: &Function<'_>| function.line > 0;
         if moved && by_path.len() == 2 && earlier.iter().all(|at| has_lines(&old.list[*at])) {
-            // The same file in another directory.
+            // All functions of one profile are in one path, and all of the other in another: the same file in another
+            // directory.
             earlier.iter().zip(&later).for_each(|(one, other)| self.add(*one, *other));
             return;
         }
@@ -482,7 +483,7 @@ mod tests {
     fn lines_and_directories_make_no_new_function() {
         let names = aligned(&[("JS:*f /old/a.js:8:10", 1)], &[("JS:*f /new/lib/a.js:12:10", 1)], true);
         assert_eq!(names, ["JS:*f /new/lib/a.js:12:10"]);
-        // Two functions with the same name in a file, one of which moved to where the other was.
+        // Two functions with the same name in a file. One of them moved to the line where the other one used to be.
         let before = [("JS:* /a.js:10:1", 1), ("JS:* /a.js:20:1", 1)];
         let after = [("JS:* /a.js:20:1", 1), ("JS:* /a.js:30:1", 1)];
         assert_eq!(aligned(&before, &after, false), ["JS:* /a.js:20:1", "JS:* /a.js:30:1"]);

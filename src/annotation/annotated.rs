@@ -194,21 +194,21 @@ impl Listing {
 /// One of the code ranges that a runtime compiled for a function.
 #[derive(Debug, Clone)]
 pub struct Version {
-    /// Its rank by cost among the versions of the function, starting at 1.
+    /// The version's rank by cost among all versions of the function, starting at 1.
     pub number: usize,
     /// The kind of code, and the compiler tier if the runtime states it.
     pub category: Category,
-    /// The process that executed it last.
+    /// The process that executed this version last.
     pub pid: Pid,
-    /// Its address as listed and its size in bytes, if known.
+    /// The version's address in the listing and its size in bytes; `None` if unknown.
     pub extent: Option<(u64, u64)>,
-    /// When the code was written. `None` if this is unknown or if it is code from a file.
+    /// When the runtime wrote the code. `None` if this is unknown, or for code from a file.
     pub loaded: Option<Nanos>,
     /// The cost of the samples in this version.
     pub costs: Costs,
-    /// The calls that were inlined into it, if only they and not their addresses are known.
+    /// The calls that were inlined into this version. Only set if their addresses in the code are unknown.
     pub expanded: Vec<ExpandedCall>,
-    /// The BPF program that it belongs to, if it does.
+    /// The BPF program that the code belongs to; `None` for other code.
     pub bpf: Option<BpfSource>,
 }
 
@@ -291,11 +291,11 @@ pub struct Line {
     pub text: String,
     /// The cost of this instruction. `None` if it has no samples.
     pub costs: Option<Costs>,
-    /// The address to which it refers, if any.
+    /// The address that the instruction refers to, if any.
     pub target: Option<LineTarget>,
-    /// Its source line, if known.
+    /// The instruction's source line; `None` if unknown.
     pub source: Option<SourceLine>,
-    /// The calls that it makes, if the input states them.
+    /// The calls that this instruction makes, if the input states them.
     pub calls: Vec<Calls>,
 }
 
@@ -304,7 +304,8 @@ pub struct Line {
 pub struct LineTarget {
     /// The address, in the same form as the listing's.
     pub addr: u64,
-    /// Whether it is jumped to, called, accessed or only an immediate value.
+    /// Whether the instruction jumps to the address, calls it, accesses it, or merely contains it as an immediate
+    /// value.
     pub kind: TargetKind,
     /// What is at the address.
     pub place: TargetPlace,
@@ -313,18 +314,18 @@ pub struct LineTarget {
 /// What is at the address of a [`LineTarget`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetPlace {
-    /// The same function, at this offset.
+    /// This offset in the same function.
     Inside(u64),
-    /// The function with this name, at this offset.
+    /// The function with this name, and the offset in it.
     Function(Vec<u8>, u64),
-    /// Memory of which nothing is known.
+    /// Unknown memory.
     Unknown,
 }
 
 /// A source file.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// Its name as stated by the runtime or compiler.
+    /// The file's name as stated by the runtime or compiler.
     pub name: Vec<u8>,
     /// The file's text, as far as available.
     pub text: Option<SourceText>,
@@ -374,7 +375,7 @@ impl Precision {
     }
 }
 
-/// How the output speaks of costs, which are either samples or exact counts.
+/// The words that the output uses for costs, which are either samples or exact counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Words {
     /// A phrase for a function's own cost: `samples of its own` or `costs of its own`.
@@ -391,7 +392,7 @@ impl Annotation {
         self.events.first().is_some_and(|event| event.precision == Precision::Exact)
     }
 
-    /// How the output speaks of costs.
+    /// The words that the output uses for costs.
     pub(crate) fn words(&self) -> Words {
         match self.is_exact() {
             true => Words { own: "costs of its own", any: "costs", head: "count" },

@@ -179,7 +179,6 @@ impl LookArgs {
 
 /// How to spell JIT names in jitgraft's own style: all tiers of a function share a frame. Names that were already in
 /// the input stay as they are.
-/// already had.
 const NAMING: Naming = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
 
 fn palette() -> impl TypedValueParser<Value = Palette> {
@@ -244,7 +243,7 @@ impl FlamegraphArgs {
     }
 }
 
-/// Where the picture goes if standard output is a terminal.
+/// The file for the picture if standard output is a terminal.
 const PICTURE: &str = "flamegraph.svg";
 
 fn picture_file() -> Result<OutPath> {

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 /// A format that jitgraft reads, writes or both.
 #[derive(Debug)]
 pub struct Format {
-    /// Its name, as in `--to NAME` and in messages.
+    /// The format's name, as in `--to NAME` and in messages.
     pub name: &'static str,
     /// One line for the help text.
     pub about: &'static str,
@@ -131,7 +131,7 @@ pub struct Writer {
 /// How many events ([`Profile::series`]) one output can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Events {
-    /// Only the one chosen by [`WriteOptions::series`]. A recording with several events becomes several outputs.
+    /// Only the event chosen by [`WriteOptions::series`]. A recording with several events becomes several outputs.
     One,
     /// All events.
     All,

@@ -28,7 +28,7 @@ pub struct ReadOptions {
     pub only: Vec<String>,
     /// Names of spans that are shown by their action instead of their name.
     pub by_sub: Vec<String>,
-    /// For traces: arguments of spans by which their time is summed.
+    /// For traces: names of arguments. The time of spans is summed for each value of these arguments.
     pub by_args: Vec<String>,
     /// For formats with intervals: the time ranges to read. In other formats, rows are filtered by time after reading.
     pub times: Vec<TimeRange>,

@@ -8,7 +8,7 @@ use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What is known about an input besides its profile.
+/// What else is known about an input, in addition to its profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowOrigin {
     /// The recording that the rows belong to.
@@ -87,8 +87,8 @@ pub fn clamp(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// When the first sample was taken, in nanoseconds since 1970; `None` if unknown. If the input doesn't state it, the
-/// rows read so far decide.
+/// The time of the first sample, in nanoseconds since 1970; `None` if unknown. If the input doesn't state it, it is
+/// determined from the rows read so far.
 pub fn start(profile: &Profile) -> Option<i128> {
     let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     let first = profile.about.sampled.map(|sampled| sampled.first).or_else(|| times.min())?;

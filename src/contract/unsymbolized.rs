@@ -32,16 +32,16 @@ pub struct CodeFile {
     /// Another kind of build ID: OpenTelemetry's hash of the start and end of the file
     /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image)).
     pub htl_hash: Option<[u8; 16]>,
-    /// What addresses in the file are relative to.
+    /// The base of the addresses in this file.
     pub base: FileBase,
 }
 
-/// What addresses in a file are relative to.
+/// The base of the addresses in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileBase {
-    /// They are offsets from the start of the file.
+    /// Addresses are offsets from the start of the file.
     Start,
-    /// They are the addresses that the file was linked for.
+    /// Addresses are those that the file was linked for.
     Linked,
 }
 

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 /// A process, as people know it.
 #[derive(Debug, Clone)]
 pub struct Who {
-    /// Its number in the recording.
+    /// The process ID in the recording.
     pub pid: Pid,
-    /// Its name.
+    /// The process name.
     pub comm: String,
-    /// Its runtime, if it runs one.
+    /// The runtime of the process; `None` if it runs none that jitgraft knows.
     pub runtime: Option<&'static Runtime>,
     /// The number of other processes of the same runtime for which the same problem is reported.
     pub others: u64,
@@ -28,7 +28,7 @@ pub struct Who {
 pub struct SourceFile {
     /// The path, found or expected.
     pub path: PathBuf,
-    /// Its kind.
+    /// The kind of file.
     pub kind: Kind,
     /// The number of frames that it names.
     pub covered: u64,
@@ -39,12 +39,12 @@ pub struct SourceFile {
     pub frames: u64,
 }
 
-/// Something that is wrong.
+/// A possible problem of a recording.
 #[derive(Debug, Clone)]
 pub enum Problem {
     /// A problem of one process: with the code that it ran, or with the files that name the code.
     OfProcess(Who, OfProcess),
-    /// Nothing was sampled.
+    /// The recording has no samples.
     NoSamples {
         /// True if a recorded event is a clock. A clock counts in all code, so the recorded processes must have been
         /// idle.
@@ -69,7 +69,7 @@ pub enum Problem {
         /// The number of bytes that were copied of each stack.
         copied: u32,
     },
-    /// Only the innermost frames were recorded.
+    /// perf recorded no call chains, only the innermost function of each sample.
     NoCallChains,
     /// Stacks have more frames than the kernel may record.
     ChainsCut {
@@ -170,7 +170,7 @@ pub enum Problem {
     },
 }
 
-/// Something that is wrong with the code that a process ran, or with the files that name the code.
+/// A problem with the code that a process ran, or with the files that name the code.
 #[derive(Debug, Clone)]
 pub enum OfProcess {
     /// The times in a jitdump come from another clock than the recording's.
@@ -217,7 +217,7 @@ pub enum OfProcess {
     NoInstructions,
     /// A running process was configured to write a jitdump or perf map, but didn't.
     NotWritten {
-        /// The switch (an option or variable) that told the runtime to write it.
+        /// The option or environment variable that told the runtime to write the file.
         word: String,
         /// The file that it should have written.
         leaves: &'static str,
@@ -233,7 +233,7 @@ pub enum OfProcess {
     OtherProcess {
         /// The file.
         path: PathBuf,
-        /// Its kind.
+        /// The kind of file.
         kind: Kind,
         /// The process that it belongs to, according to the file's name or header.
         of: Pid,
@@ -245,7 +245,7 @@ pub enum OfProcess {
     Refused {
         /// The path.
         path: PathBuf,
-        /// Its kind.
+        /// The kind of file.
         kind: Kind,
         /// Why the file can't be used.
         why: String,
@@ -366,9 +366,9 @@ pub enum UnwindingDump {
 /// A file of the recording, with its build ID.
 #[derive(Debug, Clone)]
 pub struct NamedFile {
-    /// Its path as recorded.
+    /// The file's path as recorded.
     pub path: String,
-    /// Its build ID, in hexadecimal digits.
+    /// The file's build ID in hexadecimal digits; `None` if it wasn't recorded.
     pub build_id: Option<String>,
 }
 

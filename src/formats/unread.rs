@@ -13,12 +13,12 @@ pub struct UnreadFormat {
     signature: Signature,
 }
 
-/// How the beginning of a file shows the format.
+/// How to recognize a format by the start of a file.
 #[derive(Debug)]
 enum Signature {
-    /// These bytes.
+    /// The file starts with these bytes.
     Bytes(&'static [u8]),
-    /// These words, the first at the beginning (blanks aside), the others anywhere after.
+    /// The file starts with the first of these words (after white space) and contains the others anywhere after that.
     Words(&'static [&'static str]),
     /// The function returns true. For what bytes and words can't express.
     Is(fn(&[u8]) -> bool),
@@ -26,7 +26,7 @@ enum Signature {
 
 use Signature::{Bytes, Is, Words};
 
-/// All recognized formats. A file has the first one that fits.
+/// All formats that are recognized but not read. If several match, the first one counts.
 const UNREAD: &[UnreadFormat] = &[
     UnreadFormat { name: "a table (Parquet)", remedy: TABLE_REMEDY, signature: Bytes(b"PAR1") },
     UnreadFormat { name: "a table (Arrow)", remedy: TABLE_REMEDY, signature: Is(is_arrow) },
@@ -432,7 +432,7 @@ pub fn looks_like_another(head: &[u8]) -> bool {
 /// The Gecko profiler's unprocessed JSON: it lacks the version field that processed profiles have.
 fn is_gecko(head: &[u8]) -> bool {
     let gecko = Words(&["{\"meta\"", "\"stackwalk\""]);
-    // As Cleopatra, the first viewer, saved it.
+    // The form in which Cleopatra, the first viewer for such profiles, saved them.
     if Words(&["{\"format\":\"profileJSON"]).fits(head) {
         return true;
     }

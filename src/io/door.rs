@@ -38,7 +38,7 @@ use std::path::Path;
 use walk::{Links, is_trusted};
 pub(super) use walk::{OutputName, Place, Stop, Walk, shown};
 
-/// Who named a path.
+/// Who named a path. This determines which links are followed, and whose files are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     /// The user typed the path. Links are followed as in any program.
@@ -110,11 +110,11 @@ const LARGEST_HOLE: u64 = 16 << 20;
 /// A file that was opened.
 #[derive(Debug)]
 pub struct Opened {
-    /// Its content.
+    /// The file's contents.
     pub bytes: Bytes,
-    /// Its metadata when it was opened.
+    /// The file's metadata when it was opened.
     pub about: Metadata,
-    /// Its permissions; only the owner's if a directory on the way is closed to others.
+    /// The file's permissions; only the owner's if a directory on the way is closed to others.
     pub mode: u32,
     /// True if everybody may read it and search every directory on the way. Always true in an archive, which the reader
     /// was able to open.

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub struct GuardedAllocator;
 
-// SAFETY: each call goes unchanged to the system's allocator, which keeps the contract; if that returns null, the process
-// ends.
+// SAFETY: each call is passed unchanged to the system's allocator, which fulfills the contract. If the allocator
+// returns null, the process ends.
 #[expect(unsafe_code, reason = "only an allocator learns that there is no memory")]
 unsafe impl GlobalAlloc for GuardedAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for GuardedAllocator {
 
 fn checked(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() {
-        // This doesn't allocate.
+        // `itoa` formats the number without allocating memory.
         let mut digits = itoa::Buffer::new();
         let size = digits.format(size).as_bytes();
         let (before, after) = (&b"error: out of memory: "[..], &b" bytes more cannot be had (--max-memory)\n"[..]);
@@ -63,8 +63,8 @@ pub fn stdout_was_closed() -> bool {
 
 /// Checks standard output before the standard library does.
 #[expect(unsafe_code, reason = "safe code can't run this early")]
-// SAFETY: this section is a list of functions that the loader calls one after the other (ELF gABI, `DT_INIT_ARRAY`); this
-// one needs nothing that isn't initialized yet.
+// SAFETY: this section is a list of functions that the loader calls one after the other (ELF gABI, `DT_INIT_ARRAY`).
+// This function needs nothing that isn't initialized yet.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static LOOK_AT_STDOUT: extern "C" fn() = {
@@ -92,7 +92,7 @@ fn end(line: &[&[u8]]) -> ! {
 pub fn watch_mapped_files() {
     // SAFETY: `on_bus_error` does only what signal-safety(7) permits.
     let registered = unsafe { signal_hook_registry::register_sigaction(libc::SIGBUS, on_bus_error) };
-    // If it can't be registered, SIGBUS ends the process as it does other programs.
+    // If the handler can't be registered, SIGBUS ends the process silently, as it does in other programs.
     drop(registered);
 }
 

@@ -57,8 +57,9 @@ const PAGES: usize = 1 << 16;
 fn release(map: &Mmap, range: Range<usize>) {
     let (start, end) = (range.start.next_multiple_of(PAGES), range.end.min(map.len()) / PAGES * PAGES);
     if start < end {
-        // SAFETY: MADV_DONTNEED destroys what was written to private or anonymous memory; this map is read-only and
-        // backed by a file, whose pages are read again when touched. A refusal costs memory, nothing else.
+        // SAFETY: MADV_DONTNEED destroys what was written to private or anonymous memory. This map is read-only and
+        // backed by a file, whose pages are read again when they are accessed. If the call fails, the pages merely stay
+        // in memory.
         let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn mode_if(mode: u32, is_reachable: bool) -> u32 {
     if is_reachable { mode } else { mode & OWNERS }
 }
 
-/// This process's umask. If it can't be read, all permissions except the owner's.
+/// This process's umask: the permissions to remove from new files. If it can't be read, all but the owner's.
 fn umask() -> u32 {
     let status = typed::text_of_system(Path::new("/proc/self/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));

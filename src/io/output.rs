@@ -34,9 +34,8 @@ struct Destination {
 enum DestinationKind {
     /// A new file, and the name it will get.
     New(NewAt),
-    /// An open file that is written to directly, and its place if it is a regular file. Data written to it can't be
-    /// undone, so writing fails once the same file is opened as an input.
-    /// cannot be taken back: not a byte more goes there once it is opened as an input.
+    /// An open file that is written to directly, and its place if it is a regular file. What has been written to it
+    /// can't be undone, so writing fails as soon as the same file is opened as an input.
     Open(File, Option<OutputPlace>),
 }
 

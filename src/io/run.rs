@@ -47,7 +47,7 @@ struct RunState {
 pub(super) enum OutputPlace {
     /// At a path. The output replaces the file that is there.
     Name(NamedPlace),
-    /// In a file that was already open, such as standard output.
+    /// Directly in a file that is already open, such as standard output.
     Open(FileId),
 }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 /// Signals that end a program.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// Signals that are passed on: those that end a program, or make perf write a part of its recording.
+/// Signals that are passed on to a started program: those that end a program, or make perf write a snapshot.
 const PASSED_ON: [i32; 5] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2];
 
 /// The `si_code` of a signal that the kernel sent, such as Ctrl-C (asm-generic/siginfo.h).
@@ -99,7 +99,7 @@ fn send(child: Pid, signal: i32) {
     }
 }
 
-/// The signals that this process ignores, one bit each, the lowest for signal 1 (proc_pid_status(5)).
+/// The signals that this process ignores, as a bit mask with the lowest bit for signal 1 (proc_pid_status(5)).
 fn ignored_signals() -> u64 {
     let status = text_of_system(Path::new("/proc/self/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -18,9 +18,9 @@ use std::process::{Command, ExitStatus, Stdio};
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// With this exit status.
+    /// It exited with this status.
     Status(u8),
-    /// By this signal.
+    /// It was ended by this signal.
     Signal(i32),
 }
 

@@ -241,7 +241,7 @@ pub struct ExpandedCall {
     pub function: Arc<[u8]>,
     /// The number of inlined calls around this one. Calls are listed in preorder, so the enclosing call comes before.
     pub depth: u32,
-    /// Where the call is in its caller: a bytecode index.
+    /// The bytecode index of the call in its caller.
     pub bytecode: u32,
 }
 
@@ -277,11 +277,12 @@ pub struct Unwind<'data> {
 pub struct CodeEvent<'data> {
     /// The process ID as recorded, outside of PID namespaces.
     pub pid: Pid,
-    /// The thread that did it, according to the source; 0 if unknown.
+    /// The thread that caused the event, according to the source; 0 if unknown.
     pub tid: Tid,
-    /// When, on the recording's clock; `None` if the source has no times. Such an event holds for the whole run.
+    /// The time of the event on the recording's clock. `None` if the source has no times; the event then holds for the
+    /// whole run.
     pub time: Option<Nanos>,
-    /// What happened.
+    /// What happened to the code.
     pub kind: CodeEventKind<'data>,
 }
 

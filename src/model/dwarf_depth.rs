@@ -41,7 +41,7 @@ pub(crate) struct ShallowDwarf {
 struct DeepUnit {
     /// Offset of the unit in `.debug_info`.
     start: usize,
-    /// Where in `.debug_info` the unit's `debug_abbrev_offset` field is.
+    /// The range of the unit's `debug_abbrev_offset` field in `.debug_info`.
     field: Range<usize>,
     /// Offset of the unit's abbreviation table in `.debug_abbrev`.
     table: usize,
@@ -158,8 +158,8 @@ struct TableWithBlocks {
 }
 
 impl ShallowDwarf {
-    /// Replaces too deeply nested entries of a unit by blocks. `tables` has the abbreviation tables made so far, by the offset
-    /// of the original table.
+    /// Replaces too deeply nested entries of a unit by blocks. `tables` maps the offset of each original abbreviation
+    /// table to the table made from it.
     fn replace(
         &mut self,
         unit: &DeepUnit,
@@ -186,8 +186,8 @@ impl ShallowDwarf {
         debug_assert!(unit.start <= unit.field.start);
     }
 
-    /// Appends a copy of a table, and blocks. `None` if it is damaged, or if the copies would become longer than what they
-    /// are for: tables may share their ends.
+    /// Appends a copy of an abbreviation table with the two abbreviations for blocks. `None` if the table is damaged,
+    /// or if all copies together would become too long: tables may overlap.
     fn add_table(&mut self, table: usize, endian: RunTimeEndian) -> Option<TableWithBlocks> {
         let (end, code) = end_and_free_code(self.abbreviations.get(table..)?)?;
         let place = self.abbreviations.len();
@@ -204,9 +204,9 @@ impl ShallowDwarf {
 
 /// Abbreviation codes for replacement entries, which contain a block of bytes and nothing else.
 struct Blocks {
-    /// For blocks with a length of one byte (ULEB128).
+    /// The abbreviation for blocks whose length takes one byte, as ULEB128.
     short: Vec<u8>,
-    /// For blocks with a length of four bytes (ULEB128).
+    /// The abbreviation for blocks whose length takes four bytes, as ULEB128.
     long: Vec<u8>,
     endian: RunTimeEndian,
 }

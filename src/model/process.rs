@@ -61,7 +61,7 @@ pub enum ProcessListState {
 }
 
 impl Processes {
-    /// When a BPF function was loaded; `None` if it was there before the recording began.
+    /// When a BPF function was loaded; `None` if it was loaded before the recording began.
     pub fn bpf_loaded(&self, function: BpfFunctionId) -> Option<Nanos> {
         let first = self.kernel_symbols.iter().find(|symbol| symbol.bpf == Some(function))?;
         (first.time > Nanos(0)).then_some(first.time)
@@ -71,11 +71,11 @@ impl Processes {
 /// An event other than a sample: a rename, fork, exit or loss.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
-    /// When.
+    /// The time on the recording's clock.
     pub time: Nanos,
-    /// The process.
+    /// The process ID.
     pub pid: Pid,
-    /// The thread.
+    /// The thread ID.
     pub tid: Tid,
     /// The kind.
     pub kind: MomentKind,
@@ -86,7 +86,7 @@ pub struct Moment {
 pub enum MomentKind {
     /// The thread got this name.
     Named(Arc<[u8]>),
-    /// The process called exec and has this name now.
+    /// The process called exec, and has this name since then.
     Executed(Arc<[u8]>),
     /// The process forked this child.
     Forked(Pid),
@@ -120,14 +120,14 @@ pub struct Process {
     pub comms: Vec<(Nanos, Arc<[u8]>)>,
     /// The parent and the time of the fork, if recorded.
     pub forked: Option<(Pid, Nanos)>,
-    /// When it called exec, which discards its former code.
+    /// The times at which the process called exec, which discards its earlier code.
     pub execs: Vec<Nanos>,
-    /// When it exited.
+    /// When the process exited; `None` if that wasn't recorded.
     pub exited: Option<Nanos>,
     /// The process ID in the process's own PID namespace, from the file name of its jitdump or from NAMESPACES records.
     pub inner_pid: Option<Pid>,
-    /// Its mappings by time; those of the same time in file order. Mappings of the kernel and its modules belong to PID
-    /// -1.
+    /// The process's mappings by time; mappings at the same time are in file order. Mappings of the kernel and its
+    /// modules belong to PID -1.
     pub mappings: Vec<Mapping>,
     /// True if it mapped executable memory without a file (`//anon`, `[anon:…]`, memfd), where JIT code may be.
     pub has_jit_memory: bool,
@@ -164,7 +164,7 @@ impl Process {
 /// Memory that several processes may share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedMemory {
-    /// Where it starts.
+    /// The start address of the memory.
     pub addr: Addr,
     /// The device and inode of this memory. Each shared memory has its own inode.
     pub file: FileId,
@@ -180,9 +180,9 @@ pub struct Marker {
     pub tid: Tid,
     /// The file's path, as recorded.
     pub path: PathBuf,
-    /// When it was mapped; 0 if before the recording began.
+    /// When the file was mapped, on the recording's clock; 0 if before the recording began.
     pub time: Nanos,
-    /// Where it was mapped.
+    /// The address at which the file was mapped.
     pub addr: Addr,
     /// The file's device and inode, if recorded.
     pub file: Option<FileId>,
@@ -195,7 +195,7 @@ pub struct Marker {
 pub struct Clock {
     /// `attr.clockid`, if all events use the same clock (`perf record -k`); 1 is CLOCK_MONOTONIC.
     pub clockid: Option<i32>,
-    /// The same moment on the wall clock and on the recording's clock, in nanoseconds (CLOCK_DATA feature).
+    /// The same moment on the wall clock and on the recording's clock, each in nanoseconds (CLOCK_DATA feature).
     pub reference: Option<(Nanos, Nanos)>,
     /// Converts the CPU's time-stamp counter to the recording's clock (TIME_CONV record).
     pub tsc: Option<TscConversion>,
@@ -223,7 +223,7 @@ pub struct TscConversion {
 /// An MMAP or MMAP2 record: from `time` on, the address range shows this file or anonymous memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// When it was mapped; 0 if before the recording began.
+    /// When the file was mapped, on the recording's clock; 0 if before the recording began.
     pub time: Nanos,
     /// First address.
     pub addr: Addr,

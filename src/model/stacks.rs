@@ -111,7 +111,7 @@ pub struct Function {
     pub name: NameId,
     /// The module; always `None` for JIT code, whose module (`perf-7.map`, `jitted-7-3.so`) is named after the process.
     pub module: Option<NameId>,
-    /// Where it starts in the source code.
+    /// Where the function starts in the source code.
     pub start: FunctionStart,
 }
 
@@ -273,9 +273,9 @@ pub enum Keep {
 /// How often an event was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// After this many occurrences of the event.
+    /// A sample was taken after this many occurrences of the event.
     Period(u64),
-    /// This many times per second.
+    /// The event was sampled this many times per second.
     Frequency(u64),
 }
 
@@ -302,7 +302,7 @@ pub struct Series {
     pub sampling: Option<Sampling>,
     /// True if the input doesn't say how many samples its weights stand for. Each of its rows then counts as 1.
     pub uncounted: bool,
-    /// Whether differences between profiles may be noise.
+    /// Whether differences between this profile and another one may be sampling noise.
     pub counting: Counting,
     /// Samples in input order, or sums (see [`Keep`]). [`Profile::push`] adds rows.
     pub rows: Vec<Row>,

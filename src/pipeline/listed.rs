@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct Expanded {
     pub(crate) inputs: Vec<InPath>,
-    /// Why some of the directories could not be read.
+    /// The errors for directories that could not be read.
     pub(crate) unread: Vec<Error>,
 }
 

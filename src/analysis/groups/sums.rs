@@ -45,7 +45,7 @@ struct GatheredGroup {
     total: Sum,
     categories: CategoryShares,
     lines: LineShares,
-    /// How many frames of this group are in the current stack.
+    /// The number of frames of this group in the stack being added. The total weight must count only once per stack.
     open: u32,
 }
 
@@ -109,7 +109,7 @@ impl LineShares {
         }
     }
 
-    /// Of equally heavy locations, the one whose file was named first.
+    /// The heaviest location. If several are equally heavy, the one whose file was named first.
     fn heaviest(self) -> Option<(NameId, u32)> {
         let others = self.others.into_iter().flat_map(|lines| lines.into_iter());
         let all = self.first.into_iter().chain(others.map(|(place, weight)| (place, Some(weight))));

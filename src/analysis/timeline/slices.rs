@@ -148,7 +148,7 @@ pub struct Timeline {
     pub tracks: Vec<Track>,
     /// The slices, in the order of their starting events in the file. [`Timeline::sort`] sorts them by start time.
     pub slices: Vec<Slice>,
-    /// For each requested argument, the indices of slices that have it and its text.
+    /// For each requested argument, the slices that have it: the slice's index, and the argument's text as a name.
     pub by_arg: Vec<Vec<(u32, NameNo)>>,
     /// True if Miri wrote the trace. Its interpreted calls (`frame`, `step`) are on a separate ID-based track each,
     /// although they call each other.
@@ -309,7 +309,7 @@ impl Timeline {
             (track, whole.start, *lane)
         });
         let mut rows = vec![(0, 0); count];
-        // When each row of the thread becomes free, earliest first.
+        // The times at which the rows of the thread become free, earliest first.
         let mut free: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
         let mut of_track = None;
         for lane in order {

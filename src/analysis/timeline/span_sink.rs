@@ -21,7 +21,8 @@ pub struct SpanFile<'a> {
     pub first: i64,
     /// The latest end, in nanoseconds.
     pub last: i64,
-    /// The date at time 0, in nanoseconds since 1970; `None` if times should be passed on as they are.
+    /// The wall-clock time of the file's time 0, in nanoseconds since 1970. `None` if times should be passed on
+    /// unchanged.
     pub since_1970: Option<u64>,
     /// ID and name of the process, for files that only contain one and don't say so in an event.
     pub process: Option<(i64, &'a str)>,
@@ -49,7 +50,7 @@ pub struct SpanHead<'a> {
 }
 
 impl SpanHead<'_> {
-    /// When it ended; for instants and unfinished spans, when it started.
+    /// When the span ended. For instants and unfinished spans, when it started.
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.duration.unwrap_or(0)).max(self.start)
     }
@@ -140,7 +141,7 @@ pub enum OtherKind {
     Metadata,
     /// A value that changes over time.
     Counter,
-    /// Something else.
+    /// Any other kind of event.
     Unknown,
 }
 

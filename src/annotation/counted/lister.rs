@@ -33,7 +33,7 @@ struct FunctionBytes<'a> {
     of: CodeOf<'a>,
 }
 
-/// What determines how to decode the code: the machine type, or the ELF file it is from.
+/// Tells how to decode the code: by the machine type, or by the ELF file that the code is from.
 enum CodeOf<'a> {
     Machine(u16),
     File(&'a Image),

@@ -160,7 +160,8 @@ impl ChangedFunction {
     }
 }
 
-/// Pairs the functions of both profiles, which were aligned before: the same function has the same module, name and start.
+/// Pairs the functions of both profiles by module, name and start. The names of the earlier profile were aligned
+/// before.
 fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<ChangedFunction> {
     let mut changes: Vec<ChangedFunction> = Vec::new();
     let mut places: FxHashMap<(Value, Value, Option<Start>), usize> = FxHashMap::default();

@@ -171,8 +171,8 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
     cells
 }
 
-/// `places` has, for functions that share their name with others, the source location that tells them apart. Its index
-/// is the group's frame.
+/// `places` has, at the index of a group's frame, the source location that distinguishes its function from others with
+/// the same name; `None` if no other function has the name.
 fn of_groups(
     groups: &[Group],
     grouping: &Grouping,

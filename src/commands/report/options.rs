@@ -74,7 +74,8 @@ pub enum Order {
 pub struct Selection {
     /// Maximum number of rows.
     pub limit: Limit,
-    /// Only rows with at least this percentage of the whole.
+    /// Only rows with at least this percentage of the event's total weight. `None` means the default of the kind of
+    /// table.
     pub percent: Option<f64>,
     /// Only functions whose name matches.
     pub symbol: Option<Regex>,
@@ -111,7 +112,7 @@ pub struct Reader {
     pub height: Option<usize>,
 }
 
-/// What `report --diff` calls the module of JIT code.
+/// The name that `report --diff` uses for the module of JIT code.
 const JIT: &str = "[JIT]";
 
 /// True if a word is meant as a kind or tier of code: in upper or lower case, in British or American spelling.

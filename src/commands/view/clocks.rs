@@ -15,8 +15,8 @@ use crate::render::viewer::PageRecording;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
-/// Shifts the times of several recordings, and describes the recordings for the page. A single recording is left as it
-/// is.
+/// Shifts the times of several recordings so that they start together, and describes the recordings for the page. The
+/// times of a single recording don't change.
 pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Recorded]) -> Vec<PageRecording> {
     let paths: Vec<PathBuf> = inputs.iter().map(shown).collect();
     if paths.len() < 2 {

@@ -40,7 +40,7 @@ pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) ->
     (Some(section), listings.spots(all, profile))
 }
 
-/// The event of that name whose costs were counted, not sampled.
+/// The event with this name, if its costs were counted and not sampled.
 fn exact_event<'a>(all: &[NamedCode<'a>], name: &str) -> Option<&'a EventTotal> {
     let mut events = annotations(all).flat_map(|annotation| &annotation.events);
     events.find(|total| total.name == name && total.precision == Precision::Exact)
@@ -160,7 +160,7 @@ impl<'a> Listings<'a> {
         spelled.columns(section)
     }
 
-    /// What each instruction cost, by an event that was counted.
+    /// The cost of each instruction in an event that was counted, not sampled.
     fn costs(&self, event: usize) -> Vec<u64> {
         let lines = self.list.iter().flat_map(|of| match &of.listing.code {
             Code::Listed { lines, .. } => &lines[..],

@@ -1,4 +1,5 @@
-//! The texts about problems of a process: its JIT code has no names, or names that may be wrong; its stacks end too soon.
+//! Texts about the problems of a process: its JIT code has no names or possibly wrong ones, or its stacks end too
+//! early.
 
 use super::text::{BUILD, MUCH, ORDINARY, ProblemText, SOME, covers, file, list, number, text, who};
 use crate::diagnosis::problem::{OfProcess, SourceFile, UnwindingDump, Who};
@@ -524,7 +525,7 @@ fn has_dump(process: &Who) -> bool {
     process.runtime.is_none_or(|runtime| runtime.switches.iter().any(is_dump))
 }
 
-/// Why a switch in the recorded command line is not in place for a process.
+/// Says why a switch in the recorded command line did not reach a process.
 fn not_reached(switch: &Switch) -> String {
     format!("{} reached only what perf started: another process executed this one, without it", switch.name())
 }

@@ -22,8 +22,7 @@
 //! | producer | recognized by | rule |
 //! |---|---|---|
 //! | Miri | spans `frame` with a message, `step` with a step | they are on separate tracks and are nested by time |
-//! | clang `-ftime-trace` | sums named `Total …`, the process name | sums are ignored; `args.detail` is the span's
-//! action |
+//! | clang `-ftime-trace` | sums named `Total …`, the process name | sums are ignored; `args.detail` is the action |
 //!
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
 

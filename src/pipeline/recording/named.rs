@@ -40,7 +40,7 @@ pub(crate) struct FrameView<'a> {
     pub(crate) back: u64,
     /// The kind of code.
     pub(crate) kind: FrameKind,
-    /// For JIT code, the runtimes of its process.
+    /// The runtimes of the process, if this is JIT code; otherwise empty.
     pub(crate) runtimes: RuntimeSet,
     /// True if this isn't a real frame but a marker that the outermost frames are missing.
     pub(crate) truncated: bool,

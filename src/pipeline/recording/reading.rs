@@ -33,7 +33,7 @@ const KERNEL_LIMIT: u16 = 127;
 /// A worker with more chains than this starts new tables, so that its tables don't become as large as the merged ones.
 const MOST_CHAINS: usize = 1 << 19;
 
-/// What reading a sample depends on.
+/// The data and options needed for reading samples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) recording: &'a Recording,
@@ -52,7 +52,7 @@ pub(super) struct Context<'a> {
     pub(super) by_cpu: bool,
     /// The control groups, if their samples are kept apart.
     pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
-    /// Add branches to stacks, on top of the callers.
+    /// Show recorded branches as frames, between the sampled function and its callers.
     pub(super) branch_stack: bool,
     /// Maximum number of frames per stack.
     pub(super) max_stack: usize,
@@ -284,7 +284,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     ) -> (Option<KeptFrame>, StackEnd) {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
-        // If a caller was inserted, the chain's words aren't all of the frames.
+        // If the caller of a leaf function was inserted, the recorded chain doesn't have all frames.
         let is_plain = leaf_caller.is_none() && self.is_plain(sample);
         let by_words = if is_plain { self.previous.shared_words(sample, pid, time, &mut frames) } else { None };
         let (words, shared, end) = match by_words {
@@ -423,7 +423,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 
     fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
-        // If the copy isn't full, it contains the whole stack.
+        // If the copy is shorter than the space for it, it contains the whole stack.
         let full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);
         match &self.unwound {
             chain if !chain.truncated => StackEnd::Whole,

@@ -78,7 +78,7 @@ impl<'a> Resolution<'a> {
         Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), found, options }
     }
 
-    /// Where to look for files.
+    /// The options that say where to look for files.
     pub(crate) fn search(&self) -> &SearchOptions {
         &self.options.symbols.search
     }
@@ -320,8 +320,7 @@ fn origin(account: &Account, processes: &Processes) -> Origin {
     Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid), is_sure }
 }
 
-/// The path of a dump as the recorded process itself spells it, wherever the dump is now and however its directory was
-/// typed.
+/// The path of a jitdump as the recorded process itself spelled it, wherever the file is now.
 fn path_in_process(account: &Account, processes: &Processes) -> PathBuf {
     if let Ok(path) = account.path.strip_prefix(format!("/proc/{}/root", account.pid)) {
         return Path::new("/").join(path);

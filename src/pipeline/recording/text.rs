@@ -194,7 +194,7 @@ impl<'a> TextWriter<'a> {
         };
         write::header(out, fields, &header);
         if !fields.ip {
-            // The call chain is empty.
+            // Like perf, prints no frames if addresses weren't requested.
         } else if chain {
             let lines = match ChainKind::of(&event.attr) {
                 ChainKind::Recorded => &self.recorded,

@@ -21,13 +21,13 @@ pub(in crate::commands::inject) struct JitCode<'data> {
     pub(in crate::commands::inject) loaded: LoadedSources,
 }
 
-/// What was loaded, for the summary.
+/// What was loaded, for the summary that is printed at the end.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct LoadedSources {
     pub(in crate::commands::inject) functions: usize,
     /// The number of processes that have code of their own.
     pub(in crate::commands::inject) processes: usize,
-    /// What happened to each source.
+    /// How much each source (a jitdump, perf map or log) contributed, or why it was not used.
     pub(in crate::commands::inject) accounts: Vec<Account>,
 }
 

@@ -35,8 +35,8 @@ struct Relocation {
 
 #[derive(Debug, Clone, Copy)]
 enum NewAddress {
-    /// `distance` bytes from the start of a segment, whose new address isn't known yet. The distance may equal the
-    /// segment's length: a return address can point behind the last call.
+    /// An address `distance` bytes from the start of a code segment, whose new address isn't known yet. The distance
+    /// may equal the segment's length, because a return address can point just past a call at the end.
     Code { segment: SegmentId, distance: u64 },
     /// The address of the same byte in the first mapping of its file.
     File(Addr),
@@ -99,7 +99,7 @@ impl Relocations {
     }
 }
 
-/// What is needed to look up the addresses of samples.
+/// The data needed to look up the addresses in samples.
 struct RelocationFinder<'a, 'data> {
     survey: &'a SurveyedRecording<'a>,
     /// The output's events.
@@ -111,7 +111,7 @@ struct RelocationFinder<'a, 'data> {
 impl RelocationFinder<'_, '_> {
     /// Finds the words to rewrite in one sample or deferred call chain.
     fn sample(&self, raw: &RawRecord<'_>, found: &mut Vec<Relocation>) {
-        // Damaged samples are left as they are. `coverage` counts them.
+        // Damaged samples are not changed. `coverage` counts them.
         let Some(Ok(sample)) = self.recording.chain_sample(raw) else { return };
         let Ok(words) = self.recording.code_addresses(raw) else { return };
         let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !self.survey.injected.contains(pid)) else { return };
