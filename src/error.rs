@@ -146,7 +146,7 @@ impl From<std::io::Error> for Error {
 /// Something that was skipped, estimated or suspicious, but didn't stop the job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Warning {
-    /// The file in which it happened, if known.
+    /// The file that the warning is about, if known.
     pub file: Option<PathBuf>,
     /// The byte offset of the first occurrence, if known.
     pub offset: Option<u64>,

@@ -48,12 +48,12 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An input.
+/// An input of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InPath {
     /// Standard input, typed as `-`.
     Stdin,
-    /// A file (or, for perf.data, a directory).
+    /// A file whose path the user typed. For perf.data, it may be a directory.
     Path(PathBuf),
     /// A file that was found in a directory or named by a list, so that the user didn't type its path.
     Found(FoundPath),
@@ -67,12 +67,12 @@ pub struct FoundPath {
     below: Option<Arc<Path>>,
 }
 
-/// An output.
+/// An output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutPath {
     /// Standard output, typed as `-`.
     Stdout,
-    /// A file.
+    /// A file, device or pipe with this path.
     Path(PathBuf),
 }
 

@@ -26,7 +26,7 @@ pub struct Annotation {
     pub names: Vec<NameSummary>,
     /// The total numbers of functions (by name) and of code ranges that have samples, whether listed or not.
     pub all: (usize, usize),
-    /// The code of the functions, hottest first.
+    /// The listed code of the functions, hottest first.
     pub listings: Vec<Listing>,
     /// The names of the hottest functions overall, for hints when the requested one isn't found.
     pub hottest: Vec<Vec<u8>>,
@@ -90,7 +90,7 @@ pub struct Listing {
     /// The inclusive costs that the input states, one for each of its names for this function. callgrind may name each
     /// level of recursion separately.
     pub inclusive: Vec<Inclusive>,
-    /// The instructions.
+    /// The code of the listing: instructions or source lines.
     pub code: Code,
 }
 
@@ -115,7 +115,7 @@ pub struct Calls {
     pub file: Option<Vec<u8>>,
     /// The file that has the callee's code, if known.
     pub module: Option<Vec<u8>>,
-    /// The number of calls.
+    /// How often these calls were executed.
     pub count: u64,
     /// The inclusive cost of these calls.
     pub costs: Costs,
@@ -247,7 +247,7 @@ impl Version {
 /// The code of a listing.
 #[derive(Debug)]
 pub enum Code {
-    /// All instructions.
+    /// All instructions of the code, with their costs.
     Listed {
         /// The address of the first byte: at run time for JIT code, otherwise as linked.
         addr: u64,
@@ -280,7 +280,7 @@ pub struct SourceLineCosts {
     pub calls: Vec<Calls>,
 }
 
-/// An instruction.
+/// An instruction and its cost.
 #[derive(Debug)]
 pub struct Line {
     /// Offset from the start of the function, in bytes.
@@ -334,7 +334,7 @@ pub struct SourceFile {
 /// The text of a source file.
 #[derive(Debug, Clone)]
 pub enum SourceText {
-    /// All lines, read from the file.
+    /// All lines of the file.
     File(Arc<[String]>),
     /// Only the lines that belong to the code, by line number, as the compiler stored them in the recording.
     Recorded(BTreeMap<u32, String>),

@@ -18,7 +18,7 @@ use crate::runtimes::jit_names::JitNames;
 /// What to fold, and where to write it.
 #[derive(Debug)]
 pub struct CollapseOptions {
-    /// Several inputs are merged.
+    /// The inputs. Several inputs are merged into one.
     pub inputs: Vec<InPath>,
     /// Where to write the folded stacks.
     pub output: OutPath,

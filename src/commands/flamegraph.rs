@@ -21,7 +21,7 @@ use std::io::Write;
 /// What to draw, where to write it, and how it looks.
 #[derive(Debug)]
 pub struct FlamegraphOptions {
-    /// Several inputs are merged.
+    /// The inputs. Several inputs are merged into one.
     pub inputs: Vec<InPath>,
     /// Where to write the SVG.
     pub output: OutPath,

@@ -50,9 +50,9 @@ pub enum Read {
     /// The input names its functions and has one stack per line. The lines are read into a profile, or sorted as text
     /// if only the sum of each stack is needed.
     Lines {
-        /// Starts reading lines into a profile.
+        /// A function that starts reading lines into a profile.
         open: OpenLines,
-        /// Sums lines by sorting them.
+        /// A function that sums lines by sorting them as text.
         sort: SortLines,
         /// True if an input that starts with these bytes may be sorted, or read together with other inputs.
         is_plain: fn(head: &[u8]) -> bool,
@@ -104,7 +104,7 @@ impl Read {
 /// How a profile is written in a format.
 #[derive(Debug, Clone, Copy)]
 pub struct Writer {
-    /// Writes a whole profile.
+    /// The function that writes a whole profile.
     pub run: WriteFn,
     /// How many events one output can hold.
     pub events: Events,
@@ -131,9 +131,10 @@ pub struct Writer {
 /// How many events ([`Profile::series`]) one output can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Events {
-    /// Only the event chosen by [`WriteOptions::series`]. A recording with several events becomes several outputs.
+    /// One output holds only the event chosen by [`WriteOptions::series`]. A recording with several events becomes
+    /// several outputs.
     One,
-    /// All events.
+    /// One output can hold all events.
     All,
 }
 
@@ -143,5 +144,5 @@ pub type WriteFn = fn(profile: &Profile, options: &WriteOptions, out: &mut dyn W
 /// Starts an output of spans.
 pub type StartSpansFn = for<'o> fn(out: &'o mut dyn Write) -> Result<Box<dyn SpanWriter + 'o>>;
 
-/// Starts an output of rows.
+/// Starts an output that is written row by row.
 pub type StartRowsFn = for<'o> fn(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>>;

@@ -10,10 +10,10 @@ use crate::model::stacks::{Keep, Weight};
 /// How much is known or written about a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Detail {
-    /// Function and module.
+    /// Only function and module.
     #[default]
     Names,
-    /// Function, module, source file and line.
+    /// Function, module, source file and line, but no address.
     Lines,
     /// Function, module, source file, line and address.
     Addresses,
@@ -32,7 +32,7 @@ pub struct ReadOptions {
     pub by_args: Vec<String>,
     /// For formats with intervals: the time ranges to read. In other formats, rows are filtered by time after reading.
     pub times: Vec<TimeRange>,
-    /// Which rows are kept: each one, or sums.
+    /// Whether each row is kept, or only sums.
     pub keep: Keep,
     /// How much of each frame is needed; `None` means everything. Formats may return more if it costs nothing.
     pub detail: Option<Detail>,

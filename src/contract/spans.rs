@@ -19,13 +19,14 @@ use std::sync::Arc;
 pub struct Spans {
     /// How the format prefers to get its bytes.
     pub wants: Wants,
-    /// Sums the spans by call path.
+    /// A function that reads the spans and sums them by call path.
     pub stacks: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>,
-    /// Reads all spans, for questions about single ones. Memory grows with their number.
+    /// A function that reads all spans, for questions about single ones. Memory grows with their number.
     pub timeline: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline>,
-    /// Passes the spans to `sink` one by one, with everything the file says about them.
+    /// A function that passes the spans to `sink` one by one, with everything the file says about them.
     pub tell: fn(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()>,
-    /// Sums the spans by label. `None` if its spans have no labels; a summary then shows top-level spans.
+    /// A function that sums the spans by label. `None` if the format's spans have no labels; a summary then shows
+    /// top-level spans.
     pub summary: Option<fn(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary>>,
 }
 
@@ -34,7 +35,7 @@ pub struct Spans {
 pub enum Wants {
     /// All at once, from a mapped file, in any order.
     Whole,
-    /// As a stream, so that compressed input needn't be unpacked to a file first.
+    /// As a stream from start to end, so that compressed input needn't be decompressed to a file first.
     Stream,
 }
 
@@ -56,7 +57,7 @@ impl<'a> SpanInput<'a> {
 
 /// The bytes of an input.
 pub enum SpanBytes<'a> {
-    /// All of them, in memory.
+    /// All bytes, in memory or in a mapped file.
     Whole {
         /// The whole input.
         bytes: &'a [u8],

@@ -25,7 +25,7 @@ pub struct BareAddress {
 /// A file with code, as a profile describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CodeFile {
-    /// The path, or only its last part.
+    /// The file's path, or only its file name.
     pub path: Vec<u8>,
     /// The file's build ID.
     pub build_id: Option<BuildId>,
@@ -77,7 +77,7 @@ pub type Ask<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
 pub struct Meaning<'a, U> {
     /// The functions at the location, in the order of [`Ask`].
     pub calls: Vec<NamedCall<'a>>,
-    /// The users for which the location means this.
+    /// The users for which the location has these functions.
     pub uses: Vec<U>,
 }
 

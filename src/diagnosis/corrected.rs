@@ -14,13 +14,14 @@ const LONGEST: usize = 4096;
 /// The part of the recorded command that has to change to solve a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
-    /// The clock.
+    /// The clock of the recording (`perf record -k`).
     Clock,
-    /// The way stacks are recorded.
+    /// How stacks are recorded (`perf record --call-graph`).
     Stacks,
-    /// The program's options or variables.
+    /// The options or environment variables of the recorded program.
     Program,
-    /// The program's options or variables, so that the jitdump includes the unwinding information for JIT code.
+    /// The options or environment variables of the recorded program, so that the jitdump includes the unwinding
+    /// information for JIT code.
     Callers,
 }
 

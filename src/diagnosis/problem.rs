@@ -6,7 +6,7 @@ use crate::runtimes::{Callers, Runtime, Switch};
 use crate::sources::Kind;
 use std::path::PathBuf;
 
-/// A process, as people know it.
+/// A process, with what helps the user to recognize it.
 #[derive(Debug, Clone)]
 pub struct Who {
     /// The process ID in the recording.
@@ -26,11 +26,11 @@ pub struct Who {
 /// A file with names of JIT code (a jitdump, perf map, log or placed ELF object), and how much it covers.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// The path, found or expected.
+    /// The file's path. The file may be missing.
     pub path: PathBuf,
     /// The kind of file.
     pub kind: Kind,
-    /// The number of frames that it names.
+    /// The number of frames that the file names.
     pub covered: u64,
     /// The number of frames that may have the wrong name, because the file's times are inexact and the address was
     /// reused at about the time of the sample.
@@ -50,14 +50,14 @@ pub enum Problem {
         /// idle.
         is_clock: bool,
     },
-    /// Too little was sampled to show anything.
+    /// There are too few samples to show anything.
     FewSamples {
         /// The number of samples.
         samples: u64,
         /// The requested number of samples per second; `None` if a sampling period was requested instead.
         frequency: Option<u64>,
     },
-    /// The recording ends before it should.
+    /// The recording is truncated or damaged.
     Damaged {
         /// What could not be read, and where.
         why: String,
@@ -73,7 +73,7 @@ pub enum Problem {
     NoCallChains,
     /// Stacks have more frames than the kernel may record.
     ChainsCut {
-        /// The limit.
+        /// The maximum number of frames per stack.
         limit: u16,
         /// True if the limit was set in the recorded command.
         is_chosen: bool,
@@ -117,7 +117,7 @@ pub enum Problem {
         /// The runtime that generated the files, if their process runs one.
         runtime: Option<&'static Runtime>,
     },
-    /// The user's own programs have no symbols.
+    /// Programs that the user has built have no symbols.
     Stripped {
         /// The files, those with most frames first.
         files: Vec<NamedFile>,
@@ -161,9 +161,9 @@ pub enum Problem {
         /// Why the source map can't be used.
         why: String,
     },
-    /// Code ran in the guest of a virtual machine.
+    /// Samples are in the guest of a virtual machine, whose code isn't known.
     Guest,
-    /// Addresses where nothing was mapped.
+    /// Samples have addresses where nothing was mapped.
     Nowhere {
         /// One of these addresses.
         example: Option<Addr>,
@@ -175,7 +175,7 @@ pub enum Problem {
 pub enum OfProcess {
     /// The times in a jitdump come from another clock than the recording's.
     Clock {
-        /// The jitdump.
+        /// The jitdump in question.
         source: SourceFile,
         /// The possible error of the jitdump's times, in nanoseconds; `None` if they could not be used at all.
         error: Option<u64>,
@@ -184,7 +184,7 @@ pub enum OfProcess {
     },
     /// A log's times are not on the recording's clock, and addresses were reused at about the time of the samples.
     Doubtful {
-        /// The log.
+        /// The log in question.
         source: SourceFile,
         /// The possible error of the log's times, in nanoseconds; `None` if unknown.
         error: Option<u64>,
@@ -219,7 +219,7 @@ pub enum OfProcess {
     NotWritten {
         /// The option or environment variable that told the runtime to write the file.
         word: String,
-        /// The file that it should have written.
+        /// The name of the file that the process should have written.
         leaves: &'static str,
     },
     /// A jitdump was written, but is missing.
@@ -231,7 +231,7 @@ pub enum OfProcess {
     },
     /// A jitdump or perf map of another process is next to the recording, but none of this process.
     OtherProcess {
-        /// The file.
+        /// The file in question.
         path: PathBuf,
         /// The kind of file.
         kind: Kind,
@@ -243,7 +243,7 @@ pub enum OfProcess {
     },
     /// A jitdump or perf map exists but can't be used.
     Refused {
-        /// The path.
+        /// The path of the file.
         path: PathBuf,
         /// The kind of file.
         kind: Kind,
@@ -254,12 +254,12 @@ pub enum OfProcess {
     },
     /// A jitdump or perf map reports no code at all.
     Empty {
-        /// The file.
+        /// The file in question.
         source: SourceFile,
     },
     /// A jitdump or perf map is damaged or truncated.
     Torn {
-        /// The file.
+        /// The file in question.
         source: SourceFile,
         /// The number of unusable records or lines.
         skipped: u64,
@@ -268,24 +268,24 @@ pub enum OfProcess {
     },
     /// A jitdump or perf map reports memory that this process doesn't have, so it belongs to another run.
     OtherRun {
-        /// The file.
+        /// The file in question.
         source: SourceFile,
     },
     /// A process replaced its program (`exec`), and the new program's file overwrote the file of the previous program.
     Replaced {
-        /// The file.
+        /// The file in question.
         source: SourceFile,
     },
     /// The last record of a jitdump is older than code that has no name.
     EndsEarly {
-        /// The jitdump.
+        /// The jitdump in question.
         source: SourceFile,
         /// The time between the end of the jitdump and the last sample of the process, in nanoseconds.
         before: u64,
     },
     /// A jitdump or perf map is intact, but doesn't report all code that ran.
     Incomplete {
-        /// The file.
+        /// The file in question.
         source: SourceFile,
         /// The switch that the process received.
         given: Option<&'static Switch>,
@@ -294,7 +294,7 @@ pub enum OfProcess {
     },
     /// Two runtimes of a process wrote the same perf map, and the second one overwrote the names of the first.
     Overwritten {
-        /// The file.
+        /// The file in question.
         source: SourceFile,
         /// The runtime whose names are in the file.
         by: &'static Runtime,
@@ -388,7 +388,7 @@ impl Problem {
 /// A problem, and how much it matters.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// The problem.
+    /// The problem that was found.
     pub problem: Problem,
     /// The percentage of the recording that the problem distorts. A sample counts by the share of its frames that have
     /// no name, fully if its stack breaks off, and half if only its outermost frames are missing.

@@ -136,7 +136,7 @@ struct TimedSample {
     time: Option<Nanos>,
 }
 
-/// The keys of a profile read so far.
+/// The contents of a profile, as far as it has been read.
 #[derive(Default)]
 struct ProfileMembers<'a> {
     nodes: Vec<ProfileNode<'a>>,

@@ -62,7 +62,7 @@ pub fn is_plain(head: &[u8]) -> bool {
     Scale::of(head) == Scale::Whole && !["_[0]", "_[1]", " tid="].into_iter().any(has)
 }
 
-/// The unit in which weights are counted.
+/// Whether weights are whole numbers or fractions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
     /// Weights are whole numbers.
@@ -186,11 +186,11 @@ pub fn open(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines> {
     Box::new(FoldedReader::new(options, head))
 }
 
-/// Reads blocks of lines into a profile.
+/// Reads blocks of lines into a profile, and keeps the labels that it has seen.
 struct FoldedReader {
     profile: Profile,
     tiers: Tiers,
-    /// The frame of each label.
+    /// Caches the frame of each label.
     frames: FxHashMap<Box<[u8]>, FrameId>,
     scale: Scale,
 }
@@ -242,7 +242,7 @@ impl ReadLines for FoldedReader {
 /// Reads sorted lines, most of which share their outer frames with the previous line.
 struct LineReader<'r, 't> {
     of: &'r mut FoldedReader,
-    /// The frames of the previous line.
+    /// The text of the previous line's frames.
     before: &'t [u8],
     /// For each frame of the previous line: where it ends in the text, and the stack up to it.
     open: Vec<(usize, StackId)>,

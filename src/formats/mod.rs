@@ -36,7 +36,7 @@ use crate::records::{callgrind, perf_data, perf_script};
 use crate::render::flamegraph;
 use crate::runtimes::jit_names::JitNames;
 
-/// Default values for the entries below.
+/// The default values for entries of [`FORMATS`].
 const PLAIN: Format =
     Format { name: "", about: "", files: &[], sniff: None, read: Read::No, write: None, rewriter: None };
 
@@ -249,7 +249,7 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
-/// A format that is disabled in this build.
+/// A format that this build doesn't include.
 #[derive(Debug)]
 pub struct LeftOut {
     /// The name the format has in builds that include it.
@@ -264,7 +264,7 @@ pub struct LeftOut {
 pub const HAS_ALL: &str =
     "the releases and the wheel (pip install jitgraft) have it, and builds with --features tables";
 
-/// The formats that are disabled in this build.
+/// The formats that this build doesn't include.
 pub const LEFT_OUT: &[LeftOut] =
     if cfg!(feature = "tables") { &[] } else { &[LeftOut { name: "parquet", about: PARQUET, extension: ".parquet" }] };
 

@@ -570,7 +570,7 @@ fn is_bpftrace(head: &[u8]) -> bool {
 pub(super) mod tests {
     use super::*;
 
-    /// The beginning of a file of each row.
+    /// For each format, the start of an example file.
     pub(in crate::formats) const EXAMPLES: &[(&str, &[u8])] = &[
         ("a table (Parquet)", b"PAR1\x15\x04\x15\x40\x15"),
         ("a table (Arrow)", b"ARROW1\0\0\xff\xff\xff\xff\xf0\0\0\0\x10\0\0\0"),

@@ -142,7 +142,7 @@ struct ById {
     binaries: FxHashMap<u64, Vec<u8>>,
 }
 
-/// The sample being read.
+/// The parts of the sample (`row`) that is being read.
 #[derive(Default)]
 struct RowParts<'d> {
     thread: Option<TrackId>,

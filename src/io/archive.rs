@@ -26,7 +26,7 @@ pub struct Archive {
     members: BTreeMap<PathBuf, Member>,
 }
 
-/// A file in an archive.
+/// A file in an open archive.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) bytes: Bytes,

@@ -51,7 +51,7 @@ fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
     let start = match seek(file, SeekFrom::Data(from)) {
         Ok(start) => start,
         Err(Errno::NXIO) => return Ok(None),
-        // The file system doesn't support holes.
+        // The file system doesn't report holes, so everything counts as data.
         Err(_) => from,
     };
     let end = match seek(file, SeekFrom::Hole(start)) {

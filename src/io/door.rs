@@ -91,7 +91,7 @@ pub enum Holes {
     Small,
 }
 
-/// The kind of file that is expected.
+/// The kind of file that is expected at a path.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// Recognizes the kind by the file's first bytes ([`HEAD`]) and returns which holes are allowed; `None` for other
@@ -107,7 +107,7 @@ const HEAD: usize = 1 << 12;
 /// The largest hole in a file that is written from front to back.
 const LARGEST_HOLE: u64 = 16 << 20;
 
-/// A file that was opened.
+/// A file that was opened through the door.
 #[derive(Debug)]
 pub struct Opened {
     /// The file's contents.

@@ -21,22 +21,22 @@ pub struct GuardedAllocator;
 #[expect(unsafe_code, reason = "only an allocator learns that there is no memory")]
 unsafe impl GlobalAlloc for GuardedAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the call is passed unchanged to the system's allocator, see above.
         checked(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the call is passed unchanged to the system's allocator, see above.
         checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the call is passed unchanged to the system's allocator, see above.
         checked(unsafe { System.realloc(old, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the call is passed unchanged to the system's allocator, see above.
         unsafe { System.dealloc(old, layout) }
     }
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// The whole contents of an input: mapped if possible, otherwise in memory.
 #[derive(Debug)]
 pub enum Bytes {
-    /// A memory-mapped file.
+    /// The contents of a memory-mapped file.
     Mapped(Arc<Mmap>),
-    /// Read into memory.
+    /// Contents that were read into memory.
     Owned(Vec<u8>),
 }
 

@@ -31,9 +31,9 @@ const OWNERS_EXECUTION: u32 = 0o100;
 /// What an output contains, which determines who may read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Names and numbers.
+    /// Only names and numbers, such as a report or a flame graph.
     Summary,
-    /// Data from the inputs.
+    /// Data copied from the inputs, such as a converted profile.
     OfInputs,
     /// Like `OfInputs`, but the user didn't name the output. It doesn't get wider permissions from a file that it
     /// replaces.

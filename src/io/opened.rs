@@ -49,7 +49,7 @@ impl FileId {
 
 #[derive(Debug)]
 struct Log {
-    /// When each current run began.
+    /// The times at which the current runs began.
     runs: Vec<u64>,
     now: u64,
     /// Regular files, and directories whose contents are inputs.
@@ -58,7 +58,7 @@ struct Log {
     streamed: u64,
 }
 
-/// An input.
+/// When and with which permissions an input was opened.
 #[derive(Debug, Clone, Copy)]
 struct OpenedFile {
     /// When it was last opened.

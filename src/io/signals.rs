@@ -27,11 +27,11 @@ const SI_KERNEL: i32 = 0x80;
 /// What happens to a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Receiver {
-    /// It ends this program.
+    /// The signal ends this program.
     Own,
     /// A program is about to be started. The last signal is held back for it.
     Starting(Option<i32>),
-    /// It is passed on to this started program.
+    /// The signal is passed on to this started program.
     Child(Pid),
 }
 

@@ -21,7 +21,7 @@ pub(super) enum TemporaryKind {
     Directory,
 }
 
-/// A name in a directory.
+/// A temporary name in an open directory.
 #[derive(Debug)]
 struct Entry {
     directory: File,

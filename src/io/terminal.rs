@@ -3,7 +3,7 @@
 use super::OutPath;
 use std::io::IsTerminal;
 
-/// A terminal.
+/// The terminal that an output goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terminal {
     /// The width in characters.

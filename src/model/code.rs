@@ -12,7 +12,7 @@ pub struct Code<'data> {
     pub name: &'data [u8],
     /// The address at which it was loaded. Code that moves has another address later.
     pub addr: Addr,
-    /// Length in bytes; can be 0.
+    /// The length of the code in bytes; can be 0.
     pub size: u64,
     /// The machine code (`size` bytes); `None` if the source has only names, like a perf map.
     pub bytes: Option<&'data [u8]>,
@@ -40,7 +40,7 @@ pub struct OriginId(pub u32);
 /// sample touches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lines<'data> {
-    /// The raw entries; empty if there are none.
+    /// The undecoded entries; empty if there are none.
     pub raw: &'data [u8],
     /// Decodes `raw`. Each format provides its own decoder, so that the model doesn't depend on layouts.
     pub decode: Option<for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>>,
@@ -51,7 +51,7 @@ pub struct Lines<'data> {
     pub base: u64,
     /// The size of the code; entries beyond it are invalid.
     pub size: u64,
-    /// True if the producer is big-endian.
+    /// True if the entries are big-endian.
     pub big_endian: bool,
     /// The code's name. Some producers garble file names but repeat them in function names.
     pub function: &'data [u8],
@@ -116,7 +116,7 @@ pub const MOST_INLINED: usize = 256;
 /// Source lines and inlined calls of one piece of code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMap<'data> {
-    /// Sorted by offset.
+    /// The source lines, sorted by offset.
     pub lines: Vec<Line<'data>>,
     /// Inlined calls, referred to by index ([`Line::inlined`], [`InlinedCall::parent`]).
     pub calls: Vec<InlinedCall<'data>>,
@@ -206,7 +206,7 @@ impl<'data> SourceMap<'data> {
 
     /// The inlined calls around a line, innermost first.
     pub fn calls_around(&self, line: &Line<'data>) -> impl Iterator<Item = &InlinedCall<'data>> {
-        // In damaged data a call may contain itself.
+        // In damaged data, a call may contain itself, which would be an endless loop.
         let mut left = self.calls.len();
         let mut next = line.inlined;
         std::iter::from_fn(move || {
@@ -223,7 +223,7 @@ impl<'data> SourceMap<'data> {
 pub struct InlinedCall<'data> {
     /// The inlined function, spelled as if it were code of its own.
     pub function: Cow<'data, [u8]>,
-    /// The file of the caller.
+    /// The source file of the caller.
     pub file: &'data [u8],
     /// The caller's line that contains the call, from 1; 0 if unknown.
     pub line: u32,
@@ -248,9 +248,9 @@ pub struct ExpandedCall {
 /// A source position, valid from `offset` to the next one's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Line<'data> {
-    /// Bytes from the start of the code.
+    /// The position's offset from the start of the code, in bytes.
     pub offset: u64,
-    /// The file as the runtime named it.
+    /// The source file as the runtime named it.
     pub file: &'data [u8],
     /// The line number, from 1; 0 if unknown.
     pub line: u32,
@@ -289,7 +289,7 @@ pub struct CodeEvent<'data> {
 /// What happened to the code.
 #[derive(Debug, Clone, Copy)]
 pub enum CodeEventKind<'data> {
-    /// Code was written to `code.addr`.
+    /// New code was written to memory at `code.addr`.
     Load(Code<'data>),
     /// The code loaded by event `load` of the same list moved to `to`.
     Move {
@@ -300,9 +300,9 @@ pub enum CodeEventKind<'data> {
     },
     /// The code loaded by event `load` of the same list was discarded.
     Unload {
-        /// Index of the load in the event list.
+        /// The index of the code's load event in the event list.
         load: usize,
-        /// The address at which the code was.
+        /// The address at which the code was before it was discarded.
         at: Addr,
     },
 }

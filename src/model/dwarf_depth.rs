@@ -27,17 +27,17 @@ type Reader<'d> = EndianSlice<'d, RunTimeEndian>;
 /// Copies of `.debug_info` and `.debug_abbrev` without the calls that are too deep.
 #[derive(Debug)]
 pub(crate) struct ShallowDwarf {
-    /// `.debug_info`
+    /// The contents of `.debug_info`.
     pub(crate) info: Vec<u8>,
-    /// `.debug_abbrev`
+    /// The contents of `.debug_abbrev`.
     pub(crate) abbreviations: Vec<u8>,
     /// The number of inlined calls removed.
     pub(crate) left_out: u64,
-    /// The length of all tables that were copied.
+    /// The total length in bytes of the copied abbreviation tables.
     copied: usize,
 }
 
-/// A unit and its entries that are too deep.
+/// A unit of `.debug_info`, and those of its entries that are nested too deeply.
 struct DeepUnit {
     /// Offset of the unit in `.debug_info`.
     start: usize,
@@ -99,7 +99,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     let mut cut: Option<(usize, isize)> = None;
     while !entries.is_empty() {
         let (at, depth) = (entries.next_offset().0, entries.next_depth());
-        // Nobody reads what follows a damaged entry.
+        // Readers stop at a damaged entry, so what follows it doesn't matter.
         let Ok(entry) = entries.read_abbreviation() else { break };
         let Some(entry) = entry else {
             if let Some((from, outside)) = cut
@@ -255,7 +255,7 @@ fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
         }
         highest = highest.max(code);
         read_uleb(table, &mut at)?;
-        // Skip DW_CHILDREN.
+        // Skips the byte that says whether entries have children (DW_CHILDREN).
         at += 1;
         loop {
             let (name, form) = (read_uleb(table, &mut at)?, read_uleb(table, &mut at)?);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Everything known about the processes of a recording. All lists are sorted by time.
 #[derive(Debug, Default, Clone)]
 pub struct Processes {
-    /// Every process that any record mentions.
+    /// All processes that any record mentions.
     pub by_pid: BTreeMap<Pid, Process>,
     /// Mappings of files that are named like a jitdump.
     pub markers: Vec<Marker>,
@@ -26,7 +26,7 @@ pub struct Processes {
     pub machine: Option<u16>,
     /// The kernel release, as `uname -r` prints it (OSRELEASE feature).
     pub os_release: Option<Vec<u8>>,
-    /// The recorder's command line, word by word (CMDLINE feature).
+    /// perf's command line, word by word (CMDLINE feature).
     pub command: Vec<Vec<u8>>,
     /// Kernel symbols that appeared or disappeared during the recording (KSYMBOL records), by time.
     pub kernel_symbols: Vec<KernelSymbol>,
@@ -34,7 +34,7 @@ pub struct Processes {
     pub bpf_functions: Vec<BpfFunction>,
     /// Symbols of files, if the recording contains them.
     pub recorded_symbols: RecordedSymbols,
-    /// Samples lost, as counted by the recorder.
+    /// The number of samples that perf reported as lost.
     pub lost: u64,
     /// True if the input covers every process with samples, as a recording does; false for text, and for files about a
     /// single process.
@@ -77,7 +77,7 @@ pub struct Moment {
     pub pid: Pid,
     /// The thread ID.
     pub tid: Tid,
-    /// The kind.
+    /// What happened.
     pub kind: MomentKind,
 }
 
@@ -90,9 +90,9 @@ pub enum MomentKind {
     Executed(Arc<[u8]>),
     /// The process forked this child.
     Forked(Pid),
-    /// The process ended.
+    /// The process exited.
     Exited,
-    /// The recorder lost this many records.
+    /// perf lost this many records.
     Lost(u64),
 }
 
@@ -101,7 +101,7 @@ pub enum MomentKind {
 pub struct KernelSymbol {
     /// When it was registered or unregistered, on the recording's clock.
     pub time: Nanos,
-    /// First address.
+    /// The start address.
     pub addr: Addr,
     /// Length in bytes.
     pub len: u64,
@@ -116,9 +116,9 @@ pub struct KernelSymbol {
 /// What a recording says about one process.
 #[derive(Debug, Default, Clone)]
 pub struct Process {
-    /// The names of its first thread from COMM records, by time. See [`super::programs::Programs::name`].
+    /// The names of the process's first thread from COMM records, by time. See [`super::programs::Programs::name`].
     pub comms: Vec<(Nanos, Arc<[u8]>)>,
-    /// The parent and the time of the fork, if recorded.
+    /// The parent process and the time of the fork, if recorded.
     pub forked: Option<(Pid, Nanos)>,
     /// The times at which the process called exec, which discards its earlier code.
     pub execs: Vec<Nanos>,
@@ -129,7 +129,8 @@ pub struct Process {
     /// The process's mappings by time; mappings at the same time are in file order. Mappings of the kernel and its
     /// modules belong to PID -1.
     pub mappings: Vec<Mapping>,
-    /// True if it mapped executable memory without a file (`//anon`, `[anon:…]`, memfd), where JIT code may be.
+    /// True if the process mapped executable memory without a file (`//anon`, `[anon:…]`, memfd), where JIT code may
+    /// be.
     pub has_jit_memory: bool,
 }
 
@@ -174,9 +175,9 @@ pub struct SharedMemory {
 /// mentions it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
-    /// The process that mapped it.
+    /// The process that mapped the file.
     pub pid: Pid,
-    /// The thread that mapped it.
+    /// The thread that mapped the file.
     pub tid: Tid,
     /// The file's path, as recorded.
     pub path: PathBuf,
@@ -204,19 +205,19 @@ pub struct Clock {
 /// The fields of `struct perf_record_time_conv` (tools/lib/perf/include/perf/event.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TscConversion {
-    /// `time_shift`
+    /// The field `time_shift`.
     pub shift: u64,
-    /// `time_mult`
+    /// The field `time_mult`.
     pub mult: u64,
-    /// `time_zero`
+    /// The field `time_zero`.
     pub zero: u64,
-    /// `time_cycles`; 0 if the record is the short form.
+    /// The field `time_cycles`; 0 if the record has the short form.
     pub cycles: u64,
-    /// `time_mask`; 0 if the record is the short form.
+    /// The field `time_mask`; 0 if the record has the short form.
     pub mask: u64,
-    /// `cap_user_time_zero`; true if the record is the short form.
+    /// The field `cap_user_time_zero`; true if the record has the short form.
     pub cap_zero: bool,
-    /// `cap_user_time_short`
+    /// The field `cap_user_time_short`.
     pub cap_short: bool,
 }
 
@@ -225,7 +226,7 @@ pub struct TscConversion {
 pub struct Mapping {
     /// When the file was mapped, on the recording's clock; 0 if before the recording began.
     pub time: Nanos,
-    /// First address.
+    /// The start address.
     pub addr: Addr,
     /// Length in bytes.
     pub len: u64,
@@ -237,9 +238,10 @@ pub struct Mapping {
     pub build_id: Option<BuildId>,
     /// The file's device and inode, if recorded.
     pub file: Option<FileId>,
-    /// True if it contains executable code (no PERF_RECORD_MISC_MMAP_DATA, and PROT_EXEC where protection is recorded).
+    /// True if the mapping contains executable code (no PERF_RECORD_MISC_MMAP_DATA, and PROT_EXEC where protection is
+    /// recorded).
     pub executable: bool,
-    /// Whose code it contains: the record's `misc & PERF_RECORD_MISC_CPUMODE_MASK`.
+    /// Whose code the mapping contains: the record's `misc & PERF_RECORD_MISC_CPUMODE_MASK`.
     pub cpumode: CpuMode,
     /// Offset of the record in the recording.
     pub offset: u64,
@@ -303,10 +305,10 @@ impl fmt::Display for BuildId {
 /// Who was running, or who owns the code (`PERF_RECORD_MISC_*` in include/uapi/linux/perf_event.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum CpuMode {
-    /// The recording doesn't say.
+    /// The recording doesn't say who was running.
     #[default]
     Unknown,
-    /// The host's kernel.
+    /// The kernel of the host.
     Kernel,
     /// A user-space program on the host.
     User,

@@ -88,7 +88,7 @@ impl Frame {
 /// information gives the file of the executed line, which may be a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FunctionStart {
-    /// The source file.
+    /// The source file; `None` if unknown.
     pub file: Option<NameId>,
     /// The line, from 1; 0 if unknown.
     pub line: u32,
@@ -107,9 +107,10 @@ impl FunctionStart {
 /// All tables, trees, pages and outputs follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Function {
-    /// The name.
+    /// The function's name.
     pub name: NameId,
-    /// The module; always `None` for JIT code, whose module (`perf-7.map`, `jitted-7-3.so`) is named after the process.
+    /// The function's module; always `None` for JIT code, whose module (`perf-7.map`, `jitted-7-3.so`) is named after
+    /// the process.
     pub module: Option<NameId>,
     /// Where the function starts in the source code.
     pub start: FunctionStart,
@@ -182,7 +183,7 @@ pub enum Unit {
     /// Samples, or anything else without a unit.
     #[default]
     Samples,
-    /// Nanoseconds.
+    /// Time in nanoseconds.
     Nanos,
     /// Any other unit, such as instructions or bytes.
     Named(String),
@@ -282,7 +283,7 @@ pub enum Sampling {
 /// How reliable a row's sample count is when two profiles are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Counting {
-    /// Rows count samples.
+    /// The counts of rows are real numbers of samples.
     #[default]
     Sampled,
     /// The input only has sums, and doesn't say of how many samples.
@@ -354,7 +355,7 @@ impl Series {
 /// A sample, or the sum of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The thread or group.
+    /// The thread or group that the row belongs to.
     pub track: TrackId,
     /// The stack; `None` is the empty stack.
     pub stack: Option<StackId>,
@@ -386,7 +387,7 @@ pub struct Profile {
     pub rows_last: bool,
     /// Facts about the profile as a whole.
     pub about: About,
-    /// One per event, in input order.
+    /// The samples of each event, in input order.
     pub series: Vec<Series>,
     /// Index of series by name. Covers the first `numbered` series, as long as nobody moves them.
     by_name: FxHashMap<String, usize>,

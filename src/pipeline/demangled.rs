@@ -50,7 +50,7 @@ pub(super) fn lines(folded: &[u8]) -> Option<Vec<u8>> {
         let end = memchr::memchr2(b';', b'\n', &folded[at..]).map_or(folded.len(), |len| at + len);
         let mut name = &folded[at..end];
         if folded.get(end) != Some(&b';') {
-            // The last name is followed by the weight.
+            // The weight follows after the last name.
             name = &name[..memchr::memrchr(b' ', name).unwrap_or(name.len())];
         }
         if may_be_mangled(name)
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(lines(b"main;Z;R_x 5\n"), None);
         let printed = lines(b"a::b::h0123456789abcdef 5\nVec$LT$T$GT$::f_[i];main::hello 1\n").unwrap();
         assert_eq!(String::from_utf8(printed).unwrap(), "a::b 5\nVec<T>::f_[i];main::hello 1\n");
-        // Rust's `[u8; 8]` contains a semicolon.
+        // The demangled Rust type `[u8; 8]` contains a semicolon, which would separate frames.
         let array = lines(b"_RINvCs1234_7mycrate3fooAhj8_E 3\n").unwrap();
         assert!(!array.contains(&b';'), "{}", String::from_utf8_lossy(&array));
     }

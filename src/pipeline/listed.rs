@@ -100,7 +100,7 @@ fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
 fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
     let end = if text.contains(&0) { 0 } else { b'\n' };
     let lines = text.split(move |&byte| byte == end);
-    // Lines may end as on Windows.
+    // Lines may end with CR LF, as on Windows.
     let paths = lines.map(move |line| if end == 0 { line } else { line.strip_suffix(b"\r").unwrap_or(line) });
     paths.filter(|path| !path.is_empty()).map(|path| Path::new(OsStr::from_bytes(path)))
 }

@@ -1,4 +1,4 @@
-//! A pool of objects to be reused.
+//! A pool of objects that are reused instead of being allocated anew.
 
 use std::sync::Mutex;
 

@@ -62,7 +62,7 @@ pub struct Slice {
     pub start: i64,
     /// The duration in nanoseconds; 0 for an instant, [`UNFINISHED`] if the span never ended.
     pub duration: i64,
-    /// The name.
+    /// The slice's name; [`NO_NAME`] if it has none.
     pub name: NameNo,
     /// The name of the action in its arguments; [`NO_NAME`] if there is none.
     pub sub: NameNo,
@@ -72,7 +72,7 @@ pub struct Slice {
     pub lane: u32,
     /// The number of spans around the slice on its track.
     pub depth: u16,
-    /// The kind.
+    /// Whether it is a span or an instant.
     pub kind: SliceKind,
     /// Offset in the file of the event that starts it.
     pub origin: u64,
@@ -111,7 +111,7 @@ impl Slice {
 /// The open slices of a thread while computing depths.
 #[derive(Debug, Default, Clone)]
 struct Nesting {
-    /// Start and end, outermost first.
+    /// Start and end of each open slice, outermost first.
     around: Vec<(i64, i64)>,
     last: Option<(i64, Reverse<i64>)>,
 }
@@ -142,9 +142,9 @@ impl Nesting {
 /// Everything that a trace says about time.
 #[derive(Debug, Default, Clone)]
 pub struct Timeline {
-    /// Names and action names.
+    /// All names of slices, actions and arguments.
     pub names: SliceNames,
-    /// The threads.
+    /// The threads that [`Slice::track`] refers to.
     pub tracks: Vec<Track>,
     /// The slices, in the order of their starting events in the file. [`Timeline::sort`] sorts them by start time.
     pub slices: Vec<Slice>,
@@ -398,7 +398,7 @@ impl Timeline {
 /// The result of converting spans to stacks.
 #[derive(Debug)]
 pub struct Stacked {
-    /// The stacks.
+    /// The spans as weighted stacks.
     pub profile: Profile,
     /// The number of spans that overlapped another one on their track without being nested in it.
     pub overlaps: u64,

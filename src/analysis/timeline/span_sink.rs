@@ -17,9 +17,9 @@ use std::fmt::Debug;
 /// What is known about a file before its spans.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SpanFile<'a> {
-    /// The earliest start, in nanoseconds.
+    /// The start of the file's first span, in nanoseconds.
     pub first: i64,
-    /// The latest end, in nanoseconds.
+    /// The end of the file's last span, in nanoseconds.
     pub last: i64,
     /// The wall-clock time of the file's time 0, in nanoseconds since 1970. `None` if times should be passed on
     /// unchanged.
@@ -39,7 +39,7 @@ pub struct SpanHead<'a> {
     pub thread: &'a Track,
     /// Number of the name within the file.
     pub name_no: NameNo,
-    /// The name; empty if it has none.
+    /// The span's name; empty if it has none.
     pub name: &'a [u8],
     /// The action, if the span has one and may be named after it.
     pub sub: Option<&'a [u8]>,
@@ -59,21 +59,21 @@ impl SpanHead<'_> {
 /// Everything that a file says about a span.
 #[derive(Debug, Clone)]
 pub struct SpanRecord<'a> {
-    /// The name.
+    /// The span's name; empty if it has none.
     pub name: &'a [u8],
-    /// The category.
+    /// The span's category; `None` if it has none.
     pub cat: Option<&'a [u8]>,
     /// The start in nanoseconds.
     pub start: i64,
     /// The duration in nanoseconds; [`UNFINISHED`] if the span never ended, `None` for an instant.
     pub duration: Option<i64>,
-    /// The process.
+    /// The process of the span.
     pub pid: NumberOrName<'a>,
-    /// The thread.
+    /// The thread of the span.
     pub tid: NumberOrName<'a>,
     /// The ID of the span's track; `None` if the span is on its thread's own track.
     pub id: Option<SpanId<'a>>,
-    /// The arguments.
+    /// The span's arguments.
     pub args: Arguments<'a>,
 }
 
@@ -106,7 +106,7 @@ pub enum NumberOrName<'a> {
 pub struct SpanId<'a> {
     /// The number, or the string without its quotes.
     pub text: &'a [u8],
-    /// True if it is a string.
+    /// True if the ID is a string in JSON, false if it is a number.
     pub is_text: bool,
     /// True if the ID is only unique within its process.
     pub is_local: bool,
@@ -117,7 +117,7 @@ pub struct SpanId<'a> {
 /// The arguments of a span.
 #[derive(Debug, Clone, Copy)]
 pub enum Arguments<'a> {
-    /// Pairs of name and text.
+    /// The arguments as pairs of name and value, both as text.
     Texts(&'a [(&'a [u8], &'a [u8])]),
     /// A JSON object including its braces; empty for none.
     Json(&'a [u8]),
@@ -126,7 +126,7 @@ pub enum Arguments<'a> {
 /// An event that isn't a span.
 #[derive(Debug, Clone, Copy)]
 pub struct OtherEvent<'a> {
-    /// The kind.
+    /// The kind of event.
     pub kind: OtherKind,
     /// The time in nanoseconds, if it has one.
     pub time: Option<i64>,

@@ -26,7 +26,7 @@ struct ChangedFunction {
     after: Sum,
 }
 
-/// Where a function starts.
+/// The source location where a function starts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Start {
     file: Box<[u8]>,

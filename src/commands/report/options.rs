@@ -13,7 +13,7 @@ use regex::Regex;
 /// What to report, and how.
 #[derive(Debug)]
 pub struct ReportOptions {
-    /// Several inputs are merged.
+    /// The inputs. Several inputs are merged into one.
     pub inputs: Vec<InPath>,
     /// Where to write the table.
     pub output: OutPath,

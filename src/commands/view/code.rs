@@ -46,7 +46,7 @@ fn exact_event<'a>(all: &[NamedCode<'a>], name: &str) -> Option<&'a EventTotal> 
     events.find(|total| total.name == name && total.precision == Precision::Exact)
 }
 
-/// A listing, and the recording that it is from.
+/// A listing, and the recording that it belongs to.
 struct OfRecording<'a> {
     listing: &'a Listing,
     names: &'a PageNames,

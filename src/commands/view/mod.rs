@@ -31,7 +31,7 @@ use std::path::Path;
 /// What to show, and where to write the page.
 #[derive(Debug)]
 pub struct ViewOptions {
-    /// Several inputs are merged.
+    /// The inputs. Several inputs are merged into one.
     pub inputs: Vec<InPath>,
     /// Where to write the page. `None` means a new private directory.
     pub output: Option<OutPath>,

@@ -27,14 +27,14 @@ pub(super) fn hottest(limit: usize) -> CodeOptions {
     }
 }
 
-/// The additional data of one recording.
+/// Data of one recording that the page shows in addition to the profile.
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) path: PathBuf,
     pub(super) names: PageNames,
     /// The hottest code as instructions. `None` if no code was requested.
     pub(super) code: Option<HotCode>,
-    /// The code that its runtimes compiled.
+    /// All code that the runtimes of the recording's processes compiled.
     pub(super) compiled: Compiled,
     pub(super) findings: Findings,
 }

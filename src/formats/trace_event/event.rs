@@ -10,21 +10,21 @@ use std::fmt;
 /// An event. Times are in nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TraceEvent<'a> {
-    /// `name`; empty if absent.
+    /// The event's name (`name`); empty if absent.
     pub(super) name: Cow<'a, str>,
-    /// `cat`; `None` matches any category.
+    /// The category (`cat`). `None` matches any category.
     pub(super) cat: Option<Cow<'a, str>>,
-    /// The first byte of `ph`; 0 if absent.
+    /// The phase: the first byte of `ph`; 0 if absent.
     pub(super) phase: u8,
-    /// `ts`
+    /// The time (`ts`); `None` if absent.
     pub(super) time: Option<i64>,
-    /// `dur`
+    /// The duration (`dur`); `None` if absent.
     pub(super) duration: Option<i64>,
-    /// `pid`; `None` if absent.
+    /// The process (`pid`); `None` if absent.
     pub(super) pid: Option<Owner<'a>>,
-    /// `tid`; `None` if absent.
+    /// The thread (`tid`); `None` if absent.
     pub(super) tid: Option<Owner<'a>>,
-    /// `id`, or the one in `id2`, as written: `1`, `-2`, `0x10`. Empty if absent.
+    /// The ID of a track: `id`, or the ID in `id2`, as written: `1`, `-2`, `0x10`. Empty if absent.
     pub(super) id: &'a str,
     /// True if `id` is written as a string.
     pub(super) id_is_text: bool,
@@ -32,11 +32,11 @@ pub(super) struct TraceEvent<'a> {
     pub(super) id_is_local: bool,
     /// `scope`: equal IDs in different scopes are different. `None` if absent.
     pub(super) scope: Option<Cow<'a, str>>,
-    /// `args` with its braces; empty if absent.
+    /// The arguments (`args`) as JSON, including the braces; empty if absent.
     pub(super) args: &'a str,
     /// True if the event has a call stack of its own (`stack`, `sf`).
     pub(super) has_stack: bool,
-    /// The whole JSON object.
+    /// The whole event as JSON.
     pub(super) raw: &'a [u8],
     /// The offset of the object in the file.
     pub(super) offset: u64,

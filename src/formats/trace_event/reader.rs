@@ -29,7 +29,7 @@ const LONGEST_MENDED: usize = 1 << 20;
 /// that, only the starts of lines are examined.
 const WASTE: u64 = 1 << 20;
 
-/// The position in the document's structure.
+/// In which part of the document's structure the reader is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DocumentPart {
     Start,
@@ -45,13 +45,13 @@ enum DocumentPart {
 /// What a document contains in addition to its events.
 #[derive(Debug)]
 pub(super) struct DocumentRest {
-    /// What could not be read.
+    /// The parts that could not be read.
     pub(super) skipped: Skipped,
     /// The samples of the outermost object.
     pub(super) samples: TraceSamples,
 }
 
-/// Reads a document.
+/// Reads the events of a document from a stream.
 #[derive(Debug)]
 pub(super) struct EventReader<R> {
     input: R,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// An element of `samples`. Some writers use strings for numbers.
+/// A sample: an element of `samples`. Some writers use strings for numbers.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SampleRecord {
@@ -23,7 +23,7 @@ pub(super) struct SampleRecord {
     sf: Value,
 }
 
-/// A value in `stackFrames`.
+/// A frame: a value in `stackFrames`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StackFrameRecord {

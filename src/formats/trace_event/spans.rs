@@ -32,7 +32,7 @@ const EARLY_ENDS: usize = 1 << 16;
 pub(super) struct Trace {
     pub(super) timeline: Timeline,
     pub(super) samples: TraceSamples,
-    /// What could not be read.
+    /// The parts that could not be read.
     pub(super) skipped: Option<Skipped>,
     /// The names of threads, by process and thread ID.
     names: FxHashMap<(i64, i64), Box<[u8]>>,
@@ -142,7 +142,7 @@ struct SpanEvent {
     name: NameNo,
     cat: NameNo,
     sub: Sub,
-    /// The arguments by which time is summed.
+    /// The values of the arguments by which time is summed.
     args: Vec<NameNo>,
     thread: u32,
     phase: u8,
@@ -258,7 +258,7 @@ impl<'o> SpanBuilder<'o> {
     fn owner(&mut self, owner: Owner<'_>) -> i64 {
         match owner {
             Owner::Number(number) => number,
-            // Far from any ID that a system assigns.
+            // These numbers are far from any ID that a system assigns.
             Owner::Named(name) => i64::MIN + i64::from(self.timeline.names.number(name.as_bytes())),
         }
     }

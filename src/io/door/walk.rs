@@ -18,7 +18,7 @@ use std::path::{Component, Path, PathBuf};
 /// Which symbolic links to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::io) enum Links {
-    /// All of them, like the kernel.
+    /// All links are followed, as the kernel does.
     All,
     /// Links that only root or the current user can have created.
     Trusted,
@@ -39,7 +39,7 @@ pub(in crate::io) struct Place {
     is_start_reachable: bool,
 }
 
-/// Why a walk did not end at a file.
+/// Why a walk along a path did not end at a file.
 #[derive(Debug)]
 pub(in crate::io) enum Stop {
     At(io::Error),
@@ -114,7 +114,7 @@ impl Place {
     }
 }
 
-/// A walk along a path.
+/// The state of a walk along a path.
 pub(in crate::io) struct Walk {
     /// Open directories, from the start of the path to the current position.
     directories: Vec<File>,

@@ -65,19 +65,19 @@ use std::path::Path;
 /// A recording's samples and names.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// Events and features.
+    /// The recording's events and features.
     pub(crate) recording: Recording,
-    /// Rows and call chains.
+    /// The samples as rows, and their call chains.
     pub(crate) samples: Samples,
     /// The names of the locations in `samples`.
     pub(crate) named: Named,
-    /// The machine (`e_machine`).
+    /// The recorded machine type (`e_machine` of ELF).
     pub(crate) machine: u16,
     /// Variables at data addresses, by location.
     pub(crate) variables: FxHashMap<PlaceId, Variable>,
     /// Formats of tracepoints, if their data is kept.
     pub(crate) tracepoints: TracepointFormats,
-    /// The paths of control groups.
+    /// The paths of control groups, by ID.
     pub(crate) cgroups: FxHashMap<u64, Box<[u8]>>,
 }
 

@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// A frame in the form that writers need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameView<'a> {
-    /// The function; `None` if unknown.
+    /// The function's name; `None` if unknown.
     pub(crate) name: Option<&'a [u8]>,
     /// The offset from the function's start.
     pub(crate) offset: u64,
@@ -26,7 +26,7 @@ pub(crate) struct FrameView<'a> {
     pub(crate) module: Option<&'a [u8]>,
     /// The file's build ID in hexadecimal digits, if addresses are kept.
     pub(crate) build: Option<&'a [u8]>,
-    /// The source file.
+    /// The source file; `None` if unknown.
     pub(crate) file: Option<&'a [u8]>,
     /// The source line; 0 if unknown.
     pub(crate) line: u32,
@@ -46,7 +46,7 @@ pub(crate) struct FrameView<'a> {
     pub(crate) truncated: bool,
 }
 
-/// The frames of all locations.
+/// The named frames of all locations.
 #[derive(Debug)]
 pub(crate) struct Named {
     frames: Frames,

@@ -44,7 +44,7 @@ pub(super) struct Context<'a> {
     pub(super) spots: &'a Locator<'a>,
     /// Unwinds stack copies; with the recording's `e_machine`. `None` if the machine isn't supported.
     pub(super) unwinder: Option<(&'a Unwinder<'a>, u16)>,
-    /// For each event, whether its samples are kept.
+    /// For each event of the recording, whether its samples are read.
     pub(super) events: &'a [bool],
     /// Whether to keep a row for each sample, or sums.
     pub(super) keep: Keep,
@@ -52,13 +52,13 @@ pub(super) struct Context<'a> {
     pub(super) by_cpu: bool,
     /// The control groups, if their samples are kept apart.
     pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
-    /// Show recorded branches as frames, between the sampled function and its callers.
+    /// Add recorded branches to the stacks as frames, on the inner side of the callers.
     pub(super) branch_stack: bool,
     /// Maximum number of frames per stack.
     pub(super) max_stack: usize,
     /// Keep branches separately from the stacks.
     pub(super) keep_branches: bool,
-    /// Keep the other fields of samples.
+    /// Keep further fields of samples, such as registers, for commands that print them.
     pub(super) keep_beside: bool,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct SampleReader<'a, 'data> {
     tracks: NewestAnswers<TrackKey, u32>,
 }
 
-/// A sample's call chain.
+/// The call chain that was determined for a sample.
 #[derive(Debug, Clone, Copy)]
 struct ReadChain {
     chain: Option<ChainId>,

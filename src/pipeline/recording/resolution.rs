@@ -45,13 +45,13 @@ const PROGRESS_STEP: u64 = 1 << 18;
 pub(crate) struct Resolution<'a> {
     /// Processes and threads.
     pub(crate) survey: &'a Survey<'a>,
-    /// The address spaces.
+    /// The address spaces of all processes: what was mapped where and when.
     pub(crate) spaces: &'a AddressSpaces,
-    /// JIT code, and what became of each source.
+    /// The JIT code, and how much each of its sources (jitdumps, perf maps, logs) contributed.
     pub(crate) sources: sources::Loaded<'a>,
-    /// ELF files that are available.
+    /// The ELF files of the recording that are available on this machine.
     pub(crate) images: Images<'a>,
-    /// The sources of JIT code themselves.
+    /// The files that name JIT code: jitdumps, perf maps and logs.
     pub(crate) found: &'a Found,
     options: &'a RecordingOptions,
 }
@@ -196,7 +196,7 @@ impl<'a> Resolution<'a> {
 
     /// Options for finding the recorded kernel's symbols.
     fn kernel(&self) -> KernelOptions {
-        // A recording's directory may contain them.
+        // A recording that is a directory may contain the kernel's symbols.
         let recorded = Some(self.survey.path.join("kcore_dir/kallsyms"));
         let os_release = self.survey.processes.os_release.clone();
         KernelOptions { os_release, recorded, ..self.options.kernel.clone() }

@@ -29,7 +29,7 @@ pub(crate) struct SampleRow {
     pub(crate) chain: Option<ChainId>,
     /// The address of the innermost frame; 0 if there is none. In a sum, the address of its first sample.
     pub(crate) ip: Addr,
-    /// The CPU.
+    /// The CPU that the sample was taken on; `None` if it wasn't recorded.
     pub(crate) cpu: Option<u32>,
     /// The range of its branches in [`Samples::branches`], if they are kept.
     pub(crate) branches: (u32, u32),
@@ -55,34 +55,34 @@ pub(crate) enum StackEnd {
     TooDeep,
 }
 
-/// A taken branch.
+/// A branch that the CPU took and recorded (`perf record -b`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
     /// The location of the branch instruction.
     pub(crate) from: PlaceId,
     pub(crate) to: PlaceId,
-    /// See [`crate::records::perf_data::Branch`].
+    /// Flags of the branch as recorded; see [`crate::records::perf_data::Branch`].
     pub(crate) flags: u64,
 }
 
 /// Other fields of a sample, for commands that print them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OtherFields {
-    /// The data address.
+    /// The address of the data that the sampled instruction accessed; `None` if it wasn't recorded.
     pub(crate) addr: Option<Addr>,
     /// The location of the data address, if perf would symbolize it.
     pub(crate) addr_place: Option<PlaceId>,
     /// The raw data of a tracepoint.
     pub(crate) trace: Option<Box<[u8]>>,
-    /// The registers at the time of the sample.
+    /// The registers of the interrupted code, if they were recorded.
     pub(crate) interrupted: Option<KeptRegisters>,
-    /// The registers of the user-space code.
+    /// The registers of the user-space code, if they were recorded.
     pub(crate) user: Option<KeptRegisters>,
     /// Whether the sample was taken in the kernel, in user space or in a guest.
     pub(crate) mode: CpuMode,
     /// What the event measured about a memory access.
     pub(crate) access: Access,
-    /// The control group.
+    /// The ID of the control group; `None` if it wasn't recorded.
     pub(crate) cgroup: Option<u64>,
 }
 

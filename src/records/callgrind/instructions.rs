@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 /// The costs of all parts of a file.
 #[derive(Debug, Default)]
 pub struct InstructionCosts {
-    /// Names of the events.
+    /// The names of the events that were counted.
     pub events: Vec<Vec<u8>>,
-    /// Process ID.
+    /// The process ID; `None` if the file doesn't state it.
     pub pid: Option<i32>,
     /// True if positions include addresses.
     pub has_addresses: bool,
@@ -31,9 +31,9 @@ pub struct InstructionCosts {
 /// A function of an object, with the code from all its source files.
 #[derive(Debug)]
 pub struct CostedFunction {
-    /// The name as callgrind has it.
+    /// The function's name as callgrind spells it.
     pub name: Vec<u8>,
-    /// The object; `???` for memory without a file.
+    /// The program or library that contains the function; `???` for memory without a file.
     pub object: Vec<u8>,
     /// Instructions by address: absolute in memory without a file, otherwise as linked.
     pub at: BTreeMap<u64, CostedInstruction>,
@@ -46,11 +46,11 @@ pub struct CostedFunction {
 pub struct StatedFunction {
     /// The name with the recursion level, if the file has one: `fib'2`.
     pub name: Vec<u8>,
-    /// Index of its source file in [`InstructionCosts::files`].
+    /// The index of the source file in [`InstructionCosts::files`].
     pub file: usize,
-    /// Index in [`InstructionCosts::functions`] of the function that this is a part of.
+    /// The index in [`InstructionCosts::functions`] of the function that this one is a part of.
     pub function: usize,
-    /// Target address of the first call to it; `None` if nothing called it.
+    /// The target address of the first call to this function; `None` if nothing called it.
     pub entry: Option<u64>,
     /// The costs of all calls to the function, per event. Trailing events may be missing.
     called: Vec<u64>,
@@ -63,7 +63,7 @@ pub struct StatedFunction {
 pub struct CostedCalls {
     /// Index of the callee in [`InstructionCosts::stated`].
     pub callee: usize,
-    /// Number of calls.
+    /// The number of calls.
     pub count: u64,
     /// Inclusive cost of the calls, per event. Trailing events may be missing.
     pub costs: Vec<u64>,
@@ -82,9 +82,9 @@ impl StatedFunction {
 pub struct CostedInstruction {
     /// Cost per event. Trailing events may be missing.
     pub costs: Vec<u64>,
-    /// Index of its source file in [`InstructionCosts::files`].
+    /// The index of the source file in [`InstructionCosts::files`].
     pub file: usize,
-    /// Source line; 0 if unknown.
+    /// The source line; 0 if unknown.
     pub line: u64,
 }
 
@@ -122,7 +122,7 @@ type FunctionIds<'a> = FxHashMap<(IdSpace, u32), &'a [u8]>;
 #[derive(Default)]
 struct InstructionReader<'a> {
     costs: InstructionCosts,
-    /// Sum of the `totals:` of all parts.
+    /// The sum of the `totals:` lines of all parts.
     totals: Vec<u64>,
     summary: Vec<u64>,
     columns: Columns,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The JIT code of a recording's processes.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct JitCode<'data> {
-    /// The code by address and time.
+    /// The code by process, address and time.
     pub(in crate::commands::inject) map: CodeMap<'data>,
     /// The recorded machine, as ELF's `e_machine`.
     pub(in crate::commands::inject) machine: u16,

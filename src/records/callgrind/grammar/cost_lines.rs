@@ -114,7 +114,7 @@ impl<'a> CostLines<'a> {
     #[inline(always)]
     fn take_short(&mut self, text: &[u8], before: &AddressText, around: &Range<u64>) -> usize {
         let (mut end, mut last, mut count, mut cost) = (0, 0, self.count, self.cost);
-        // [`Self::read`] needs room for one more line.
+        // Leaves room for one more line, which [`Self::read`] adds.
         while count < LONGEST - 1 {
             let Some((line, len)) = ShortLine::read(&text[end..], before) else { break };
             if !around.contains(&line.addr) {
@@ -241,7 +241,8 @@ impl ShortLine {
     #[inline(always)]
     fn read(text: &[u8], before: &AddressText) -> Option<(Self, usize)> {
         let is_like = before.is_like(text.first_chunk()?);
-        // Two digits, two numbers each preceded by a blank, a line feed, and the bytes that are loaded along with them.
+        // The text from the last two digits of the address on: two numbers with a blank before each, a line feed, and
+        // the bytes that are loaded along with them.
         let tail: &[u8; 24] = text.get(before.len - 2..)?.first_chunk()?;
         let [high, low, blank, ..] = *tail;
         let addr = before.with_two_digits(&[high, low, blank]).filter(|_| is_like)?;
@@ -268,7 +269,7 @@ impl PlainLine {
             let (value, len) = match *rest.first()? {
                 b'*' | b'+' | b'-' => {
                     relative = true;
-                    // After a 0, valgrind writes the position in full.
+                    // After a position of 0, valgrind writes the next position in full.
                     relative_to(base?, rest)?
                 }
                 _ => {
