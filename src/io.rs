@@ -101,12 +101,12 @@ impl InPath {
         }
     }
 
-    /// True if it is a regular file.
+    /// True if the input is a regular file.
     pub fn is_file(&self) -> bool {
         self.about().is_some_and(|about| about.is_file())
     }
 
-    /// True if it is a directory.
+    /// True if the input is a directory.
     pub fn is_directory(&self) -> bool {
         self.about().is_some_and(|about| about.is_dir())
     }

@@ -49,7 +49,7 @@ struct Function<'p> {
     /// The line and column where it starts; 0 if unknown.
     line: u32,
     column: u32,
-    /// The name without a source location in it.
+    /// The function's name, without a source location that may be part of it.
     stem: Cow<'p, str>,
 }
 
@@ -464,7 +464,8 @@ mod tests {
             [other_one, other_two]
         );
         assert_eq!(aligned(&[(one, 80), (two, 17)], &[(other_two, 80), (other_one, 17)], true), [one, two]);
-        // Without numbers (JDK 21), callees tell them apart even if they were created in another order.
+        // Names of JDK 21 contain no numbers. Callees distinguish the lambdas, even if they were created in another
+        // order.
         let (one, two) = ("L$$Lambda/0x00007f01e4000a08.f", "L$$Lambda/0x00007f01e4000c48.f");
         let before = [
             ("L$$Lambda/0x00007f01e4000a08.f|l$0", 80),
@@ -475,7 +476,7 @@ mod tests {
         let after = [("L$$Lambda/0x0000000800000010.f|l$1", 80), ("L$$Lambda/0x0000000800000020.f|l$0", 17)];
         let names = aligned(&before, &after, false);
         assert_eq!(names[2..], ["L$$Lambda/0x0000000800000020.f", "L$$Lambda/0x0000000800000010.f"]);
-        // One function really is new.
+        // One of the functions in the later profile is new.
         assert_eq!(aligned(&[("P$Proxy7.f", 1)], &[("P$Proxy9.f", 1), ("P$Proxy10.f", 5)], false), ["P$Proxy9.f"]);
     }
 

@@ -272,7 +272,7 @@ pub enum Code {
 /// The cost of a source line's instructions.
 #[derive(Debug)]
 pub struct SourceLineCosts {
-    /// `None` for instructions whose line is unknown.
+    /// The source line; `None` for instructions whose line is unknown.
     pub source: Option<SourceLine>,
     /// The cost of all instructions of this line.
     pub costs: Costs,

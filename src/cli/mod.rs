@@ -107,8 +107,7 @@ impl Cli {
     /// Parses the words of the command line, preceded by the flags of `JITGRAFT_OPTS`.
     pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         // If a flag is repeated, the last one counts, as in perf. Negative numbers are taken as values rather than
-        // flags,
-        // so that the error message is about the value.
+        // flags, so that the error message is about the value.
         let takes_value = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
         let with_numbers = |arg: clap::Arg| if takes_value(&arg) { arg.allow_negative_numbers(true) } else { arg };
         let mut command = Self::command()

@@ -95,8 +95,7 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     let mut is_silent = false;
     let mut needs_copies = false;
     for finding in findings.iter().filter(|finding| finding.is_significant()) {
-        // A switch that makes a runtime write names may also make its code keep frame pointers. Copying stacks is
-        // only
+        // A switch that makes a runtime write names may also make its code keep frame pointers. Copying stacks is only
         // suggested if stacks still break off after that.
         is_silent |= matches!(finding.problem, Problem::OfProcess(_, OfProcess::Silent { given: None, .. }))
             && program(finding.problem.process(), context).is_some();

@@ -66,7 +66,7 @@ pub enum Problem {
     Lost {
         /// The number of lost samples.
         lost: u64,
-        /// The number of bytes that were copied of each stack.
+        /// The number of bytes that perf copied of each stack.
         copied: u32,
     },
     /// perf recorded no call chains, only the innermost function of each sample.
@@ -124,7 +124,7 @@ pub enum Problem {
         /// True if Go's compiler made the files.
         by_go: bool,
     },
-    /// Packaged programs and libraries have no symbols.
+    /// Programs and libraries from packages have no symbols.
     StrippedPackages {
         /// The files, those with most frames first.
         files: Vec<NamedFile>,

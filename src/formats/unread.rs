@@ -348,7 +348,7 @@ fn is_own_json(head: &[u8]) -> bool {
     words || Words(&["{\"frames\":[],\"events\":["]).fits(head) || Words(&["{\"about\":{", "\"lost\":"]).fits(head)
 }
 
-/// True for folded stacks of which each line ends with two counts: before and after.
+/// True for folded stacks whose lines end with two counts each: before and after.
 fn has_two_counts(head: &[u8]) -> bool {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let (mut lines, mut has_callers) = (0, false);

@@ -187,7 +187,7 @@ pub struct Marker {
     pub addr: Addr,
     /// The file's device and inode, if recorded.
     pub file: Option<FileId>,
-    /// Offset of the mapping's record in the recording.
+    /// The offset in the recording of the record that reports the mapping.
     pub offset: u64,
 }
 

@@ -9,15 +9,15 @@ use crate::model::stacks::TRUNCATED;
 /// A box: the horizontal range and depth of one or several nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
-    /// The node, or the first one if several nodes share the box. 0 is the root, which is at the bottom.
+    /// The box's node, or the first one if several nodes share the box. 0 is the root, which is at the bottom.
     pub node: u32,
-    /// The label, to be looked up with [`CallTree::name`]; `None` for the root.
+    /// The label of the box, to be looked up with [`CallTree::name`]; `None` for the root.
     pub label: Option<u32>,
     /// The number of boxes between this one and the bottom of the flame graph; 0 for the root.
     pub depth: u32,
-    /// Left edge: the weight of everything to the left.
+    /// The left edge, which is the weight of everything to the left of the box.
     pub start: u64,
-    /// Right edge: `start` plus the box's weight.
+    /// The right edge: `start` plus the weight of the box.
     pub end: u64,
 }
 
@@ -37,12 +37,13 @@ impl CallTree {
         &self.labels[label as usize].text
     }
 
-    /// Where the function of a label starts, if that is known.
+    /// The source location where the function of a label starts; `None` if unknown.
     pub fn start(&self, label: u32) -> Option<StartPlace<'_>> {
         self.labels[label as usize].start.as_ref().map(LabelStart::place)
     }
 
-    /// For each label, where its function starts, if other functions have the same name but start elsewhere.
+    /// For each label, the source location where its function starts, if another function has the same name but starts
+    /// elsewhere; otherwise `None`.
     pub fn places_of_namesakes(&self) -> Vec<Option<String>> {
         places_of_namesakes((0..self.labels.len() as u32).map(|label| (self.name(label), self.start(label))))
     }

@@ -275,8 +275,7 @@ impl Timeline {
         let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
         let mut profile = sums.into_profile(&tracks, self.names.texts.list(), series, Unit::Nanos);
         // So far, times count from the first start. They are shifted back unless it is negative, because a profile has
-        // no
-        // negative times.
+        // no negative times.
         let first = u64::try_from(first).unwrap_or(0);
         for time in profile.series.iter_mut().flat_map(|series| &mut series.rows).filter_map(|row| row.time.as_mut()) {
             time.0 = time.0.saturating_add(first);

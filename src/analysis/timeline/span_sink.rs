@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt::Debug;
 
-/// What is known about a file before its spans.
+/// What is known about a file before its spans are read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SpanFile<'a> {
     /// The start of the file's first span, in nanoseconds.

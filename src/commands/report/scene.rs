@@ -76,7 +76,8 @@ impl Scene<'_> {
         file.map_or(Cell::None, |file| Cell::text(String::from_utf8_lossy(self.profile.name_of(file))))
     }
 
-    /// The smallest weight a row must have: the user's percentage, or `usual` percent by default.
+    /// The smallest weight that a row must have: the user's percentage of the event's total, or by default `usual`
+    /// percent.
     pub(super) fn least(&self, usual: f64) -> f64 {
         self.least_of(usual, self.whole)
     }

@@ -174,8 +174,7 @@ impl<'a> Listings<'a> {
         let of_event = |series: &Series| {
             let spots = self.of_event(all, &series.name);
             // Inputs without addresses have no instructions. If there is such an input, the number of spots differs
-            // from
-            // the number of rows, and no instructions are stored for the event.
+            // from the number of rows, and no instructions are stored for the event.
             if spots.len() == series.rows.len() { spots } else { Vec::new() }
         };
         profile.series.iter().map(of_event).collect()

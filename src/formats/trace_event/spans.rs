@@ -27,7 +27,7 @@ const WINDOW: usize = 64;
 /// The maximum number of ends on ID-based tracks that wait for a start that was written later.
 const EARLY_ENDS: usize = 1 << 16;
 
-/// The spans of a trace, and what else was found in it.
+/// A trace that was read: its spans, thread names and samples, and what had to be skipped.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     pub(super) timeline: Timeline,

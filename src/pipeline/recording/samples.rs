@@ -65,7 +65,7 @@ pub(crate) struct Taken {
     pub(crate) flags: u64,
 }
 
-/// Other fields of a sample, for commands that print them.
+/// Further fields of a sample, for commands that print them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OtherFields {
     /// The address of the data that the sampled instruction accessed; `None` if it wasn't recorded.
