@@ -55,13 +55,13 @@ pub enum Precision {
     Precise(u8),
     /// A timer's interrupt: the address is the next instruction to execute.
     Timer,
-    /// Not sampled: callgrind counted every execution.
+    /// Costs are exact: callgrind counted every execution.
     Exact,
     /// An interrupt of a hardware counter, which arrives some instructions after the one that caused the event.
     Skids,
 }
 
-/// A function that may have been compiled several times: all code ranges of one name.
+/// The costs of all code ranges that have the same function name. A function may be compiled several times.
 #[derive(Debug)]
 pub struct NameSummary {
     /// The function's name.

@@ -1,8 +1,8 @@
 //! Handles signals: one thread waits for them, so that ordinary code can respond.
 //!
-//! A signal that ends the program first removes what exists under a temporary name. While `record` waits for the program
-//! that it started, signals go to that program instead. Signals that were ignored when jitgraft started (nohup(1)) stay
-//! ignored.
+//! A signal that ends the program first removes what exists under a temporary name. While `record` waits for the
+//! program that it started, signals go to that program instead. Signals that were ignored when jitgraft started
+//! (nohup(1)) stay ignored.
 
 use super::temporary_name;
 use super::typed::text_of_system;

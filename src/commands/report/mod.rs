@@ -137,7 +137,7 @@ fn write_parts(parts: &[Report], options: &ReportOptions, out: &mut Output) -> R
     Ok(())
 }
 
-/// How many terminal lines the messages on stderr will take. The table must leave room for them.
+/// The number of terminal lines that the messages on stderr will take. The table must leave room for them.
 fn lines_said(outcome: &Outcome, width: Option<usize>) -> usize {
     let warnings = outcome.warnings.iter().map(|warning| format!("warning: {warning}"));
     let said = warnings.chain(outcome.summary.iter().cloned());

@@ -500,7 +500,7 @@ impl<R: Read> EventReader<R> {
     }
 }
 
-/// The longest valid UTF-8 prefix.
+/// The start of the bytes, up to the first that is not valid UTF-8.
 fn valid_prefix(bytes: &[u8]) -> &str {
     let valid = |bytes| str::from_utf8(bytes);
     valid(bytes).or_else(|error| valid(&bytes[..error.valid_up_to()])).unwrap_or_default()

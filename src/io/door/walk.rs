@@ -265,7 +265,7 @@ impl Walk {
         let (here, is_start_reachable) = (self.here()?, self.is_start_reachable);
         let is_reachable = self.is_reachable && here.metadata()?.mode() & SEARCHABLE_BY_ALL != 0;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // If a directory is wanted, the flag makes the kernel mount it first if it is an automount point.
+        // If a directory is wanted, DIRECTORY makes the kernel mount it first if it is an automount point.
         let found = match is_last {
             true => openat(here, name, flags, Mode::empty()),
             false => openat(here, name, flags | OFlags::DIRECTORY, Mode::empty()),

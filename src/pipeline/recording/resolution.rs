@@ -332,12 +332,12 @@ fn path_in_process(account: &Account, processes: &Processes) -> PathBuf {
     }
 }
 
-/// True if `name` means the event, with or without the event's modifiers.
+/// True if `name` is the event's name, with or without the event's modifiers.
 fn is_called(event: &str, name: &str) -> bool {
     event == name || event.split(':').next() == Some(name)
 }
 
-/// Fails if one of the names means no event.
+/// Fails if one of the names given by the user matches no event.
 pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
     let Some(missing) = names.iter().find(|name| !events.iter().any(|event| is_called(event, name))) else {
         return Ok(());
@@ -346,7 +346,7 @@ pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
     Err(Error::usage(format!("no event is called {missing}; the input has: {known}")))
 }
 
-/// True if one of the names means the event, or if there are no names.
+/// True if one of the names given by the user matches the event, or if there are no names.
 pub(crate) fn is_wanted(event: &str, names: &[String]) -> bool {
     names.is_empty() || names.iter().any(|name| is_called(event, name))
 }

@@ -85,9 +85,9 @@ impl PlaceLines {
     }
 }
 
-/// Where a call chain comes from, which affects the addresses that perf prints. It prints return addresses as the
-/// kernel recorded them. For user frames that it unwound itself, it prints the address of the byte before, which it
-/// uses for looking up the function.
+/// Where a call chain comes from, which affects the addresses that perf prints for it. For chains recorded by the
+/// kernel, perf prints return addresses as they are. For user frames that perf unwound itself, it prints the address
+/// one byte before the return address, which it uses for looking up the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChainKind {
     Recorded,
@@ -103,8 +103,8 @@ impl ChainKind {
 struct TextWriter<'a> {
     loaded: &'a Loaded,
     options: TextOptions,
-    /// The lines of all locations, as they are printed in recorded call chains; `None` if no event has such chains. The
-    /// next field is for unwound chains.
+    /// The lines of all locations in the form for call chains recorded by the kernel, and below in the form for unwound
+    /// ones; `None` if no event has such chains.
     recorded: Option<PlaceLines>,
     unwound: Option<PlaceLines>,
     event_width: usize,
