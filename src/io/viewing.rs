@@ -1,7 +1,7 @@
 //! A page for a person at this machine: a private place for it, and the browser that shows it.
 
-use super::temporary_name::{TemporaryKind, TemporaryName};
 use super::new_file::open_directory;
+use super::temporary_name::{TemporaryKind, TemporaryName};
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, mkdirat};
 use std::ffi::OsStr;
