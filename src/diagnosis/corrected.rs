@@ -106,10 +106,22 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     let main = main.cloned();
     for finding in findings {
         let process = finding.problem.process().filter(|process| process.runtime.is_some()).or(main.as_ref());
-        if let Some(change) = change(&finding.problem) {
+        if let Some(change) =
+            change(&finding.problem).filter(|_| !is_beyond_switches(&finding.problem, process, context))
+        {
             finding.command = corrected(process, copies, change, context);
         }
     }
+}
+
+/// True if a program was interpreted although its runtime received the switch, and the runtime has no switch that
+/// names interpreted functions.
+fn is_beyond_switches(problem: &Problem, process: Option<&Who>, context: DoctorContext<'_>) -> bool {
+    let Problem::OfProcess(_, OfProcess::Interpreted { .. }) = problem else { return false };
+    let Some((process, runtime)) = process.and_then(|process| Some((process, process.runtime?))) else { return false };
+    let is_nameless =
+        runtime.interpreter.as_ref().is_some_and(|interpreter| interpreter.frame_a_call && interpreter.flag.is_none());
+    is_nameless && context.given(process.pid, runtime).is_some()
 }
 
 /// The switch that makes a process's runtime write names, and the recorded program with that switch. `None` if perf

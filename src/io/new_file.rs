@@ -3,8 +3,8 @@
 //! The directory is held open meanwhile, so that the file ends up in it even if its path leads elsewhere by then.
 #![expect(clippy::disallowed_methods, reason = "outputs are made and looked at in directories that are open")]
 
-use super::temporary_name::{TemporaryKind, TemporaryName};
 use super::opened::FileId;
+use super::temporary_name::{TemporaryKind, TemporaryName};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr, OsString};

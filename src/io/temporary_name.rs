@@ -137,9 +137,8 @@ mod tests {
             Ok(mkdirat(&directory, name, Mode::from_raw_mode(0o700))?)
         })
         .unwrap();
-        let is_registered = |name: &TemporaryName| {
-            ENTRIES.lock().unwrap().iter().any(|entry| entry.name.as_c_str() == name.as_c_str())
-        };
+        let is_registered =
+            |name: &TemporaryName| ENTRIES.lock().unwrap().iter().any(|entry| entry.name.as_c_str() == name.as_c_str());
         assert!(is_registered(&file_name) && is_registered(&directory_name));
         assert!(dir.path().join(file_name.as_c_str().to_str().unwrap()).is_file());
         assert!(dir.path().join(directory_name.as_c_str().to_str().unwrap()).is_dir());

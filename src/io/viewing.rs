@@ -1,7 +1,7 @@
 //! Shows a page to the user of this machine: a private directory for it, and the browser.
 
-use super::temporary_name::{TemporaryKind, TemporaryName};
 use super::new_file::open_directory;
+use super::temporary_name::{TemporaryKind, TemporaryName};
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, mkdirat};
 use std::ffi::OsStr;

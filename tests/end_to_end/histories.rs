@@ -4,9 +4,8 @@
 use crate::support;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 use support::bytes::Order;
 use support::jitdump::{JitDump, Load};
 use support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
@@ -58,23 +57,11 @@ impl History {
     }
 }
 
-/// The program without debugging information, which valgrind would otherwise read for seconds at each start.
-fn stripped_program() -> &'static Path {
-    static STRIPPED: OnceLock<PathBuf> = OnceLock::new();
-    STRIPPED.get_or_init(|| {
-        let stripped = Path::new(env!("CARGO_TARGET_TMPDIR")).join("jitgraft-stripped");
-        let strip = Command::new("strip").arg("-o").arg(&stripped).arg(env!("CARGO_BIN_EXE_jitgraft")).status();
-        assert!(strip.unwrap().success(), "strip failed (tests/run.sh installs binutils)");
-        stripped
-    })
-}
-
 /// The instructions that a command takes for an input.
 fn instructions(words: &str, input: &Path) -> f64 {
+    let program = env!("CARGO_BIN_EXE_jitgraft");
     let command = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(stripped_program())
-        .args(["-q", "--threads=1"])
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", program, "-q", "--threads=1"])
         .args(words.split(' '))
         .arg(input)
         .output()

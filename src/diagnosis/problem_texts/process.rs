@@ -432,7 +432,8 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 ),
             };
             let cause = format!("stacks of {} break off in {}, made by Go: {why}", who(process), place(files, false));
-            ProblemText::new("frame-pointers", "stacks break off in code without frame pointers", cause, remedy).above(ORDINARY)
+            ProblemText::new("frame-pointers", "stacks break off in code without frame pointers", cause, remedy)
+                .above(ORDINARY)
         }
         OfProcess::FramePointers { ref files, in_jit, callers, machine, in_go: false } => {
             // On 32-bit Arm and s390x, the kernel can't follow the frame pointers that compilers generate.

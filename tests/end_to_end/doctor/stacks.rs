@@ -118,14 +118,6 @@ fn copies_of_stacks_lead_through_pythons_functions_only_with_a_dump() {
             Some(begin) => assert!(found["command"].as_str().unwrap().starts_with(begin), "{found:#}"),
         }
     }
-    // Chains that break off in the interpreter: copies lead through it, and would not through a map's functions.
-    let mut scene = Scene::of("/usr/bin/python3.12");
-    scene.samples(SAMPLES, &[&[0x40_1000, 0x40_2000]]);
-    scene.data.command(&["perf", "record", "-k", "mono", "-g", "--", "python3.12", "a.py"]);
-    let findings = scene.findings();
-    let found = findings.iter().find(|found| found["problem"] == "frame-pointers").unwrap();
-    let command = found["command"].as_str().unwrap();
-    assert!(command.contains("--call-graph dwarf") && !command.contains("PYTHONPERFSUPPORT"), "{command}");
 }
 
 /// An option that Go's compiler does not have is not advised.

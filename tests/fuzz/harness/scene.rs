@@ -149,7 +149,8 @@ impl Scene {
         let mut registers = [0x7ffc_0000_0000; 20];
         registers[8] = ip;
         let registers = (2, &registers[..]);
-        let more = More { addr: ip, values: &[(1, 7)], branches: &branches, registers, stack: &words, ..More::default() };
+        let more =
+            More { addr: ip, values: &[(1, 7)], branches: &branches, registers, stack: &words, ..More::default() };
         let misc = if depth & 0x80 != 0 { writer::KERNEL } else { writer::USER };
         self.data.sample_with(0, misc, stamp, ip, &chain, &more);
     }
