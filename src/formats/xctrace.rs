@@ -156,7 +156,7 @@ struct RowParts<'d> {
     tagged: Option<u64>,
     /// The stack, once the backtrace was read; the inner `None` is the empty stack.
     stack: Option<Option<StackId>>,
-    /// True if a warning about an unreadable backtrace was already counted for this row.
+    /// True if the row's backtrace can't be read, which has already been counted for a warning.
     is_skipped: bool,
 }
 

@@ -205,8 +205,8 @@ fn write_through(out: &mut BufWriter<impl Write>, slices: &[IoSlice<'_>]) -> io:
     out.get_mut().write_vectored(slices)
 }
 
-/// Why and which output could not be written. The caller can recognize this error later; a closed pipe is recognized by
-/// its kind.
+/// Adds the name of the output to a write error, in a form that the caller can turn back into an [`Error`]. A closed
+/// pipe is passed on unchanged, because it is recognized by its kind.
 fn unwritten(error: io::Error, shown: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted => error,

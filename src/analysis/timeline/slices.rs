@@ -62,9 +62,9 @@ pub struct Slice {
     pub start: i64,
     /// The duration in nanoseconds; 0 for an instant, [`UNFINISHED`] if the span never ended.
     pub duration: i64,
-    /// The slice's name; [`NO_NAME`] if it has none.
+    /// The slice's name, as an ID in [`Timeline::names`].
     pub name: NameNo,
-    /// The name of the action in its arguments; [`NO_NAME`] if there is none.
+    /// The action that the slice's arguments state, as an ID in [`Timeline::names`]; [`NO_NAME`] if they state none.
     pub sub: NameNo,
     /// The thread that the slice started on, as an index into [`Timeline::tracks`].
     pub track: u32,

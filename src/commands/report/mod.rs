@@ -99,8 +99,8 @@ impl Asked<'_> {
         Ok(part.fitted(options))
     }
 
-    /// Writes the reports of all events to standard output: as text one below the other, otherwise as one table. Events
-    /// for which the filters leave nothing are omitted, unless nothing is left for any event.
+    /// Writes the reports of all events to the output: as text one below the other, otherwise as one table. Events for
+    /// which the filters leave nothing are omitted, unless nothing is left for any event.
     fn write_all(&mut self, events: &[usize], run: &Run, outcome: &mut Outcome) -> Result<()> {
         let (mut parts, mut empty) = (Vec::new(), None);
         for &at in events {

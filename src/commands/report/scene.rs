@@ -96,7 +96,7 @@ impl Report {
         Self { head, table, left_out: if scene.tells_what_is_left_out() { left_out } else { 0 } }
     }
 
-    /// Adds a column with the event's name, for output that is read by programs, if the profile has several events.
+    /// In CSV and JSON, adds a first column with the name of the event. Text stays as it is.
     pub(super) fn with_event(mut self, profile: &Profile, at: usize, options: &ReportOptions) -> Self {
         if options.layout != Layout::Text {
             self.table.columns.insert(0, "event");

@@ -285,8 +285,8 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
-    /// Holds the event back, sorted into the latest events of its thread. Processes the earliest of these if there are
-    /// too many.
+    /// Holds the event back, sorted by time among the latest events of its thread, and processes the earliest of these
+    /// if there are too many. Complete spans are added at once.
     fn wait(&mut self, event: SpanEvent) {
         let thread = &mut self.threads[event.thread as usize];
         if event.phase == b'X' && !self.compat {
