@@ -91,8 +91,8 @@ impl InPath {
         }
     }
 
-    /// The metadata of the input's file; `None` if it is absent. If a found path is a symbolic link, the link's own
-    /// metadata.
+    /// The metadata of the input's file; `None` for standard input, or if the file is absent. If a found path is a
+    /// symbolic link, the link's own metadata.
     pub fn about(&self) -> Option<Metadata> {
         match self {
             Self::Stdin => None,

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// would take too long.
 const MOST_COMPARED: usize = 64;
 
-/// A step of pairing functions: what is ignored in their names.
+/// What to ignore in names in one of the steps of pairing functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Exact,

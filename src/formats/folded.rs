@@ -239,7 +239,8 @@ impl ReadLines for FoldedReader {
     }
 }
 
-/// Reads sorted lines, most of which share their outer frames with the previous line.
+/// Reads lines of folded stacks, which usually are sorted, so that most share their outer frames with the previous
+/// line.
 struct LineReader<'r, 't> {
     of: &'r mut FoldedReader,
     /// The text of the previous line's frames.

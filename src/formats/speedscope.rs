@@ -70,7 +70,7 @@ struct ThreadProfile<'a> {
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let text = |id| String::from_utf8_lossy(profile.name_of(id));
     // A frame has a single position, and the viewer takes different positions for different functions. So the position
-    // is the function's start if known. Only a start gets a column.
+    // is the function's start if its column is known. Only a start gets a column.
     let known = |number: u32| (number > 0).then_some(number);
     let frames = profile.frames().map(|(_, frame)| {
         let name = label::function(profile, frame);

@@ -389,7 +389,7 @@ pub struct Profile {
     pub about: About,
     /// The samples of each event, in input order.
     pub series: Vec<Series>,
-    /// Index of series by name. Covers the first `numbered` series, as long as nobody moves them.
+    /// The index of each series, by name. Covers the first `numbered` series, as long as these stay at their indices.
     by_name: FxHashMap<String, usize>,
     numbered: usize,
     /// Calls per thread, for inputs that record calls instead of stacks. See

@@ -146,7 +146,7 @@ pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Gro
     groups
 }
 
-/// A row and what it adds to its groups.
+/// A row of the profile, and the weight that it adds to its groups.
 #[derive(Clone, Copy)]
 struct WeighedRow<'r> {
     row: &'r Row,

@@ -50,7 +50,7 @@ struct SharedFrame {
 #[serde(rename_all = "camelCase", default)]
 struct OneProfile {
     name: String,
-    /// The event, which only jitgraft writes. The unit is stored likewise.
+    /// The event's name. Only jitgraft writes it, and `event_unit`.
     event: Option<String>,
     event_unit: Option<String>,
     unit: String,
