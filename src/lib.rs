@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! main → cli → commands → { annotation | diagnosis } → pipeline → sources → { formats | records | resolve }
-//!      → { render | contract } → analysis → runtimes → { model | bytes | io → parallel } → error
+//!      → { render | contract } → analysis → runtimes → { model | bytes | parallel | io } → error
 //! ```
 //!
 //! The modules at the top level are called rooms. Imports only point from left to right. `tests/architecture/main.rs`

@@ -3,8 +3,7 @@
 #![warn(clippy::disallowed_methods, clippy::unwrap_used)]
 
 use jitgraft::cli::{Cli, stderr};
-use jitgraft::io::guard::{GuardedAllocator, watch_mapped_files};
-use jitgraft::io::signals::watch_signals;
+use jitgraft::io::guard::{GuardedAllocator, leave_nothing_behind, watch_mapped_files};
 use jitgraft::parallel::with_enough_stack;
 use std::process::ExitCode;
 
@@ -13,7 +12,7 @@ static ALLOCATOR: GuardedAllocator = GuardedAllocator;
 
 fn main() -> ExitCode {
     watch_mapped_files();
-    watch_signals();
+    leave_nothing_behind();
     with_enough_stack(run)
 }
 

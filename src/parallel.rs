@@ -200,12 +200,6 @@ pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
     done.unwrap_or_else(f)
 }
 
-/// Starts a thread that belongs to no job and ends with the process. False if the system lets no more threads start.
-pub(crate) fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
-    const SMALL_STACK: usize = 128 << 10;
-    std::thread::Builder::new().name(name.to_owned()).stack_size(SMALL_STACK).spawn(run).is_ok()
-}
-
 /// Runs both closures, in parallel if this is called inside a pool with a free worker.
 pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     match rayon::current_thread_index() {

@@ -3,8 +3,7 @@
 use super::stderr;
 use crate::error::Result;
 use crate::io;
-use crate::io::memory_limit::{MemoryLimit, limit_memory};
-use crate::io::signals;
+use crate::io::guard::{self, MemoryLimit};
 use crate::io::started::Ended;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
@@ -46,7 +45,7 @@ pub struct Common {
 
 impl Common {
     pub(super) fn job(&self) -> Result<Job> {
-        limit_memory(self.max_memory.unwrap_or_default())?;
+        guard::limit_memory(self.max_memory.unwrap_or_default())?;
         Ok(Job { pool: Pool::new(self.threads)?, quiet: self.quiet, verbose: self.verbose > 0, strict: self.strict })
     }
 
@@ -67,7 +66,7 @@ impl Common {
         }
         outcome.failed.iter().for_each(|error| stderr::say(format_args!("error: {error}")));
         match outcome.ended {
-            Some(Ended::Signal(signal)) => signals::end_by(signal),
+            Some(Ended::Signal(signal)) => guard::end_by(signal),
             Some(Ended::Status(status @ 1..)) => return ExitCode::from(status),
             Some(Ended::Status(0)) | None => {}
         }

@@ -3,8 +3,8 @@
 //! The directory is held open meanwhile, so that the file ends up in it even if its path leads elsewhere by then.
 #![expect(clippy::disallowed_methods, reason = "outputs are made and looked at in directories that are open")]
 
+use super::hidden::{HiddenName, Passing};
 use super::opened::FileId;
-use super::temporary_name::{TemporaryKind, TemporaryName};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr, OsString};
@@ -20,7 +20,7 @@ use std::path::Path;
 pub struct NewFile {
     file: File,
     /// The temporary name; `None` if the file system supports unnamed files.
-    hidden: Option<TemporaryName>,
+    hidden: Option<HiddenName>,
     directory: File,
 }
 
@@ -48,7 +48,7 @@ impl NewFile {
 
     fn hidden_in(directory: File, mode: u32) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let (file, hidden) = TemporaryName::create(&directory, TemporaryKind::File, |name| {
+        let (file, hidden) = HiddenName::take(&directory, Passing::File, |name| {
             Ok(openat(&directory, name, flags, Mode::from_raw_mode(mode)).map(File::from)?)
         })?;
         Ok(Self { file, hidden: Some(hidden), directory })
@@ -82,12 +82,12 @@ impl NewFile {
                 // Only a file with a name can be renamed over another one.
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {
                     let linked = |name: &CStr| link(&self.file, &self.directory, name);
-                    TemporaryName::create(&self.directory, TemporaryKind::File, linked)?.1
+                    HiddenName::take(&self.directory, Passing::File, linked)?.1
                 }
                 done => return done,
             },
         };
-        renameat(&self.directory, hidden.as_c_str(), &self.directory, name)?;
+        renameat(&self.directory, hidden.name(), &self.directory, name)?;
         hidden.forget();
         Ok(())
     }
@@ -96,7 +96,7 @@ impl NewFile {
     pub fn persist_noclobber(mut self, name: &OsStr) -> io::Result<Option<Self>> {
         let named = match &self.hidden {
             None => link(&self.file, &self.directory, name),
-            Some(hidden) => rename_to_free(&self.directory, hidden.as_c_str(), name),
+            Some(hidden) => rename_to_free(&self.directory, hidden.name(), name),
         };
         match named {
             Ok(()) => {

@@ -4,8 +4,7 @@
 //! the program that the user typed, with the flag that prints its version; and `perf record` with that program. Names
 //! of programs never come from a file.
 
-use super::memory_limit::without_limit;
-use super::signals::PassedOn;
+use super::guard::{self, PassedSignals};
 use super::typed::is_file;
 use crate::error::{Error, Result};
 use std::ffi::{OsStr, OsString};
@@ -57,7 +56,7 @@ fn command(words: &[&[u8]]) -> Result<Command> {
 pub fn said_by(words: &[&[u8]]) -> Result<String> {
     let mut command = command(words)?;
     command.stdin(Stdio::null()).env("LC_ALL", "C");
-    let output = without_limit(|| command.output())?;
+    let output = guard::as_started(|| command.output())?;
     Ok([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat())
 }
 
@@ -66,9 +65,9 @@ pub fn said_by(words: &[&[u8]]) -> Result<String> {
 pub fn run(words: &[&[u8]], variables: &[(&str, Vec<u8>)]) -> Result<Ended> {
     let mut command = command(words)?;
     command.envs(variables.iter().map(|(name, value)| (OsString::from(name), OsStr::from_bytes(value))));
-    let signals = PassedOn::begin();
-    let mut child = without_limit(|| command.spawn())
+    let signals = PassedSignals::begin();
+    let mut child = guard::as_started(|| command.spawn())
         .map_err(|error| Error::new(format!("cannot start {}", String::from_utf8_lossy(words[0]))).because(error))?;
-    signals.to_child(child.id());
+    signals.pass_to(child.id());
     Ok(child.wait()?.into())
 }

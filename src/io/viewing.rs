@@ -1,7 +1,7 @@
 //! Shows a page to the user of this machine: a private directory for it, and the browser.
 
+use super::hidden::{HiddenName, Passing};
 use super::new_file::open_directory;
-use super::temporary_name::{TemporaryKind, TemporaryName};
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, mkdirat};
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 pub struct PrivateDirectory {
     /// The path of the directory.
     pub path: PathBuf,
-    name: TemporaryName,
+    name: HiddenName,
 }
 
 impl PrivateDirectory {
@@ -24,11 +24,11 @@ impl PrivateDirectory {
     pub fn create() -> Result<Self> {
         let place = std::env::temp_dir();
         let made = open_directory(&place).and_then(|place| {
-            TemporaryName::create(&place, TemporaryKind::Directory, |name| Ok(mkdirat(&place, name, Mode::RWXU)?))
+            HiddenName::take(&place, Passing::Directory, |name| Ok(mkdirat(&place, name, Mode::RWXU)?))
         });
         let ((), name) =
             made.map_err(|error| Error::new("cannot make a directory for the page").because(error).in_file(&place))?;
-        Ok(Self { path: place.join(OsStr::from_bytes(name.as_c_str().to_bytes())), name })
+        Ok(Self { path: place.join(OsStr::from_bytes(name.name().to_bytes())), name })
     }
 
     /// Keeps the directory, because it contains a file now.

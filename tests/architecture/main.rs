@@ -36,7 +36,7 @@ const ARROWS: &[(&str, &str)] = &[
     ("model", ""),
     ("bytes", ""),
     ("parallel", ""),
-    ("io", "parallel"),
+    ("io", ""),
     ("error", ""),
 ];
 

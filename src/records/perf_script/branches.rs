@@ -9,7 +9,8 @@
 //! The fields are: from, to, (M)ispredicted or (P)redicted, in a transaction (X), an abort (A), cycles since the
 //! previous branch, type. Newer versions of perf append whether the branch was speculative.
 
-use super::write::{Fields, Line, put};
+use super::output_fields::put;
+use super::write::{Fields, Line};
 
 /// A taken branch.
 #[derive(Debug, Clone, Copy)]

@@ -112,7 +112,7 @@ fields! {
 }
 
 /// perf's fields (7.3) that are not printed here: instructions, source text and what only hardware or guests have.
-const UNSUPPORTED: &[&str] = &[
+pub(super) const UNSUPPORTED: &[&str] = &[
     "brstackinsn",
     "brstackinsnlen",
     "brstackdisasm",

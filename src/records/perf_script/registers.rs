@@ -5,7 +5,7 @@
 //!  ABI:2    AX:0x1a54    BX:0x7f3c55e181b0␣
 //! ```
 
-use super::write::put;
+use super::output_fields::put;
 use crate::model::abi::{EM_386, EM_AARCH64, EM_X86_64};
 
 /// The registers of a sample.

@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn fields_that_do_not_exist() {
-        for field in UNSUPPORTED {
+        for field in super::super::output_fields::UNSUPPORTED {
             let error = format!("+{field}").parse::<Fields>().unwrap_err().to_string();
             assert!(error.contains(&format!("perf's field {field} is not supported")), "{error}");
         }

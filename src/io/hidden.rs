@@ -1,0 +1,202 @@
+//! Names that are in a directory only for a while: those of files under way where a file must have a name, and of
+//! directories for which nothing was written yet. A signal that ends the process takes them away ([`super::guard`]).
+//!
+//! A handler of a signal can neither allocate nor lock: what it needs lies in a table of numbers, of which the names are
+//! made.
+
+use rustix::fs::{AtFlags, unlinkat};
+use std::ffi::CStr;
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+/// The kinds of temporary names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passing {
+    /// A file under way.
+    File,
+    /// A directory without anything in it.
+    Directory,
+}
+
+/// A name, which is gone when this is dropped.
+#[derive(Debug)]
+pub(super) struct HiddenName {
+    text: NameText,
+    what: Passing,
+    directory: File,
+    /// Its place in the table; `None` if that was full.
+    slot: Option<&'static NameSlot>,
+    is_there: bool,
+}
+
+/// The number of names that may be under way at once and be known to a handler.
+const SLOTS: usize = 128;
+
+/// No descriptor.
+const FREE: i32 = -1;
+
+/// A directory's descriptor, and the number of a name; the highest bit is that of a directory's.
+#[derive(Debug)]
+struct NameSlot {
+    directory: AtomicI32,
+    number: AtomicU64,
+}
+
+static TABLE: [NameSlot; SLOTS] =
+    [const { NameSlot { directory: AtomicI32::new(FREE), number: AtomicU64::new(0) } }; SLOTS];
+
+const IS_DIRECTORY: u64 = 1 << 63;
+
+const FILES: &[u8] = b".jitgraft-";
+const DIRECTORIES: &[u8] = b"jitgraft-";
+
+/// A name with its NUL.
+type NameText = [u8; FILES.len() + 16 + 1];
+
+impl HiddenName {
+    /// Makes something in a directory by a name that is free.
+    pub(super) fn take<T>(
+        directory: &File,
+        what: Passing,
+        make: impl Fn(&CStr) -> io::Result<T>,
+    ) -> io::Result<(T, Self)> {
+        const TRIES: usize = 100;
+        for _ in 0..TRIES {
+            let hidden = Self::new(directory, what)?;
+            match make(hidden.name()) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => hidden.forget(),
+                Err(error) => {
+                    hidden.forget();
+                    return Err(error);
+                }
+                Ok(made) => return Ok((made, hidden)),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Known to a handler before it is there, so that no moment is missed.
+    fn new(directory: &File, what: Passing) -> io::Result<Self> {
+        let number = RandomState::new().build_hasher().finish();
+        let number = if what == Passing::Directory { number | IS_DIRECTORY } else { number & !IS_DIRECTORY };
+        let directory = directory.try_clone()?;
+        let slot = TABLE.iter().find(|slot| slot.take(number, directory.as_raw_fd()));
+        Ok(Self { text: text(number), what, directory, slot, is_there: true })
+    }
+
+    pub(super) fn name(&self) -> &CStr {
+        name(&self.text)
+    }
+
+    /// It has got another name, or was never there.
+    pub(super) fn forget(mut self) {
+        self.is_there = false;
+    }
+}
+
+impl Drop for HiddenName {
+    fn drop(&mut self) {
+        if self.is_there {
+            // Nothing more can be done about it.
+            let _ = unlinkat(&self.directory, self.name(), flags(self.what));
+        }
+        if let Some(slot) = self.slot {
+            slot.directory.store(FREE, Ordering::Release);
+        }
+    }
+}
+
+impl NameSlot {
+    /// Takes it if it is free. The number is there before the directory is, without which nobody looks at it.
+    fn take(&self, number: u64, directory: i32) -> bool {
+        const BEING_TAKEN: i32 = FREE - 1;
+        let taken = self.directory.compare_exchange(FREE, BEING_TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if taken {
+            self.number.store(number, Ordering::Relaxed);
+            self.directory.store(directory, Ordering::Release);
+        }
+        taken
+    }
+}
+
+/// The handler's action for each name: the directory's descriptor, the name, and what goes by it. Nothing is allocated
+/// or locked.
+pub(super) fn each(mut remove: impl FnMut(i32, &CStr, Passing)) {
+    for slot in &TABLE {
+        let directory = slot.directory.load(Ordering::Acquire);
+        if directory >= 0 {
+            let number = slot.number.load(Ordering::Relaxed);
+            let what = if number & IS_DIRECTORY == 0 { Passing::File } else { Passing::Directory };
+            remove(directory, name(&text(number)), what);
+        }
+    }
+}
+
+fn flags(what: Passing) -> AtFlags {
+    match what {
+        Passing::File => AtFlags::empty(),
+        Passing::Directory => AtFlags::REMOVEDIR,
+    }
+}
+
+/// A number's name, behind which there are NULs.
+fn text(number: u64) -> NameText {
+    let prefix = if number & IS_DIRECTORY == 0 { FILES } else { DIRECTORIES };
+    let mut text = [0; FILES.len() + 17];
+    for (at, byte) in prefix.iter().enumerate() {
+        text[at] = *byte;
+    }
+    for digit in 0..16 {
+        text[prefix.len() + digit] = b"0123456789abcdef"[(number >> (60 - 4 * digit) & 15) as usize];
+    }
+    text
+}
+
+fn name(text: &NameText) -> &CStr {
+    CStr::from_bytes_until_nul(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{Mode, OFlags, mkdirat, openat};
+
+    #[test]
+    fn a_name_is_known_while_it_is_there_and_gone_afterwards() {
+        let dir = tempfile::tempdir().unwrap();
+        let directory = File::open(dir.path()).unwrap();
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
+        let (file, hidden) = HiddenName::take(&directory, Passing::File, |name| {
+            Ok(openat(&directory, name, flags, Mode::from_raw_mode(0o600))?)
+        })
+        .unwrap();
+        let (made, below) = HiddenName::take(&directory, Passing::Directory, |name| {
+            Ok(mkdirat(&directory, name, Mode::from_raw_mode(0o700))?)
+        })
+        .unwrap();
+        let known = |hidden: &HiddenName| {
+            let mut known = false;
+            each(|at, name, what| {
+                known |= (at, name, what) == (hidden.directory.as_raw_fd(), hidden.name(), hidden.what);
+            });
+            known
+        };
+        assert!(known(&hidden) && known(&below));
+        assert!(dir.path().join(hidden.name().to_str().unwrap()).is_file());
+        assert!(hidden.name().to_bytes().starts_with(b".jitgraft-"), "{:?}", hidden.name());
+        assert!(below.name().to_bytes().starts_with(b"jitgraft-"), "{:?}", below.name());
+        drop((file, hidden, made, below));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_made_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let directory = File::open(dir.path()).unwrap();
+        let refused = HiddenName::take(&directory, Passing::File, |_| Err::<(), _>(io::ErrorKind::StorageFull.into()));
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+}
