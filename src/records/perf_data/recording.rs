@@ -117,8 +117,8 @@ impl Recording {
         self.events.push(event);
     }
 
-    /// Reads the feature sections. If one is cut off, it and the later ones are skipped with a warning; records can be
-    /// read without them.
+    /// Reads the feature sections. If one is cut off, it and all later ones are skipped with a warning, because records
+    /// can be read without them.
     fn read_features(&mut self, len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) {
         if self.header.feature_numbers().next().is_none() || self.header.data.size == 0 {
             return;
@@ -175,7 +175,7 @@ impl Recording {
 
     fn absorb_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let base = body.offset();
-        // The attr states its own length; the ids are what is left.
+        // The attr states its own length; the rest of the record is event IDs.
         let mut peek = body;
         peek.u32("attr type")?;
         let size = u64::from(peek.u32("attr size")?).max(ATTR_SIZE_MIN);
@@ -204,13 +204,14 @@ impl Recording {
         self.events.iter().any(|event| event.attr.is_tracepoint())
     }
 
-    /// True if perf script prints more than frames of an event by itself: tracepoints, BPF programs' output, the
-    /// processor's own events.
+    /// True if, for some event, perf script prints more than the frames by default: for tracepoints, output of BPF
+    /// programs and raw events of the processor.
     pub fn prints_more_than_frames(&self) -> bool {
         self.events.iter().any(|Event { attr, .. }| attr.is_tracepoint() || attr.is_bpf_output() || attr.is_raw_event())
     }
 
-    /// The TRACING_DATA section, which describes the fields of tracepoints; from the feature or from a pipe's record.
+    /// The TRACING_DATA section, which describes the fields of tracepoints. It comes from the feature section or, in
+    /// pipe form, from a record.
     pub fn tracing_data(&self) -> Option<&FeatureSection> {
         self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())
     }
@@ -293,7 +294,8 @@ impl Recording {
         numbers.u32("mmap_len").ok()
     }
 
-    /// The clock of all times; unknown if the events' clocks differ. `tsc` comes from a TIME_CONV record.
+    /// The clock of all times; unknown if the events use different clocks. `tsc` is the conversion from a TIME_CONV
+    /// record.
     pub fn clock(&self, tsc: Option<TscConversion>) -> Clock {
         let mut clocks = self.events.iter().map(|event| event.attr.clock());
         let first = clocks.next().flatten();
