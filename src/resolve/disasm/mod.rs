@@ -56,7 +56,8 @@ impl Disassembler {
         }
     }
 
-    /// Disassembles code of a file that is linked for `addr`.
+    /// Disassembles code of a file. `addr` is the address for which the code is linked. On Arm, symbols tell which
+    /// parts are Arm code, Thumb code or data.
     pub fn decode_file(image: &Image, syntax: Syntax, code: &[u8], addr: u64) -> Vec<Instruction> {
         let machine = image.machine();
         if !matches!(machine, EM_ARM | EM_AARCH64) {
