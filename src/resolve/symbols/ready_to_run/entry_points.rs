@@ -1,8 +1,8 @@
-//! Collects where the code of methods starts, with their names.
+//! Collects the addresses where the code of methods starts, with the methods' names.
 
 use std::sync::Arc;
 
-/// A runtime function where a method starts. The name is `None` if it couldn't be read.
+/// A runtime function with which a method starts. The name is `None` if it couldn't be read.
 #[derive(Debug)]
 pub(super) struct EntryPoint {
     /// Index of the method's first runtime function.
@@ -14,11 +14,12 @@ pub(super) struct EntryPoint {
 #[derive(Debug)]
 pub(super) struct EntryPoints {
     pub(super) all: Vec<EntryPoint>,
-    /// How many more bytes of names are allowed.
+    /// The number of bytes that further names may take.
     pub(super) room: usize,
 }
 
-/// The names may take up to this many times the size of the file. In real files they take a third of its size.
+/// All names together may take up to this many times the size of the file, a limit for damaged files. In real files
+/// they take a third of the file's size.
 pub(super) const ROOM: usize = 4;
 
 impl EntryPoints {

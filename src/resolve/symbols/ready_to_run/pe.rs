@@ -1,6 +1,6 @@
 //! The outer structure of a .NET PE file: its sections, its metadata, and the header of its precompiled code.
 
-/// A range of the file that is loaded into memory. Addresses are relative to the image.
+/// A range of the file that is loaded into memory. Addresses are relative to the start of the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
     /// Its first address.
