@@ -39,12 +39,12 @@ const KERNEL_PID: Pid = Pid(-1);
 /// The mapping that contains an address at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The file or other memory that was mapped there.
+    /// The file or other memory that was mapped at the address.
     pub dso: DsoId,
     /// The address relative to the file: address − start of the mapping + its page offset. It is the address itself in
     /// anonymous memory, in the kernel and its modules, and in simpleperf's files of JIT code.
     pub offset: u64,
-    /// When it was mapped.
+    /// When the mapping was made.
     pub mapped: Nanos,
     /// The answer holds until this time, exclusive. Equal to the requested time if it isn't known how long the answer
     /// holds.
@@ -105,7 +105,7 @@ struct Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedRegion {
     start: u64,
-    /// Exclusive. No mapping reaches the last byte of the address space, so this doesn't overflow.
+    /// One past the last address. No mapping reaches the last byte of the address space, so this doesn't overflow.
     end: u64,
     from: Nanos,
     until: Nanos,
@@ -348,7 +348,7 @@ fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
 /// Replays the mappings and execs of one process in time order.
 #[derive(Debug, Default)]
 struct SpaceBuilder {
-    /// What is mapped now.
+    /// The parts of mappings that are visible at the current moment of the replay.
     live: RangeMap<VisiblePart>,
     /// Parts of mappings that have ended.
     done: Vec<MappedRegion>,
@@ -479,7 +479,7 @@ impl SpaceBuilder {
         self.live.insert_into_gap(hole..start, shown);
     }
 
-    /// Ends whatever is mapped in `range`. The parts of mappings outside of it continue.
+    /// Ends the mappings in `range` at `time`. Where a mapping extends beyond the range, the rest stays.
     fn clear(&mut self, range: Range<u64>, time: Nanos) {
         let done = &mut self.done;
         self.live.clear(range, |entry| {
@@ -503,7 +503,7 @@ struct FollowedProcess<'a> {
     forked: Option<Nanos>,
     /// Execs still to be replayed.
     execs: &'a [Nanos],
-    /// Its own mappings still to be replayed.
+    /// The process's own mappings that are still to be replayed.
     regions: &'a [MappedRegion],
     mapped: SharedRanges<VisiblePart>,
 }
@@ -640,7 +640,7 @@ mod tests {
             mapping(30, 0x7000, 0x1000, "[vdso]"),
         ];
         let first = Process { mappings, execs: vec![Nanos(10)], ..Process::default() };
-        // The same with memory that the process inherited from its parent.
+        // This child inherited the mapping of `/libc` from its parent.
         let mappings = vec![mapping(20, 0x1000, 0x1000, "/new"), mapping(30, 0x7000, 0x1000, "[vdso]")];
         let forked = Some((Pid(7), Nanos(5)));
         let child = Process { mappings, execs: vec![Nanos(10)], forked, ..Process::default() };
@@ -738,7 +738,7 @@ mod tests {
         assert_eq!(at(&spaces, 1, 0x40_1010, 9), hit("/bin/node", 0x2010));
         assert_eq!(at(&spaces, 1, 0x40_4fff, 9), hit("/bin/node", 0x5fff));
         assert_eq!(at(&spaces, 1, 0xbf_f000, 9).map(|hit| hit.0), Some("//anon".into()));
-        // After an exec, the memory doesn't belong to the earlier program's file.
+        // After an exec, anonymous memory no longer counts as code of the previous program's file.
         let spaces = spaces_of(mappings, vec![Nanos(2)]);
         assert_eq!(at(&spaces, 1, 0x40_1010, 9).map(|hit| hit.0), Some("//anon".into()));
     }

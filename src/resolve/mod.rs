@@ -31,9 +31,10 @@ use symbols::{Base, Request, SymbolOptions};
 /// back, into the call instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
-    /// This many bytes into a piece of JIT code.
+    /// The address is in JIT code, this many bytes after the start of the code.
     Code(CodeId, u64),
-    /// At this address relative to the file (see [`address_space::Place::offset`]).
+    /// The address is in a file or other mapping, at this address relative to the file (see
+    /// [`address_space::Place::offset`]).
     File(DsoId, u64),
     /// No mapping and no JIT code is known at this address.
     Nothing(Addr),

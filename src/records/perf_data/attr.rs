@@ -138,7 +138,7 @@ impl EventAttr {
         (self.flags >> PRECISE_IP & 3) as u8
     }
 
-    /// `inherit`: child threads are counted as well, under the same IDs.
+    /// `inherit`: child threads are counted as well, and their samples have the same event IDs.
     pub fn is_inherited(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_INHERIT != 0
     }

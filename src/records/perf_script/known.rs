@@ -65,9 +65,9 @@ pub struct Marked {
     pub tid: Tid,
     /// Path of the file, as printed.
     pub path: Vec<u8>,
-    /// When it was mapped.
+    /// When the file was mapped.
     pub time: Nanos,
-    /// First address of the mapping.
+    /// The first address of the mapping.
     pub addr: Addr,
 }
 

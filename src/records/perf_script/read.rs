@@ -157,7 +157,7 @@ struct TextThread<'t> {
 struct OpenSample<'t> {
     event: &'t [u8],
     track: TrackId,
-    /// `None` if the text doesn't show periods.
+    /// The sampling period; `None` if the text doesn't show periods.
     period: Option<u64>,
     time: Option<Nanos>,
     /// The frames so far, leaf first, as printed.
@@ -280,8 +280,8 @@ impl<'t> TextReader<'t> {
         self.sample.as_ref().is_some_and(|sample| !sample.frames.is_empty())
     }
 
-    /// True if the line is a field that perf prints below the frames, such as registers, and such a field may come
-    /// here.
+    /// True if the line is a field that perf prints below the frames, such as registers, and is at a place where perf
+    /// prints such fields.
     fn is_field(&self, line: &[u8]) -> bool {
         (self.sample.is_some() || self.last_was_sample) && is_field_line(line)
     }

@@ -73,7 +73,8 @@ pub(super) struct Before {
 /// them.
 const NARROWEST: f64 = 0.01;
 
-/// The same limit for a chart, which has many narrow boxes that become visible when zooming in.
+/// The narrowest box of a chart, in percent of the whole width. A chart has many narrow boxes that become visible when
+/// zooming in.
 const NARROWEST_IN_CHART: f64 = 0.001;
 
 /// Collects the names of boxes and numbers each distinct one.

@@ -110,7 +110,8 @@ struct PageTables<'p> {
     texts: Interner<String, u32>,
     /// True if the page compares two profiles.
     compares: bool,
-    /// Only when comparing: for each file name of a module, the number of the first path seen with that file name.
+    /// If two profiles are compared: for each file name of a module, the number of the first path that was seen with
+    /// that file name.
     modules: FxHashMap<Box<[u8]>, u32>,
     functions: Vec<PageFunction>,
     function_numbers: FxHashMap<PageFunctionKey, u32>,

@@ -107,7 +107,8 @@ impl<'t> Declared<'t> {
     }
 }
 
-/// The own name of the function or class at the start of a text. `None` if there is none, or if it has no name.
+/// The own name of the function or class at the start of a text. `None` if the text doesn't start with one or it has no
+/// name.
 pub(super) fn own_name(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("async").map_or(text, str::trim_start);
     let rest = rest.strip_prefix("function").or_else(|| rest.strip_prefix("class"));

@@ -42,8 +42,8 @@ impl FunctionText {
         self
     }
 
-    /// Examines the function at byte offset `at`, which the engine calls `name`. `None` if no function with that name
-    /// is there.
+    /// Examines the function at byte offset `at`, which the engine calls `name`. `None` if the text has no function
+    /// with that name at the offset.
     pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
         let rest = text.get(at..)?;
         let first = rest.chars().next()?;

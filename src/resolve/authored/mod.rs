@@ -60,7 +60,7 @@ impl Authored {
         self.scripts.get(path)
     }
 
-    /// True if there is neither a script nor a module.
+    /// True if no script and no module was added.
     pub fn is_empty(&self) -> bool {
         self.scripts.is_empty() && self.modules.is_empty()
     }

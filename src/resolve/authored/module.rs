@@ -23,7 +23,7 @@ pub struct AuthoredModule {
 /// The authored name and position of one function of a module.
 #[derive(Debug, Clone, Default)]
 struct AuthoredFunction {
-    /// Its demangled name; empty if it has none.
+    /// The function's demangled name; empty if it has none.
     name: String,
     /// The source file; empty if unknown.
     file: String,

@@ -26,7 +26,7 @@ const DEEPEST: usize = 4;
 pub(super) struct DeclaredPlace {
     pub(super) file: String,
     pub(super) line: u32,
-    /// 0 if unknown.
+    /// The column; 0 if unknown.
     pub(super) column: u32,
 }
 

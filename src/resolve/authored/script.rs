@@ -341,8 +341,8 @@ impl AuthoredScript {
         self.contents.get(source as usize)?.as_ref()?.text()
     }
 
-    /// The segment that contains a position of the script, and the segment's number. `None` if the code there belongs
-    /// to no authored file.
+    /// The segment that contains a position of the script, and the segment's number. `None` if the code at the position
+    /// belongs to no authored file.
     fn segment_at(&self, place: Place) -> Option<(&Segment, usize)> {
         let number = self.map.number_at(place)?;
         let segment = self.map.segments().get(number).filter(|segment| segment.source != NONE)?;
@@ -393,7 +393,8 @@ fn is_near(text: &str, at: usize, word: &[u8]) -> bool {
     memchr::memmem::find_iter(near.as_bytes(), word).any(is_whole)
 }
 
-/// True if the rest of the line after an offset contains this word. It usually is the first word there.
+/// True if the rest of the line after an offset contains this word. Usually the word is the first one on the rest of
+/// the line.
 fn is_on_line(text: &str, at: usize, word: &[u8]) -> bool {
     let rest = behind(text, at, AFTER).as_bytes();
     let line = || &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
@@ -405,9 +406,9 @@ struct AuthoredWord<'a> {
     said: Cow<'a, str>,
     /// The segment that leads to it.
     segment: &'a Segment,
-    /// The own name of the function that is bound to this word there, if it has one.
+    /// The own name of the function that the author bound to this word; `None` if it has none.
     function: Option<String>,
-    /// True if it is one of several words in parentheses.
+    /// True if the word is one of several words in parentheses in the authored text.
     is_argument: bool,
 }
 

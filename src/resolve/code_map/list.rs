@@ -13,7 +13,7 @@ pub struct CodeList<'data> {
     pub(super) changes: Vec<Change>,
 }
 
-/// One event: from `time` on, `code` is at `start` (or something else happens there, depending on `kind`).
+/// One event: from `time` on, `code` is at `start`, unless `kind` says something else.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change {
     pub(super) time: Nanos,
@@ -31,7 +31,7 @@ pub(super) struct Change {
 /// A load or move of code, as listed by [`CodeList::iter`].
 #[derive(Debug, Clone, Copy)]
 pub struct ListedCode<'data> {
-    /// When it happened, on the recording's clock; `None` if unknown.
+    /// When the load or move happened, on the recording's clock; `None` if unknown.
     pub time: Option<Nanos>,
     /// The process that has the code.
     pub pid: Pid,

@@ -26,7 +26,7 @@ const PARALLEL: usize = 1 << 14;
 /// A range of addresses and the segments in it.
 #[derive(Debug, Clone)]
 struct SegmentGroup {
-    /// Exclusive. The start is in [`Stab::starts`].
+    /// One past the group's last address. The first address is in [`Stab::starts`].
     end: Addr,
     segments: Range<u32>,
     /// An index into [`Stab::trees`], or [`NO_TREE`].

@@ -150,9 +150,9 @@ fn play_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresse
 /// Events outside of the code's own log that end code: files mapped over it, and execs, which end everything.
 #[derive(Debug, Default)]
 struct Cuts {
-    /// In time order.
+    /// The times of execs, in order.
     execs: Vec<Nanos>,
-    /// In time order.
+    /// The mappings of files, in time order.
     files: OrderedRanges<MappedFileAt>,
 }
 

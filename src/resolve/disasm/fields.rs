@@ -11,7 +11,7 @@ pub(super) fn bits(word: u32, low: u32, count: u32) -> u32 {
     (word >> low) & ((1 << count) - 1)
 }
 
-/// Like [`bits`], sign-extended.
+/// Returns `count` bits of a word, starting at bit `low`, as a signed number.
 pub(super) fn signed(word: u32, low: u32, count: u32) -> i64 {
     i64::from((bits(word, low, count) << (32 - count)) as i32 >> (32 - count))
 }

@@ -41,7 +41,7 @@ impl Disassembler {
         }
     }
 
-    /// True if it can decode instructions, not just show bytes.
+    /// True if the machine's instructions can be decoded. Otherwise code is only shown as bytes.
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Unknown)
     }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// The kernel of this machine.
 pub(super) struct RunningKernel {
     pub(super) build_id: Option<BuildId>,
-    /// As printed by `uname -r`.
+    /// The kernel's release, as printed by `uname -r`.
     pub(super) release: Option<Vec<u8>>,
-    /// The path of its symbol list.
+    /// The path of the kernel's symbol list.
     pub(super) kallsyms: PathBuf,
 }
 

@@ -68,9 +68,9 @@ pub struct SearchOptions {
 /// When a recording was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedTime {
-    /// When it began.
+    /// When recording began.
     pub began: SystemTime,
-    /// When its file was last written.
+    /// When the recording's file was last written.
     pub ended: SystemTime,
 }
 
@@ -111,7 +111,7 @@ impl Default for SearchOptions {
 }
 
 impl SearchOptions {
-    /// Finds the file that ran. `None` if it is missing or only another build of it is here.
+    /// Finds the file that ran. `None` if the file is missing, or if only another build of it is on this machine.
     pub fn running(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if dso.kind == DsoKind::Kernel {
             return self.vmlinux(dso, warnings);

@@ -52,7 +52,7 @@ pub struct GoTable<'a> {
 pub struct GoFunction<'a> {
     /// The link-time addresses of the function's code.
     pub range: Range<u64>,
-    /// Its name, such as `main.(*T).run`.
+    /// The function's name, such as `main.(*T).run`.
     pub name: &'a [u8],
 }
 

@@ -78,7 +78,7 @@ const BARE_SHARD: usize = 256;
 pub struct Request {
     /// The file that was mapped.
     pub dso: DsoId,
-    /// Distinct and ascending, relative to `base`.
+    /// The offsets to resolve, distinct and ascending. [`Self::base`] says what they are relative to.
     pub offsets: Vec<u64>,
     /// What `offsets` are relative to.
     pub base: Base,
@@ -94,7 +94,7 @@ pub enum Base {
 }
 
 impl Request {
-    /// The address that the file was linked to have at `offset`. `None` if no segment of the file is loaded there.
+    /// The address for which the file's byte at `offset` is linked. `None` if no segment of the file is loaded there.
     pub fn vaddr(&self, running: &Image, offset: u64) -> Option<u64> {
         match self.base {
             Base::File => running.vaddr(offset),

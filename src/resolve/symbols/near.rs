@@ -120,7 +120,7 @@ impl Tables {
         Some(Self { near, far })
     }
 
-    /// Empties the tables of units that aren't needed. Returns true if there are any.
+    /// Empties the abbreviation tables of units that aren't needed. Returns true if there are such units.
     pub(super) fn leave_out_far(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         if self.far.is_empty() {
             return false;

@@ -22,7 +22,7 @@ const THUMB: u64 = 1;
 /// the others are neither sorted nor stored.
 #[derive(Debug, Default)]
 pub struct SymbolTable<'data> {
-    /// Sorted by start address.
+    /// The functions, sorted by start address.
     symbols: Vec<Symbol<'data>>,
     /// For each symbol, the highest end address among the symbol and all those before it.
     reach: Vec<u64>,
@@ -191,7 +191,7 @@ impl<'data> Symbol<'data> {
 
 /// Collects the symbols that contain certain addresses, in one pass over the unsorted symbol tables.
 struct Gathering<'a, 'data> {
-    /// Ascending.
+    /// The wanted addresses, ascending.
     addresses: &'a [u64],
     /// For each address, the start of the nearest symbol at or before it. Only symbols that start after the previous
     /// address are considered.

@@ -22,18 +22,18 @@ use object::{Object, ObjectSymbol, SymbolKind};
 /// A function and its code.
 #[derive(Debug, Clone, Copy)]
 pub struct Function<'a> {
-    /// Its first address.
+    /// The function's first address.
     pub start: u64,
     /// True for Thumb code of 32-bit Arm.
     pub is_thumb: bool,
-    /// Its instructions.
+    /// The bytes of the function's instructions.
     pub code: &'a [u8],
 }
 
 /// The functions of one file by its symbols, at link-time addresses.
 #[derive(Debug)]
 pub struct Functions<'a> {
-    /// Sorted by start address.
+    /// The functions, sorted by start address.
     list: Vec<Function<'a>>,
 }
 

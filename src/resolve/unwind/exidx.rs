@@ -189,7 +189,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 0xb8..=0xbf => self.raise(((low & 7) + 1) * 8 + 4),
                 0xc8 | 0xc9 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8),
                 0xd0..=0xd7 => self.raise(((low & 7) + 1) * 8),
-                // Other vector registers, and undefined operations.
+                // The operation concerns other vector registers, or it is undefined.
                 _ => return None,
             }
         }

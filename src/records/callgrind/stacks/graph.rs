@@ -53,7 +53,7 @@ pub(super) struct Thread {
 #[derive(Debug, Default, Clone)]
 pub(super) struct Costs(Vec<i64>);
 
-/// A function, by the numbers of its texts.
+/// A function. Its fields are numbers of texts in [`CallGraph::texts`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GraphFunction {
     pub(super) name: TextNumber,
@@ -318,7 +318,7 @@ impl GraphReader {
                     ));
                 }
             }
-            // In a file that separates threads, each part specifies its thread.
+            // In a file that separates threads, each `part:` is followed by a `thread:` line.
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
             b"event" => {

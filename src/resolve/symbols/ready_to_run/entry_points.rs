@@ -23,7 +23,7 @@ pub(super) struct EntryPoints {
 pub(super) const ROOM: usize = 4;
 
 impl EntryPoints {
-    /// Adds an entry point. `name` is only called while there is room for names.
+    /// Adds an entry point. `name` is called only if the names read so far leave [`Self::room`] for more.
     pub(super) fn push(&mut self, function: u32, name: impl FnOnce() -> Option<Vec<u8>>) {
         let name = if self.room > 0 { name() } else { None };
         let name = name.filter(|name| name.len() <= self.room);

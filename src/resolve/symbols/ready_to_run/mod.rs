@@ -50,11 +50,11 @@ pub struct ReadyToRun {
 /// The code of a method, or one part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method {
-    /// Its first address, relative to the image.
+    /// The first address of the code, relative to the image.
     pub start: u64,
-    /// One past its last address.
+    /// One past the last address of the code.
     pub end: u64,
-    /// Its name, as perf maps spell it. All parts of a method share it.
+    /// The method's name, as perf maps spell it. All parts of a method share it.
     pub name: Arc<[u8]>,
 }
 

@@ -293,8 +293,8 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         (0..count).map(|_| one(&mut self.blob)).collect()
     }
 
-    /// Skips a type that is defined in another file and writes `?`, because only the type's number in that file is
-    /// known.
+    /// Reads a type that is defined in the module with the number before it. For a module other than this file, writes
+    /// `?`, because only the type's number in that module is known.
     fn of_other_module(&mut self, depth: usize) -> Option<()> {
         let own = self.blob.number()? == 0;
         let written = self.out.len();
