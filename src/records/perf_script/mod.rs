@@ -32,8 +32,8 @@ pub mod write;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// True if a text looks like perf script output: among its first lines, apart from comments, blank lines and record
-/// lines, there is a frame, or a sample's header that has a time or stands directly above a frame.
+/// True if a text looks like perf script output: among its first lines, apart from comments and blank lines, there is a
+/// record line, a sample's header with a time, a one-line sample, or an unmistakable frame.
 pub fn sniff(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let mut lines = first_lines(complete).peekable();

@@ -358,8 +358,8 @@ impl<'t> TextReader<'t> {
         self.part.lines.add(line, &frames)
     }
 
-    /// Begins a sample. Returns true if its frames follow on lines of their own. In that case the text after the event
-    /// is not read as a frame.
+    /// Begins a sample. Returns true if the header's line contains no frame, so that frames can follow on lines of
+    /// their own. If the next line is a frame, the text after the event is not read as one.
     fn begin_sample(&mut self, header: &Header<'t>, event_end: Option<usize>, below: &[u8]) -> bool {
         let (track, period) = (self.track(header), header.period_before(event_end));
         let event = header.event_before(event_end).unwrap_or(NO_EVENT);

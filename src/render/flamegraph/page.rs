@@ -443,7 +443,7 @@ impl Color {
 #[derive(Debug)]
 pub struct Piece<'a>(&'a [PageBox]);
 
-/// What each letter means that stands for a color of code.
+/// For each letter that stands for a kind of code in the page, the name of that kind.
 fn words() -> serde_json::Map<String, serde_json::Value> {
     let word = |category: Category| (Swatch::Code(category).letter().to_string(), category.name().into());
     Category::ALL.into_iter().map(word).collect()

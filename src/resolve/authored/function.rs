@@ -1,7 +1,8 @@
 //! Finds, in a script's text, the tokens that are the name of a function whose position the engine reports.
 //!
-//! The position is that of the function's parameters; of `async` for an async arrow function; of `class` for a class
-//! without a constructor. The name comes before it, in one of these forms:
+//! The engine reports the position of the function's parameters. For an async arrow function it is the position of
+//! `async`, for a class without a constructor the position of `class`. The name comes before that position, in one of
+//! these forms:
 //!
 //! ```text
 //! function i(   function*i(   i(){   get i(){   #i(){      the word before the parameters

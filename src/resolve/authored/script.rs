@@ -136,9 +136,9 @@ impl AuthoredScript {
         let Some((own, _)) = self.segment_at(segment.authored).filter(|(_, number)| self.fits_at(*number)) else {
             return Segment { source: NONE, name: NONE, ..*segment };
         };
-        // The name that the later tool replaced is a name in this script. It is the author's as well, unless this
-        // script's own source map renames it. Where that can't be told at the very token, the authored text must
-        // confirm the name later.
+        // The segment's name is the name in this script that the later tool replaced. It is also the author's name,
+        // unless this script's own source map renames it. If no segment starts at the very token, that is unknown, and
+        // the authored text must confirm the name later.
         let is_token = own.generated == segment.authored;
         let name = match own.name {
             NONE if is_token || self.content(own.source).is_some() => segment.name,

@@ -89,8 +89,8 @@ impl<'a> Functions<'a> {
 
 /// True if the link register proves who called the running function.
 ///
-/// `running` is an address in that function. `link` is the link register's value, including Arm's Thumb mark. `at`
-/// finds functions by address.
+/// `running` is an address in the running function. `link` is the link register's value, including Arm's Thumb bit.
+/// `at` finds functions by address.
 pub(crate) fn proves<'a>(machine: Machine, running: u64, link: u64, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
     let returns = machine.plain(link);
     let Some(caller) = returns.checked_sub(1).and_then(at) else { return false };

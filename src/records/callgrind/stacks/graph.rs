@@ -243,7 +243,8 @@ struct GraphReader {
     with_lines: bool,
     /// Decodes the positions of cost lines.
     decoder: PositionDecoder,
-    /// True if the cost line after `calls=` also changes the position that later relative positions refer to.
+    /// True if the lines after `calls=` and `jump=` also move the base of relative positions, as the manual says.
+    /// callgrind itself writes files in which they don't.
     every_line_moves: bool,
     /// Index of the current thread.
     thread: usize,

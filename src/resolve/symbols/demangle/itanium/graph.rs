@@ -49,7 +49,7 @@ pub(super) enum Node<'a> {
     },
     /// The arguments of a parameter pack.
     Pack(List),
-    /// `T_`, `T0_` and so on: the template argument with this index, counted in the template around the name.
+    /// `T_`, `T0_` and so on: the enclosing function's template argument with this index.
     TemplateParameter(u32),
     /// `pattern...`
     Expansion(NodeId),
