@@ -37,7 +37,7 @@ pub struct Frames {
     open: Vec<Frame>,
 }
 
-/// An inlined call, linked to the inlined call around it.
+/// An inlined call, linked to the inlined call that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct InlinedFrame {
     frame: Frame,

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Reads `(offset, length)` bytes of the file. Fails if the file is too short.
+/// Reads a part of the file, given as `(offset, length)` in bytes. Fails if the file ends before the part does.
 pub type ReadAt<'a> = dyn FnMut(u64, u64) -> Result<Vec<u8>> + 'a;
 
 /// A recording without its records.
@@ -32,7 +32,7 @@ pub struct Recording {
     pub features: BTreeMap<Feature, FeatureSection>,
     /// The byte range of the records. It ends with the file for a pipe and for a recorder that was killed.
     pub data: Range<u64>,
-    /// End of the attrs and their IDs in file form.
+    /// In file form, the file offset where the attrs and their IDs end.
     pub(super) attrs_end: u64,
     by_id: FxHashMap<u64, usize>,
     /// Pipe form: the payload of the HEADER_TRACING_DATA record.
@@ -149,7 +149,7 @@ impl Recording {
         self.name_events_by_meta_info();
     }
 
-    /// Takes over an event or feature that a record of a pipe describes. Returns false for other kinds of records.
+    /// Adds the event or the feature that a record in pipe form describes. Returns false for other kinds of records.
     pub fn absorb(&mut self, record: &RawRecord<'_>) -> Result<bool> {
         let mut body = record.body();
         match record.kind {

@@ -23,7 +23,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Collects these facts record by record. [`RecordSurvey::finish`] sorts them by time.
+/// Collects what the records say about processes, threads and mappings, one record at a time. [`RecordSurvey::finish`]
+/// sorts it by time.
 #[derive(Debug, Default)]
 pub struct RecordSurvey {
     processes: Processes,

@@ -59,9 +59,9 @@ struct Facts {
 /// A mapped file with the name of a jitdump. Runtimes map their jitdump to tell perf where it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Marked {
-    /// The process that mapped it.
+    /// The process that mapped the file.
     pub pid: Pid,
-    /// The thread that mapped it.
+    /// The thread that mapped the file.
     pub tid: Tid,
     /// Path of the file, as printed.
     pub path: Vec<u8>,

@@ -82,7 +82,7 @@ impl PartReader {
         reader.skipped
     }
 
-    /// The profile so far.
+    /// The profile of all parts read so far.
     pub fn profile(&mut self) -> &mut Profile {
         &mut self.profile
     }

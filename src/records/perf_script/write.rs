@@ -24,7 +24,7 @@ pub struct Header<'a> {
     pub pid: Option<Pid>,
     /// Thread ID.
     pub tid: Option<Tid>,
-    /// CPU.
+    /// The CPU on which the sample was taken, if recorded.
     pub cpu: Option<u32>,
     /// Time of the sample.
     pub time: Option<Nanos>,
@@ -36,7 +36,7 @@ pub struct Header<'a> {
     pub event_width: usize,
     /// The formatted fields of a tracepoint.
     pub trace: &'a [u8],
-    /// Data address, if recorded.
+    /// The data address, if recorded.
     pub addr: Option<u64>,
     /// The symbol at `addr`, as formatted by [`symbol`]; empty if perf wouldn't print one.
     pub addr_symbol: &'a [u8],

@@ -94,7 +94,7 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
                 _ => Some(FunctionText { begin: star, ..FunctionText::default() }),
             }
         }
-        // A method whose key is a string or computed.
+        // The function is a method whose key is a string or computed.
         "" if text[..before(text, at)].ends_with([']', '"', '\'']) => {
             Some(FunctionText { begin: key_start(text, before(text, at)), ..FunctionText::default() })
         }

@@ -62,7 +62,7 @@ pub(super) fn timed(
     play(changes, &cuts.collect(), pool, sink);
 }
 
-/// Adds a [`ChangeKind::Gone`] for the address that the code leaves with each move.
+/// For each move, adds a [`ChangeKind::Gone`] for the address from which the code was moved away.
 fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
     // The current address of code that was moved. All other code is where it was loaded.
     let mut moved: FxHashMap<_, Addr> = FxHashMap::default();

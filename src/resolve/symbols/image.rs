@@ -18,7 +18,7 @@ use std::fs::Metadata;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// An opened file.
+/// An opened file that contains code, or debug information about code.
 #[derive(Debug)]
 pub struct Image {
     path: PathBuf,

@@ -14,7 +14,7 @@ const DECIMAL: &[&str] = &[
     "ucvtf", "uqrshrn", "uqshl", "uqshrn", "urshr", "ursra", "ushll", "ushr", "usra",
 ];
 
-/// Operators in operands that are followed by a shift amount.
+/// The shift and extend operators, which are followed by a shift amount.
 const SHIFTS: &[&str] =
     &["asr ", "lsl ", "lsr ", "msl ", "ror ", "sxtb ", "sxth ", "sxtw ", "sxtx ", "uxtb ", "uxth ", "uxtw ", "uxtx "];
 
