@@ -1,9 +1,10 @@
-//! The colors of code, one palette for all runtimes: a color shows what sort of code a box is.
+//! The colors of code. All runtimes share one palette, in which the color shows the kind of code.
 //!
-//! The tiers of JIT code are steps of one blue, the better the compiler the deeper; what the system and compilers made
-//! ahead of time is yellow and orange. All differ in lightness, too, so that they are distinguished by those who see
-//! fewer colors; a test checks how people without the red or the green cones see them. Each color has three shades, for
-//! neighbors of one sort, and all of them have a contrast of at least 1.6 with the page, which separates neighbors by a line of one pixel.
+//! The tiers of JIT code are shades of blue, deeper for better compilers. Code of the system and code compiled ahead of
+//! time is yellow or orange. All colors also differ in lightness, so that color-blind people can tell them apart; a
+//! test simulates how people without red or green cones see them. Each color has three shades, to separate neighbors of
+//! the same kind. All shades have a contrast of at least 1.6 with the page, so that the one-pixel gap between neighbors
+//! is visible.
 
 use crate::analysis::category::Category;
 use crate::model::tier::Tier;
@@ -12,33 +13,33 @@ use std::fmt::Write;
 /// A color: red, green, blue.
 type Rgb = [u8; 3];
 
-/// The number of shades that a color has.
+/// The number of shades of each color.
 pub(in crate::render) const SHADES: u32 = 3;
 
-/// The meaning of a box's color.
+/// What the color of a box means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::render) enum Swatch {
-    /// The owner of the stack: no code.
+    /// Not code: the root, or a process or thread that owns the stacks.
     Whose,
-    /// The sort of its code.
+    /// A kind of code.
     Code(Category),
-    /// Nothing: of this profile no sort of code is known. One of several warm colors, by name.
+    /// The profile has no kinds of code. The box gets one of several warm colors, chosen by its name.
     Name(u8),
-    /// The difference from before: from −[`STEPS`] to [`STEPS`].
+    /// The difference from the earlier profile, from −[`STEPS`] to [`STEPS`].
     Change(i8),
-    /// The name of a thread, without a color.
+    /// The name of a thread in a chart, without a color.
     Lane,
-    /// A thread did not run.
+    /// A time in which the thread did not run.
     Idle,
 }
 
-/// The number of colors for more, and for less.
+/// The number of colors for growth, and the number of colors for shrinkage.
 pub(in crate::render) const STEPS: i8 = 4;
 
 /// The number of warm colors.
 pub(in crate::render) const NAMES: u8 = 4;
 
-/// A sort of code, its letter, and its color on a light page and on a dark one. Unnamed code is also hatched.
+/// For each kind of code: its letter, and its color on a light and on a dark page. Unnamed code is also hatched.
 const PAINTS: [(Category, char, [u32; 2]); 16] = [
     (Category::Kernel, 'k', [0xe3_86_29, 0x91_56_02]),
     (Category::Native, 'n', [0xe2_c3_48, 0xa7_8c_3c]),
@@ -64,7 +65,7 @@ fn paint(category: Category) -> (char, [u32; 2]) {
 }
 
 impl Swatch {
-    /// One letter for it, in the page's data and style.
+    /// The letter that stands for this swatch in the page's data and style.
     pub(in crate::render) fn letter(self) -> char {
         match self {
             Self::Whose => 'q',
@@ -78,12 +79,12 @@ impl Swatch {
         }
     }
 
-    /// True if it is hatched: it is code without a name.
+    /// True if boxes of this color are hatched, because the code has no name.
     pub(in crate::render) fn is_hatched(self) -> bool {
         matches!(self, Self::Code(category) if category.is_unnamed())
     }
 
-    /// On a light page and on a dark one.
+    /// The colors on a light page and on a dark page.
     fn colors(self) -> [Rgb; 2] {
         let hex = |light: u32, dark: u32| [light, dark].map(|rgb| [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8]);
         match self {
@@ -107,13 +108,13 @@ impl Swatch {
     }
 }
 
-/// `part` of the way from one color to another.
+/// Mixes two colors: `part` is 0 for the first color and 1 for the second.
 fn mixed(from: Rgb, to: Rgb, part: f64) -> Rgb {
     let one = |from: u8, to: u8| (f64::from(from) + (f64::from(to) - f64::from(from)) * part).round() as u8;
     [one(from[0], to[0]), one(from[1], to[1]), one(from[2], to[2])]
 }
 
-/// A color's shade: as it is, a little lighter, a little darker.
+/// A shade of a color: the color itself, a little lighter, or a little darker.
 fn shaded(color: Rgb, shade: u32) -> Rgb {
     match shade {
         0 => color,
@@ -122,12 +123,12 @@ fn shaded(color: Rgb, shade: u32) -> Rgb {
     }
 }
 
-/// The lines of hatching on a color. They are farther from the text than the color is.
+/// The color of hatching lines. It contrasts with the text even more than the color of the box does.
 fn line_on(color: Rgb) -> Rgb {
     mixed(color, if is_light(color) { [255; 3] } else { [0; 3] }, 0.40)
 }
 
-/// Black or white, whichever is read more easily on a color.
+/// Black or white, whichever is easier to read on the color.
 fn text_on(color: Rgb) -> &'static str {
     if is_light(color) { "#16181a" } else { "#fff" }
 }
@@ -136,7 +137,7 @@ fn is_light(color: Rgb) -> bool {
     luminance(color) > 0.196
 }
 
-/// As WCAG defines it: from 0 to 1.
+/// The relative luminance as defined by WCAG, from 0 to 1.
 fn luminance(color: Rgb) -> f64 {
     let [red, green, blue] = color.map(linear);
     0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -147,8 +148,8 @@ fn linear(part: u8) -> f64 {
     if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
 }
 
-/// The rules of a style sheet for these swatches: boxes are strokes of paths, their texts are filled. Hatched colors
-/// are painted with the patterns of [`patterns`].
+/// The CSS rules for these swatches. Boxes are strokes of paths, and texts are filled. Hatched boxes are painted with
+/// the patterns of [`patterns`].
 pub(in crate::render) fn rules(swatches: &[Swatch]) -> String {
     let [light, dark] = [0, 1].map(|theme| {
         let mut rules = String::new();
@@ -175,7 +176,7 @@ pub(in crate::render) fn rules(swatches: &[Swatch]) -> String {
     format!("{light}@media(prefers-color-scheme:dark){{{dark}}}")
 }
 
-/// The patterns of those of these swatches that are hatched, one for each shade.
+/// The SVG patterns of the hatched swatches among these, one for each shade.
 pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
     let hatched = swatches.iter().filter(|swatch| swatch.is_hatched());
     let pattern = |(letter, shade): (char, u32)| {
@@ -188,10 +189,10 @@ pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
     hatched.flat_map(|swatch| (0..SHADES).map(|shade| (swatch.letter(), shade))).map(pattern).collect()
 }
 
-/// Variables of a style sheet: the color of each sort of code and of the text on it (`--code-k`, `--text-k`), of change
-/// (`--code-0` to `--code-8`) and of what has no sort (`--code-A` …), on light and dark pages. A hatched color has the
-/// color of its lines, too (`--line-x`), and both as the background of an element (`--fill-x`). The theme is that of
-/// the reader's system, or the one that the attribute `data-theme` of the root names.
+/// CSS variables for light and dark pages: the color of each kind of code and of the text on it (`--code-k`,
+/// `--text-k`), of changes (`--code-0` to `--code-8`), and of names if no kinds are known (`--code-A` …). A hatched
+/// color also has the color of its lines (`--line-x`) and an element background of both (`--fill-x`). The theme is the
+/// one of the reader's system, unless the attribute `data-theme` of the root element names another.
 pub(in crate::render) fn variables() -> String {
     let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
     let all: Vec<Swatch> = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Idle]).collect();
@@ -202,7 +203,7 @@ pub(in crate::render) fn variables() -> String {
     )
 }
 
-/// The same of these swatches only, in the theme of the reader's system.
+/// Like [`variables`], but only for these swatches and always in the theme of the reader's system.
 pub(in crate::render) fn variables_of(swatches: &[Swatch]) -> String {
     let swatches: Vec<Swatch> = swatches.iter().copied().filter(|swatch| *swatch != Swatch::Lane).collect();
     let [light, dark] = [0, 1].map(|theme| theme_variables(&swatches, theme));
@@ -225,33 +226,33 @@ fn theme_variables(swatches: &[Swatch], theme: usize) -> String {
     variables
 }
 
-/// Both colors of hatched code, as a background.
+/// A CSS background with both colors of hatched code.
 fn fill(letter: char) -> String {
     format!("repeating-linear-gradient(135deg,var(--code-{letter}) 0 3px,var(--line-{letter}) 3px 5px)")
 }
 
-/// The letter of a sort of code.
+/// The letter that stands for a kind of code.
 pub(in crate::render) fn letter(category: Category) -> char {
     Swatch::Code(category).letter()
 }
 
-/// Before a swatch's letter and its shade in names of classes, which must not begin with a digit.
+/// The prefix of CSS class names, before the letter and the shade. Class names must not begin with a digit.
 pub(in crate::render) const CLASS: &str = "c";
 
-/// The same before the names of patterns, and of the classes of their lines.
+/// The prefix of the names of hatching patterns and of the classes of their lines.
 const HATCH: &str = "h";
 
-/// The shade of a name.
+/// The shade of a name. It depends only on the name.
 pub(in crate::render) fn shade(name: &str) -> u32 {
     hash(name) % SHADES
 }
 
-/// The warm color of a name.
+/// The warm color of a name. It depends only on the name.
 pub(in crate::render) fn warm(name: &str) -> Swatch {
     Swatch::Name((hash(name) / SHADES % u32::from(NAMES)) as u8)
 }
 
-/// FNV-1a: the colors of names stay the same from picture to picture.
+/// The FNV-1a hash. It keeps the colors of names the same in every picture.
 fn hash(name: &str) -> u32 {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash ^ hash >> 15
@@ -261,7 +262,7 @@ fn hash(name: &str) -> u32 {
 mod tests {
     use super::*;
 
-    /// The way a color looks to a reader without green (or red) cones: Viénot, Brettel and Mollon 1999.
+    /// How a color looks to a person without red or green cones (Viénot, Brettel and Mollon 1999).
     fn without_cones(color: Rgb, red_missing: bool) -> [f64; 3] {
         let [r, g, b] = color.map(linear);
         let rows = if red_missing {
@@ -272,7 +273,7 @@ mod tests {
         rows.map(|[x, y, z]| (x * r + y * g + z * b).clamp(0.0, 1.0))
     }
 
-    /// CIE L*a*b* of linear RGB.
+    /// Converts linear RGB to CIE L*a*b*.
     fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
         let x = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505;
         let y = 0.2126 * r + 0.7152 * g + 0.0722 * b;

@@ -39,12 +39,12 @@ const KERNEL_PID: Pid = Pid(-1);
 /// The mapping that contains an address at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The file or other memory that was mapped there.
+    /// The file or other memory that was mapped at the address.
     pub dso: DsoId,
     /// The address relative to the file: address − start of the mapping + its page offset. It is the address itself in
     /// anonymous memory, in the kernel and its modules, and in simpleperf's files of JIT code.
     pub offset: u64,
-    /// When it was mapped.
+    /// When the mapping was made.
     pub mapped: Nanos,
     /// The answer holds until this time, exclusive. Equal to the requested time if it isn't known how long the answer
     /// holds.
@@ -73,13 +73,15 @@ pub struct AddressSpaces {
     dsos: Dsos,
     spaces: FxHashMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
-    /// Offsets within the recording of the mmap records that only moved a program's own code; see [`Self::own_text()`].
+    /// Offsets within the recording of the mmap records that only report that a program moved its own code; see
+    /// [`Self::own_text()`].
     own_text: Vec<u64>,
     /// What each forked process inherited: the mappings of its parent at the fork.
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
-    /// Tells how long inherited mappings remain valid.
+    /// Tells how long inherited mappings remain valid, that is, until the child calls exec.
     ancestry: Ancestry,
-    /// While a process executes a program: its user registers are those of the one before.
+    /// When each process was executing a new program. During that time, its recorded user registers are still those of
+    /// the previous program.
     executing: FxHashMap<Pid, Vec<Range<Nanos>>>,
 }
 
@@ -103,7 +105,7 @@ struct Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedRegion {
     start: u64,
-    /// Exclusive. No mapping reaches the last byte of the address space, so this doesn't overflow.
+    /// One past the last address. No mapping reaches the last byte of the address space, so this doesn't overflow.
     end: u64,
     from: Nanos,
     until: Nanos,
@@ -114,7 +116,8 @@ struct MappedRegion {
 }
 
 impl AddressSpaces {
-    /// Holds only DSOs, for inputs that name files but not where they were mapped. Equal ones become one.
+    /// Address spaces without mappings, for inputs that name files but don't say where they were mapped. Equal DSOs are
+    /// stored once.
     pub fn of_files(files: impl Iterator<Item = Dso>) -> Self {
         let mut spaces = Self::default();
         files.for_each(|file| _ = spaces.dsos.intern(file));
@@ -233,7 +236,7 @@ impl AddressSpaces {
         })
     }
 
-    /// What the process had mapped at a moment.
+    /// The mapping that the process has at this address and time, made by itself or inherited.
     fn mapped(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
         let own = self.in_realm(pid, Realm::User, addr, time);
         own.or_else(|| {
@@ -292,8 +295,9 @@ fn kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     })
 }
 
-/// When a process executed programs: from the moment its memory was replaced until the vdso was mapped, which comes last.
-/// A sample in between has a user address of the program before, which called `execve`.
+/// The periods in which a process was replacing its program: from the exec, which replaces the memory, until the vDSO
+/// was mapped, which comes last. The user address of a sample in such a period belongs to the previous program, which
+/// called `execve`.
 fn executing(process: &Process) -> Vec<Range<Nanos>> {
     let stretch = |(at, &exec): (usize, &Nanos)| {
         let next = process.execs.get(at + 1).copied().unwrap_or(Nanos(u64::MAX));
@@ -329,7 +333,7 @@ fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
         Realm::Kernel => DsoKind::Module,
         Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
     };
-    // Anonymous memory has no versions, so its build ID is dropped: equal paths get one number.
+    // Anonymous memory has no versions, so its build ID is dropped and equal paths get one number.
     let build_id = mapping.build_id.filter(|_| kind != DsoKind::Anonymous);
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
@@ -344,7 +348,7 @@ fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
 /// Replays the mappings and execs of one process in time order.
 #[derive(Debug, Default)]
 struct SpaceBuilder {
-    /// What is mapped now.
+    /// The parts of mappings that are visible at the current moment of the replay.
     live: RangeMap<VisiblePart>,
     /// Parts of mappings that have ended.
     done: Vec<MappedRegion>,
@@ -432,8 +436,8 @@ impl SpaceBuilder {
         covered >= range.end
     }
 
-    /// True if anonymous memory that is being mapped over `range` holds the code of the file that was there. This is
-    /// certain for the program's own file and likely for a library.
+    /// True if anonymous memory that is being mapped over `range` holds the code of the file that was mapped there
+    /// before. This is certain for the program's own file and likely for a library.
     fn is_own_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -453,9 +457,9 @@ impl SpaceBuilder {
         is_whole || is_huge
     }
 
-    /// Treats anonymous memory that exactly fills a hole in a file's mapping as that file's code. This happens if
-    /// recording starts after a program moved its code: only the final mappings are reported. `start` is where the part
-    /// of the file behind the hole begins.
+    /// Checks whether the memory before a newly mapped part of a file is anonymous and exactly fills a hole between two
+    /// parts of the file; if so, the memory counts as the file's code. This happens if recording starts after a program
+    /// moved its code: only the final mappings are reported. `start` is where the part after the hole begins.
     fn fill_hole(&mut self, start: u64, dso: DsoId, offset: u64, dsos: &Dsos) {
         if !is_linked_file(dso, dsos) {
             return;
@@ -475,7 +479,7 @@ impl SpaceBuilder {
         self.live.insert_into_gap(hole..start, shown);
     }
 
-    /// Ends whatever is mapped in `range`. The parts of mappings outside of it continue.
+    /// Ends the mappings in `range` at `time`. Where a mapping extends beyond the range, the rest stays.
     fn clear(&mut self, range: Range<u64>, time: Nanos) {
         let done = &mut self.done;
         self.live.clear(range, |entry| {
@@ -495,11 +499,11 @@ impl SpaceBuilder {
 /// A parent process being replayed in time: everything mapped in it, whether mapped by itself or inherited.
 #[derive(Debug)]
 struct FollowedProcess<'a> {
-    /// When it was forked; `None` if that has been replayed.
+    /// When the process was forked; `None` once that has been replayed.
     forked: Option<Nanos>,
     /// Execs still to be replayed.
     execs: &'a [Nanos],
-    /// Its own mappings still to be replayed.
+    /// The process's own mappings that are still to be replayed.
     regions: &'a [MappedRegion],
     mapped: SharedRanges<VisiblePart>,
 }
@@ -533,7 +537,7 @@ impl FollowedProcess<'_> {
 }
 
 impl MappedRegion {
-    /// The rectangle of an entry that ends at `until`.
+    /// The rectangle of an entry whose mapping ends at `until`.
     fn of(entry: Entry<VisiblePart>, until: Nanos) -> Self {
         let VisiblePart { from, dso, is_remapped, .. } = entry.value;
         Self { start: entry.start, end: entry.end, from, until, dso, offset: entry.offset(), is_remapped }
@@ -564,7 +568,7 @@ impl Space {
         Some(Place { dso, offset, mapped, until, is_remapped })
     }
 
-    /// The range of time around `time` in which no mapping of this space begins or ends at `addr`.
+    /// The longest period around `time` in which no mapping of this space begins or ends at `addr`.
     fn quiet(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
         let mut quiet = Quiet::around(time);
         let before = self.regions.position(|region| region.from <= time);
@@ -636,11 +640,11 @@ mod tests {
             mapping(30, 0x7000, 0x1000, "[vdso]"),
         ];
         let first = Process { mappings, execs: vec![Nanos(10)], ..Process::default() };
-        // The same, of memory that its parent had.
+        // This child inherited the mapping of `/libc` from its parent.
         let mappings = vec![mapping(20, 0x1000, 0x1000, "/new"), mapping(30, 0x7000, 0x1000, "[vdso]")];
         let forked = Some((Pid(7), Nanos(5)));
         let child = Process { mappings, execs: vec![Nanos(10)], forked, ..Process::default() };
-        // Without a vdso it is not known how long it takes.
+        // Without a vDSO mapping, it is unknown how long replacing the program takes.
         let mappings = vec![mapping(0, 0x8000, 0x1000, "/libc"), mapping(20, 0x1000, 0x1000, "/new")];
         let other = Process { mappings, execs: vec![Nanos(10)], ..Process::default() };
         let spaces = AddressSpaces::new(&processes(vec![(7, first), (8, child), (6, other)]));
@@ -725,7 +729,8 @@ mod tests {
     #[test]
     fn text_that_its_program_moves_to_memory_stays_the_files() {
         let program = mapped_at(1, 0x40_0000, 0x80_0000, 0x1000, "/bin/node");
-        // First two parts of the code, then both as one. Memory that reaches beyond the code is something else.
+        // First two parts of the code are moved, then both at once. Memory that extends beyond the code is something
+        // else.
         let moved = [(2, 0x40_1000, 0x1000), (3, 0x40_2000, 0x3000), (4, 0x40_1000, 0x4000), (5, 0xbf_f000, 0x2000)];
         let anon = moved.map(|(time, addr, len)| mapping(time, addr, len, "//anon"));
         let mappings = [vec![program], anon.to_vec()].concat();
@@ -733,7 +738,7 @@ mod tests {
         assert_eq!(at(&spaces, 1, 0x40_1010, 9), hit("/bin/node", 0x2010));
         assert_eq!(at(&spaces, 1, 0x40_4fff, 9), hit("/bin/node", 0x5fff));
         assert_eq!(at(&spaces, 1, 0xbf_f000, 9).map(|hit| hit.0), Some("//anon".into()));
-        // After an exec, the memory doesn't belong to the earlier program's file.
+        // After an exec, anonymous memory no longer counts as code of the previous program's file.
         let spaces = spaces_of(mappings, vec![Nanos(2)]);
         assert_eq!(at(&spaces, 1, 0x40_1010, 9).map(|hit| hit.0), Some("//anon".into()));
     }

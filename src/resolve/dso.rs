@@ -19,7 +19,7 @@ pub struct Dso {
     pub build_id: Option<BuildId>,
     /// The file's device and inode; `None` if the recording doesn't state them.
     pub file: Option<FileId>,
-    /// Whether it is a file, anonymous memory, part of the kernel, and so on.
+    /// Whether the DSO is a file, anonymous memory, part of the kernel, and so on.
     pub kind: DsoKind,
 }
 

@@ -1,4 +1,4 @@
-//! The frames found for many addresses. Names and paths are stored once, and so are chains of inlined calls.
+//! The frames found for many addresses. Each name, path and chain of inlined calls is stored only once.
 
 use crate::model::interner::id;
 use crate::model::texts::Texts;
@@ -9,7 +9,7 @@ id! {
     TextId
 }
 
-/// One function at an address. An address has several if calls were inlined there.
+/// One function at an address. If calls were inlined at the address, it has several frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The function's name; `None` if unknown.
@@ -28,7 +28,7 @@ pub struct Frame {
 #[derive(Debug, Default)]
 pub struct Frames {
     texts: Texts<TextId>,
-    /// Chains of inlined calls, stored as a tree: addresses in the same calls share the entries.
+    /// Chains of inlined calls, stored as a tree: addresses within the same calls share entries.
     inlined: Vec<InlinedFrame>,
     numbers: FxHashMap<InlinedFrame, u32>,
     /// One per requested address.
@@ -37,7 +37,7 @@ pub struct Frames {
     open: Vec<Frame>,
 }
 
-/// An inlined call, linked to the inlined call around it.
+/// An inlined call, linked to the inlined call that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct InlinedFrame {
     frame: Frame,
@@ -85,12 +85,12 @@ impl Frames {
         Self { answers: vec![Answer::default(); count], ..Self::default() }
     }
 
-    /// The frames of the `index`th requested address. Empty if nothing is known about it.
+    /// The frames of the address that was requested as number `index`. Empty if nothing is known about the address.
     pub fn of(&self, index: usize) -> FramesAt<'_> {
         FramesAt { inlined: &self.inlined, next: self.answers.get(index).copied().unwrap_or_default() }
     }
 
-    /// True if there is no frame for the `index`th requested address.
+    /// True if there is no frame for the address that was requested as number `index`.
     pub fn is_unknown(&self, index: usize) -> bool {
         self.of(index).next().is_none()
     }
@@ -154,8 +154,8 @@ impl Frames {
         number
     }
 
-    /// Copies the answers of `part` into this table: its `n`th answer becomes the answer at the `n`th index of
-    /// `places`.
+    /// Copies the answers of `part` into this table. `places` gives, for each answer of `part` in order, its index in
+    /// this table.
     pub(super) fn absorb(&mut self, part: &Self, places: impl Iterator<Item = usize>) {
         let texts: Vec<TextId> = part.texts.list().iter().map(|text| self.texts.intern(text)).collect();
         let text = |id: TextId| texts[id.0 as usize];

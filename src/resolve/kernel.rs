@@ -45,7 +45,7 @@ pub struct KernelSymbols {
     text: Option<io::Bytes>,
     /// Sorted by address. The second number is the offset of the name in `text`.
     symbols: Vec<(u64, u32)>,
-    /// Added to an address of the recording, gives the address in the list (wrapping).
+    /// Added to an address of the recording (wrapping), this gives the address in the list.
     shift: u64,
     /// True if the reference symbol has the same address in the list and in the recording. As addresses differ between
     /// boots, the list is then from the same boot.
@@ -68,8 +68,8 @@ const OWN_LIST: &str =
 /// Warning about a list whose directory in perf's cache is named after another kernel's build ID.
 const OTHER_DIRECTORY: &str = "not used: its directory has the build ID of another kernel than the recorded one";
 
-/// No function is longer than this. If the last symbol before an address is further away, the address lies in a gap
-/// between modules. The longest kernel function has about 100 KiB.
+/// No function is longer than this (the longest kernel function has about 100 KiB). If the last symbol before an
+/// address is further away, the address lies in a gap between modules.
 const LONGEST: u64 = 1 << 20;
 
 /// What to add to a recorded kernel address to get the address in the kernel's image. The two differ because each boot
@@ -245,7 +245,7 @@ impl KernelList {
         }
     }
 
-    /// Opens the list; `None` if it doesn't exist.
+    /// Opens the list; `None` if the file doesn't exist.
     fn open(&self) -> Option<Result<io::Bytes>> {
         let part_of = |recording| Door { start: Start::Typed(recording), ..door::Named::Part.door(false) };
         let opened = match self {
@@ -292,7 +292,8 @@ mod tests {
         Some((String::from_utf8_lossy(found.name).into_owned(), found.offset))
     }
 
-    /// The name at an address. Checks that it doesn't matter whether other addresses are wanted as well.
+    /// The name at an address, and the offset of the address. Checks that the result doesn't depend on which other
+    /// addresses are wanted.
     fn name_in(list: &str, reference: Option<&KernelReference>, addr: u64) -> Option<(String, u64)> {
         let alone = name(&parse(list, reference, &[addr]).unwrap(), addr);
         let around: Vec<u64> = (0..0x400).rev().map(|at| (addr + at).saturating_sub(0x200)).collect();
@@ -388,11 +389,11 @@ mod tests {
 
     #[test]
     fn a_recording_that_names_no_kernel_is_of_the_one_that_is_where_it_was() {
-        // The recorder was killed, so the recording has neither build ID nor release.
+        // The recorder was killed, so the recording has neither a build ID nor a release.
         assert_eq!(found((None, None, TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((None, None, TEXT + 0x20_0000), None);
         assert!(name.is_none() && said.len() == 1 && said[0].contains("does not identify it"), "{said:?}");
-        // A recording that states either of them matches at any load address.
+        // A recording that has a build ID or a release matches at any load address.
         assert_eq!(found((Some(1), None, TEXT + 0x20_0000), None), (Some("do_one".into()), vec![]));
         assert_eq!(found((None, Some("6.1"), TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((Some(2), Some("6.1"), TEXT), None);
@@ -403,7 +404,7 @@ mod tests {
     fn a_cached_list_that_is_this_machines_is_not_another_kernels() {
         let of_other = "ffffffff81000000 T _text\nffffffff81000100 t their_one\n";
         assert_eq!(found((Some(2), None, TEXT), Some(of_other)), (Some("their_one".into()), vec![]));
-        // Also a list from an earlier boot, with other modules.
+        // The list may also be from an earlier boot and have other modules.
         let of_this = LIST.replace("ffffffff81", "ffffffff92").replace("ext4", "xfs");
         for list in [LIST, &of_this] {
             let (name, said) = found((Some(2), None, TEXT), Some(list));

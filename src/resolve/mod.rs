@@ -27,15 +27,16 @@ use kernel::{KernelOptions, KernelSymbols, link_shift};
 use symbols::images::Images;
 use symbols::{Base, Request, SymbolOptions};
 
-/// What was found at an address. Offsets are ready for lookup: for a return address they already point one byte back,
-/// into the call.
+/// What was found at an address. If the address is a return address, offsets are already adjusted to point one byte
+/// back, into the call instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
-    /// This many bytes into a piece of JIT code.
+    /// The address is in JIT code, this many bytes after the start of the code.
     Code(CodeId, u64),
-    /// At this address relative to the file (see [`address_space::Place::offset`]).
+    /// The address is in a file or other mapping, at this address relative to the file (see
+    /// [`address_space::Place::offset`]).
     File(DsoId, u64),
-    /// Neither a mapping nor JIT code is known at this address.
+    /// No mapping and no JIT code is known at this address.
     Nothing(Addr),
 }
 
@@ -49,9 +50,9 @@ pub struct Resolver<'a> {
     pub codes: &'a CodeMap<'a>,
     /// The BPF programs described in the recording.
     pub bpf: &'a [BpfFunction],
-    /// Symbols stored in the recording itself; simpleperf writes them.
+    /// Symbols stored in the recording itself, as simpleperf does.
     pub recorded: &'a RecordedSymbols,
-    /// The mapped files, opened when first needed. They may be shared with an unwinder.
+    /// The mapped files, opened when first needed. An unwinder may share them.
     pub images: &'a Images<'a>,
     /// Which details to resolve: lines, inlined calls, demangled names.
     pub options: &'a SymbolOptions,
@@ -60,8 +61,8 @@ pub struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Resolves each location to its functions; results are in the order of `locations`. Pass each location only once:
-    /// files are read in batches, on all threads of the pool.
+    /// Finds the functions at each location; results are in the order of `locations`. Pass each location only once.
+    /// Files are read in batches, on all threads of the pool.
     pub fn resolve(&self, locations: &[Location], pool: &Pool, warnings: &mut Warnings) -> Frames {
         let mut frames = Frames::with_addresses(locations.len());
         let (mut in_code, mut in_kernel, mut in_files) = (Vec::new(), Vec::new(), Vec::new());

@@ -50,6 +50,6 @@ pub fn sniff(head: &[u8]) -> bool {
             Statement::Spec(..) | Statement::Cost(_) | Statement::Other => return false,
         }
     }
-    // The headers may be longer than `head`.
+    // `head` ends within the headers. As no function was seen, another typical header is required.
     events && is_known
 }

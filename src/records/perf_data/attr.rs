@@ -103,13 +103,13 @@ impl EventAttr {
         self.kind == abi::PERF_TYPE_TRACEPOINT
     }
 
-    /// True if its samples are bytes that a BPF program gives.
+    /// True if the samples carry data that a BPF program outputs (`PERF_COUNT_SW_BPF_OUTPUT`).
     pub fn is_bpf_output(&self) -> bool {
         const BPF_OUTPUT: u64 = 10;
         self.kind == abi::PERF_TYPE_SOFTWARE && self.config == BPF_OUTPUT
     }
 
-    /// True if it is an event of the processor's own, by number (`PERF_TYPE_RAW`).
+    /// True for an event of the processor that is given by its raw number (`PERF_TYPE_RAW`).
     pub fn is_raw_event(&self) -> bool {
         self.kind == abi::PERF_TYPE_RAW
     }
@@ -138,7 +138,7 @@ impl EventAttr {
         (self.flags >> PRECISE_IP & 3) as u8
     }
 
-    /// `inherit`: child threads are counted as well, under the same IDs.
+    /// `inherit`: child threads are counted as well, and their samples have the same event IDs.
     pub fn is_inherited(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_INHERIT != 0
     }
@@ -148,7 +148,7 @@ impl EventAttr {
         (self.flags & abi::ATTR_FLAG_BIT_USE_CLOCKID != 0).then_some(self.clockid)
     }
 
-    /// The name that perf gives such an event; used if the recording has no name for it.
+    /// The name that perf would give the event. It is used if the recording doesn't contain a name.
     fn default_name(&self) -> String {
         let known = match self.kind {
             abi::PERF_TYPE_HARDWARE => HARDWARE.get(usize::try_from(self.config & 0xff).unwrap_or(usize::MAX)),

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Reads `(offset, length)` bytes of the file. Fails if the file is too short.
+/// Reads a part of the file, given as `(offset, length)` in bytes. Fails if the file ends before the part does.
 pub type ReadAt<'a> = dyn FnMut(u64, u64) -> Result<Vec<u8>> + 'a;
 
 /// A recording without its records.
@@ -32,7 +32,7 @@ pub struct Recording {
     pub features: BTreeMap<Feature, FeatureSection>,
     /// The byte range of the records. It ends with the file for a pipe and for a recorder that was killed.
     pub data: Range<u64>,
-    /// End of the attrs and their IDs in file form.
+    /// In file form, the file offset where the attrs and their IDs end.
     pub(super) attrs_end: u64,
     by_id: FxHashMap<u64, usize>,
     /// Pipe form: the payload of the HEADER_TRACING_DATA record.
@@ -117,8 +117,8 @@ impl Recording {
         self.events.push(event);
     }
 
-    /// Reads the feature sections. If one is cut off, it and the later ones are skipped with a warning; records can be
-    /// read without them.
+    /// Reads the feature sections. If one is cut off, it and all later ones are skipped with a warning, because records
+    /// can be read without them.
     fn read_features(&mut self, len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) {
         if self.header.feature_numbers().next().is_none() || self.header.data.size == 0 {
             return;
@@ -149,7 +149,7 @@ impl Recording {
         self.name_events_by_meta_info();
     }
 
-    /// Takes over an event or feature that a record of a pipe describes. Returns false for other kinds of records.
+    /// Adds the event or the feature that a record in pipe form describes. Returns false for other kinds of records.
     pub fn absorb(&mut self, record: &RawRecord<'_>) -> Result<bool> {
         let mut body = record.body();
         match record.kind {
@@ -175,7 +175,7 @@ impl Recording {
 
     fn absorb_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let base = body.offset();
-        // The attr states its own length; the ids are what is left.
+        // The attr states its own length; the rest of the record is event IDs.
         let mut peek = body;
         peek.u32("attr type")?;
         let size = u64::from(peek.u32("attr size")?).max(ATTR_SIZE_MIN);
@@ -204,13 +204,14 @@ impl Recording {
         self.events.iter().any(|event| event.attr.is_tracepoint())
     }
 
-    /// True if perf script prints more than frames of an event by itself: tracepoints, BPF programs' output, the
-    /// processor's own events.
+    /// True if, for some event, perf script prints more than the frames by default: for tracepoints, output of BPF
+    /// programs and raw events of the processor.
     pub fn prints_more_than_frames(&self) -> bool {
         self.events.iter().any(|Event { attr, .. }| attr.is_tracepoint() || attr.is_bpf_output() || attr.is_raw_event())
     }
 
-    /// The TRACING_DATA section, which describes the fields of tracepoints; from the feature or from a pipe's record.
+    /// The TRACING_DATA section, which describes the fields of tracepoints. It comes from the feature section or, in
+    /// pipe form, from a record.
     pub fn tracing_data(&self) -> Option<&FeatureSection> {
         self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())
     }
@@ -293,7 +294,8 @@ impl Recording {
         numbers.u32("mmap_len").ok()
     }
 
-    /// The clock of all times; unknown if the events' clocks differ. `tsc` comes from a TIME_CONV record.
+    /// The clock of all times; unknown if the events use different clocks. `tsc` is the conversion from a TIME_CONV
+    /// record.
     pub fn clock(&self, tsc: Option<TscConversion>) -> Clock {
         let mut clocks = self.events.iter().map(|event| event.attr.clock());
         let first = clocks.next().flatten();

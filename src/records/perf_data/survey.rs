@@ -1,4 +1,4 @@
-//! Collects what all records other than samples say: processes, threads and their names, mappings, clocks.
+//! Collects what a recording's records, except samples, say about processes, threads, mappings and clocks.
 
 use super::bpf::BpfSurvey;
 use super::kind;
@@ -23,7 +23,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Collects the facts record by record. [`RecordSurvey::finish`] sorts them by time.
+/// Collects what the records say about processes, threads and mappings, one record at a time. [`RecordSurvey::finish`]
+/// sorts it by time.
 #[derive(Debug, Default)]
 pub struct RecordSurvey {
     processes: Processes,
@@ -33,7 +34,8 @@ pub struct RecordSurvey {
     tsc: Option<TscConversion>,
     namespaces: PidNamespaces,
     bpf: BpfSurvey,
-    /// Losses according to LOST records and to LOST_SAMPLES records. Both count the same losses.
+    /// Lost records as counted by LOST records and by LOST_SAMPLES records. Both count the same losses, so they must
+    /// not be added up.
     lost_records: u64,
     lost_samples: u64,
     /// Build IDs by path, from HEADER_BUILD_ID records and the BUILD_ID feature.
@@ -66,7 +68,8 @@ impl RecordSurvey {
                     process.execs.push(time);
                 }
                 if comm.tid.0 == comm.pid.0 {
-                    // Reserves room for one name only: most processes have just one, and there may be many processes.
+                    // Reserves room for one name only, because most processes have just one and there may be many
+                    // processes.
                     process.comms.reserve_exact(usize::from(process.comms.is_empty()));
                     process.comms.push((time, name));
                 }
@@ -123,7 +126,8 @@ impl RecordSurvey {
         });
     }
 
-    /// Adds a moment, unless it has no time: perf synthesizes such records for what happened before the recording.
+    /// Adds something that happened to a process. It is ignored if it has no time: perf synthesizes such records for
+    /// what happened before the recording.
     fn happened(&mut self, moment: Moment) {
         if moment.time > Nanos(0) {
             self.processes.moments.push(moment);
@@ -179,7 +183,7 @@ impl RecordSurvey {
         });
     }
 
-    /// Where the first executable mapping of a file begins: its file offset, or for a kernel module its address.
+    /// The start of a file's first executable mapping, as an offset in the file or, for a kernel module, as an address.
     fn first_mapping(&self, path: &[u8]) -> Option<u64> {
         let mappings = self.processes.by_pid.values().flat_map(|process| &process.mappings);
         let first = mappings.filter(|mapping| mapping.executable && mapping.path == path).min_by_key(|mapping| {
@@ -235,8 +239,8 @@ impl RecordSurvey {
     }
 }
 
-/// The path under which the build ID of a mapping's file is listed. The kernel's path is cut before the symbol that
-/// perf appends.
+/// The path under which the recording lists the build ID of a mapping's file. For the kernel, this is the path without
+/// the symbol that perf appends (`[kernel.kallsyms]_text`).
 fn path_of_build_id(mapping: &Mapping) -> &[u8] {
     match mapping.cpumode {
         CpuMode::Kernel | CpuMode::GuestKernel => backing::split_reference_symbol(&mapping.path).0,

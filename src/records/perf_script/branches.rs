@@ -23,7 +23,7 @@ pub struct BranchLine<'a> {
     pub flags: u64,
 }
 
-/// Names of `PERF_BR_*` in include/uapi/linux/perf_event.h. Other types are printed as nothing.
+/// Names of `PERF_BR_*` in include/uapi/linux/perf_event.h. For other types, nothing is printed.
 const TYPES: [&str; 15] = [
     "",
     "COND",
@@ -41,7 +41,8 @@ const TYPES: [&str; 15] = [
     "SERROR",
     "NO_TX",
 ];
-/// A branch of this type has one of [`EXTENDED_TYPES`] (`PERF_BR_NEW_*`).
+/// This branch type says that the actual type is in another field, whose values have the names in [`EXTENDED_TYPES`]
+/// (`PERF_BR_NEW_*`).
 const EXTENDED: u64 = 15;
 const EXTENDED_TYPES: [&str; 8] =
     ["FAULT_ALGN", "FAULT_DATA", "FAULT_INST", "ARCH_1", "ARCH_2", "ARCH_3", "ARCH_4", "ARCH_5"];

@@ -20,18 +20,18 @@ const RECORD: &[u8] = b"PERF_RECORD_";
 
 /// True if a line shows a record that is not a sample.
 pub(crate) fn is_record_line(line: &[u8]) -> bool {
-    // A frame, whose symbol might contain this text, begins with a tab. Most headers contain no "P", so that is checked
-    // first.
+    // Frames begin with a tab, and their symbols might contain the text of a record. Most headers contain no "P", so
+    // searching for that first is faster.
     let may_be = !line.starts_with(b"\t") && memchr::memchr(RECORD[0], line).is_some();
     may_be && memchr::memmem::find(line, RECORD).is_some()
 }
 
-/// How perf prints addresses in files.
+/// How perf prints the addresses of code that is mapped from files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileAddresses {
-    /// As offset in the file (perf up to at least 6.1).
+    /// As an offset in the file (perf up to at least 6.1).
     Relative,
-    /// As address in the process (perf 7).
+    /// As an address in the process (perf 7).
     Absolute,
 }
 
@@ -45,38 +45,38 @@ pub struct RecordLineFacts {
 struct Facts {
     threads: BTreeMap<Tid, Pid>,
     maps: BTreeMap<Pid, Maps>,
-    /// A number for each mapped file.
+    /// A number for each mapped file, by path.
     paths: BTreeMap<Vec<u8>, u32>,
     ranks: Ranks,
     markers: BTreeMap<Pid, Vec<Marked>>,
-    /// The same, for finding out whether one is known.
+    /// The same jitdumps as a set, to skip those that are already known.
     marked: BTreeSet<Marked>,
-    /// By child: its parent, and when it was forked.
+    /// For each child process, its parent and the time of the fork.
     forks: BTreeMap<Pid, (Pid, Nanos)>,
     execs: BTreeMap<Pid, Vec<Nanos>>,
 }
 
-/// A mapped file whose name is that of a jitdump.
+/// A mapped file with the name of a jitdump. Runtimes map their jitdump to tell perf where it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Marked {
-    /// The process that mapped it.
+    /// The process that mapped the file.
     pub pid: Pid,
-    /// The thread that mapped it.
+    /// The thread that mapped the file.
     pub tid: Tid,
     /// Path of the file, as printed.
     pub path: Vec<u8>,
-    /// When it was mapped.
+    /// When the file was mapped.
     pub time: Nanos,
-    /// First address of the mapping.
+    /// The first address of the mapping.
     pub addr: Addr,
 }
 
-/// What a process has mapped, the newest on top. A forked child's copy costs nothing.
+/// What a process has mapped; newer mappings cover older ones. Copying it for a forked child is cheap.
 #[derive(Debug, Clone, Default)]
 struct Maps {
-    /// By address.
+    /// Mappings by address in the process.
     in_memory: SharedRanges<Map>,
-    /// By offset in each file ([`in_file`]).
+    /// Mappings by offset in the file (see [`in_file`]).
     in_files: SharedRanges<Map>,
 }
 
@@ -88,7 +88,8 @@ struct Map {
     path: u32,
 }
 
-/// An offset in a file, apart from those in all other files. `None` if no file reaches this far.
+/// Combines a file's number and an offset in the file into one key, so that one map can hold all files. `None` if the
+/// offset is larger than any file.
 fn in_file(path: u32, offset: u64) -> Option<u64> {
     let before = BEYOND_ANY_FILE.checked_mul(path.into())?;
     (offset < BEYOND_ANY_FILE).then(|| before.checked_add(offset))?
@@ -105,17 +106,17 @@ impl RecordLineFacts {
         self.facts.threads.is_empty()
     }
 
-    /// The number of jitdumps that a process has mapped so far.
+    /// How many mappings of jitdumps are known for a process so far.
     pub fn markers_of(&self, pid: Pid) -> usize {
         self.markers(pid).len()
     }
 
-    /// The parent process and the time of the fork, if a record line shows it.
+    /// The parent process and the time of the fork. `None` if no record line shows the fork.
     pub fn forked(&self, pid: Pid) -> Option<(Pid, Nanos)> {
         self.facts.forks.get(&pid).copied()
     }
 
-    /// When the process called exec.
+    /// The times at which the process called exec.
     pub fn execs(&self, pid: Pid) -> &[Nanos] {
         self.facts.execs.get(&pid).map_or(&[], Vec::as_slice)
     }
@@ -125,8 +126,8 @@ impl RecordLineFacts {
         self.facts.markers.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// The absolute address for an address that was printed for a file. `None` if neither the mappings nor the number
-    /// itself show whether it is relative to the file.
+    /// The absolute address of an address that was printed for a file. `None` if it is unclear whether the printed
+    /// address is relative to the file.
     pub fn absolute(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
         match self.mapped(pid, dso, addr) {
             (Some(_), None) => Some(addr),
@@ -136,8 +137,8 @@ impl RecordLineFacts {
         }
     }
 
-    /// The offset in the file for an address that was printed for a file. `printed` is how the text prints such
-    /// addresses, if known. `None` if the mappings don't show it.
+    /// The offset in the file of an address that was printed for a file. `printed` says how the text prints such
+    /// addresses, if known. `None` if the mappings don't tell the offset.
     pub fn file_offset(&self, pid: Option<Pid>, dso: &[u8], addr: u64, printed: Option<FileAddresses>) -> Option<u64> {
         match (printed, self.mapped(pid, dso, addr)) {
             (Some(FileAddresses::Relative), _) | (None, (None, Some(_))) => Some(addr),
@@ -157,7 +158,7 @@ impl RecordLineFacts {
         (in_memory.filter(|map| map.path == path), in_file)
     }
 
-    /// Takes over the facts of a record line. Other lines change nothing.
+    /// Adds the facts of a record line. Other lines change nothing.
     pub fn apply(&mut self, line: &[u8]) {
         let Some(at) = memchr::memmem::find(line, RECORD) else { return };
         let (head, record) = (&line[..at], &line[at + RECORD.len()..]);

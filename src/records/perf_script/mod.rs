@@ -32,8 +32,8 @@ pub mod write;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// True if a text looks like perf script output: after comments, blank lines and record lines, one of its first lines
-/// is the header of a sample and has a time, or is a frame or stands directly above one.
+/// True if a text looks like perf script output: among its first lines, apart from comments and blank lines, there is a
+/// record line, a sample's header with a time, a one-line sample, or an unmistakable frame.
 pub fn sniff(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let mut lines = first_lines(complete).peekable();
@@ -41,7 +41,7 @@ pub fn sniff(head: &[u8]) -> bool {
         if known::is_record_line(line) || header::Header::has_time(line) || is_one_line_sample(line) {
             return true;
         }
-        // A frame is not enough unless it is unmistakable: numbers and words occur in many texts.
+        // Numbers and words occur in many texts, so a frame only counts if it is unmistakable.
         let frame = lines.peek().and_then(|below| frame_of(below)).or_else(|| frame_of(line));
         if frame.is_some_and(|frame| is_sure(&frame)) {
             return true;
@@ -50,7 +50,7 @@ pub fn sniff(head: &[u8]) -> bool {
     false
 }
 
-/// True if a text has frames but no headers, as `-F ip,sym` prints it.
+/// True if a text has frames but no headers, as `perf script -F ip,sym` prints it.
 pub fn has_no_headers(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let mut has_frames = false;
@@ -75,7 +75,7 @@ fn is_sure(frame: &frame::Frame<'_>) -> bool {
     frame.dso.is_some_and(is_object) || frame.symbol == frame::UNKNOWN && frame.addr > 0xfff || frame.offset.is_some()
 }
 
-/// True for a one-line sample: header and frame on the same line. It need not have a time.
+/// True for a one-line sample: header and frame on the same line. The header need not have a time.
 fn is_one_line_sample(line: &[u8]) -> bool {
     let Some(header) = header::Header::parse(line.trim_ascii_end()) else { return false };
     let frame = frame::Frame::parse_in_line(header.behind_event(header.event_end()));

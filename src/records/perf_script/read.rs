@@ -44,7 +44,7 @@ pub struct PartReader {
     tiers: Tiers,
     lines: LineMemo,
     stacks: StackMemo,
-    /// True if the text has no headers, only frames with an empty line between samples (`-F ip,sym`).
+    /// True if the text has frames but no headers, with an empty line between samples (`perf script -F ip,sym`).
     has_no_headers: bool,
     readable: Readable,
 }
@@ -67,14 +67,14 @@ impl PartReader {
         self
     }
 
-    /// Sets whether the text has frames only; see [`has_no_headers`].
+    /// Sets whether the text has frames but no headers; see [`has_no_headers`].
     pub fn without_headers(mut self, has_no_headers: bool) -> Self {
         self.has_no_headers = has_no_headers;
         self
     }
 
-    /// Reads a part that begins where a text was [`cut`]. `known` holds the facts from earlier record lines. Returns
-    /// the lines that belong to no sample, which are skipped.
+    /// Reads a part of a text, which ends where [`cut`] says. `known` holds the facts from record lines before the
+    /// part. Returns the lines that were skipped because they belong to no sample.
     pub fn read(&mut self, text: &[u8], known: &RecordLineFacts) -> Skipped {
         self.lines.make_room();
         let mut reader = TextReader::new(text, known, self);
@@ -82,7 +82,7 @@ impl PartReader {
         reader.skipped
     }
 
-    /// The profile so far.
+    /// The profile of all parts read so far.
     pub fn profile(&mut self) -> &mut Profile {
         &mut self.profile
     }
@@ -99,8 +99,8 @@ impl PartReader {
     }
 }
 
-/// Length of the beginning of a buffer that can be read as a part: no sample extends across its end. 0 if there is no
-/// such point.
+/// How many bytes at the beginning of a buffer can be read as a part, such that no sample extends across the end. 0 if
+/// the buffer has no such point.
 pub fn cut(buffer: &[u8]) -> usize {
     sample_end(buffer).unwrap_or_else(|| last_header(buffer))
 }
@@ -128,7 +128,8 @@ struct TextReader<'t> {
     before: &'t RecordLineFacts,
     known: RecordLineFacts,
     sample: Option<OpenSample<'t>>,
-    /// True if nothing followed the last sample but its empty line. `-F srccode` prints more below the empty line.
+    /// True if the last sample has ended and only its empty line has been read since. With `-F srccode`, perf prints
+    /// source code below the empty line.
     last_was_sample: bool,
     skipped: Skipped,
     paragraphs: Paragraphs,
@@ -156,7 +157,7 @@ struct TextThread<'t> {
 struct OpenSample<'t> {
     event: &'t [u8],
     track: TrackId,
-    /// `None` if the text doesn't show periods.
+    /// The sampling period; `None` if the text doesn't show periods.
     period: Option<u64>,
     time: Option<Nanos>,
     /// The frames so far, leaf first, as printed.
@@ -279,7 +280,8 @@ impl<'t> TextReader<'t> {
         self.sample.as_ref().is_some_and(|sample| !sample.frames.is_empty())
     }
 
-    /// True if the line is a field that perf prints below the frames, such as registers, and is in a place for it.
+    /// True if the line is a field that perf prints below the frames, such as registers, and is at a place where perf
+    /// prints such fields.
     fn is_field(&self, line: &[u8]) -> bool {
         (self.sample.is_some() || self.last_was_sample) && is_field_line(line)
     }
@@ -292,7 +294,7 @@ impl<'t> TextReader<'t> {
             Some(Indent::Blanks) if line.starts_with(b" ") => {
                 Frame::parse_indented(line).filter(|_| !is_field_line(line))
             }
-            // An address of sixteen digits leaves no room for blanks.
+            // An address of sixteen digits leaves no room for indentation.
             Some(Indent::Blanks | Indent::Nothing) => Frame::parse_unindented(line),
             Some(Indent::Tab) => None,
         }
@@ -343,7 +345,7 @@ impl<'t> TextReader<'t> {
         Some(stack)
     }
 
-    /// The frames of a line, from the memo if possible. `None` if the line is not a frame.
+    /// Returns the frames of a line, which are remembered for repeated lines. `None` if the line is not a frame.
     fn frames_of(&mut self, line: &'t [u8]) -> Option<LineFrames> {
         let known = self.part.lines.get(line);
         if known.is_some() {
@@ -356,8 +358,8 @@ impl<'t> TextReader<'t> {
         self.part.lines.add(line, &frames)
     }
 
-    /// Begins a sample. True if it has no frame yet. If frames follow on lines of their own, the text after the event
-    /// is not taken for a frame.
+    /// Begins a sample. Returns true if the header's line contains no frame, so that frames can follow on lines of
+    /// their own. If the next line is a frame, the text after the event is not read as one.
     fn begin_sample(&mut self, header: &Header<'t>, event_end: Option<usize>, below: &[u8]) -> bool {
         let (track, period) = (self.track(header), header.period_before(event_end));
         let event = header.event_before(event_end).unwrap_or(NO_EVENT);
@@ -431,7 +433,7 @@ impl<'t> TextReader<'t> {
         *last = self.part.profile.frame(frame);
     }
 
-    /// Adds a line's frame. A Java frame may be several: its symbol can list inlined calls too.
+    /// Adds the frame of a line. A Java frame may become several, because its symbol can list inlined calls.
     fn push(&mut self, frame: &Frame<'_>, frames: &mut Vec<FrameId>) {
         let calls = Some(frame)
             .filter(|frame| kind(frame) == FrameKind::Jit)
@@ -453,11 +455,11 @@ impl<'t> TextReader<'t> {
         let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
         let module = dso.map(|dso| self.part.profile.name(dso));
         let kind = match kind(frame) {
-            // As in perf.data, a call that is inlined into JIT code is JIT code.
+            // A call that is inlined into JIT code is JIT code too, as in perf.data.
             kind if !frame.inlined || kind.is_jit() => kind,
             _ => FrameKind::Inlined,
         };
-        // Once the function is known, its address is dropped; otherwise equal stacks would differ by it.
+        // Addresses of named functions are dropped; otherwise stacks of the same functions would differ.
         let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
         // The text doesn't show which runtimes the processes use.
         let jit = kind == FrameKind::Jit;

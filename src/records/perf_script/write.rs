@@ -24,11 +24,11 @@ pub struct Header<'a> {
     pub pid: Option<Pid>,
     /// Thread ID.
     pub tid: Option<Tid>,
-    /// CPU.
+    /// The CPU on which the sample was taken, if recorded.
     pub cpu: Option<u32>,
     /// Time of the sample.
     pub time: Option<Nanos>,
-    /// The period, if the event's samples have one.
+    /// The sampling period, if the event has one.
     pub period: Option<u64>,
     /// Name of the event.
     pub event: &'a str,
@@ -36,17 +36,17 @@ pub struct Header<'a> {
     pub event_width: usize,
     /// The formatted fields of a tracepoint.
     pub trace: &'a [u8],
-    /// Data address, if recorded.
+    /// The data address, if recorded.
     pub addr: Option<u64>,
     /// The symbol at `addr`, as formatted by [`symbol`]; empty if perf wouldn't print one.
     pub addr_symbol: &'a [u8],
-    /// What else was measured.
+    /// Other measured values of the sample, such as weight and latency.
     pub measured: Measured<'a>,
-    /// The mode of the sample.
+    /// The mode of the CPU (kernel, user, …) when the sample was taken.
     pub mode: CpuMode,
-    /// True if frames follow on lines of their own.
+    /// True if the sample has a call chain, whose frames follow on lines of their own.
     pub chain: bool,
-    /// True if the command name is padded although frames follow.
+    /// True if the command name is padded even if frames follow.
     pub pads_comm: bool,
 }
 
@@ -61,9 +61,9 @@ pub struct Line<'a> {
     pub offset: u64,
     /// The object; `None` prints `[unknown]`.
     pub dso: Option<&'a [u8]>,
-    /// The address in the file; `None` if it is none that can be opened (the kernel's symbols, BPF programs).
+    /// The address in the file. `None` if there is no file to open, as for kernel symbols and BPF programs.
     pub file_offset: Option<u64>,
-    /// True if this is a call inlined into the next frame.
+    /// True if this call was inlined into the function of the next frame.
     pub inlined: bool,
     /// Source file and line.
     pub source: Option<(&'a [u8], u32)>,
@@ -123,7 +123,7 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     }
 }
 
-/// Appends a frame: on a line of its own if it belongs to a call chain, else at the end of the header.
+/// Appends a frame: on a line of its own if it belongs to a call chain (`chain`), otherwise to the header's line.
 pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
     if !fields.ip {
         return;
@@ -144,7 +144,7 @@ pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
     }
 }
 
-/// Appends symbol and object, as far as these fields are printed.
+/// Appends the symbol and the object, if these fields are selected.
 pub fn symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     if fields.sym {
         out.push(b' ');
@@ -163,7 +163,7 @@ pub fn symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     }
 }
 
-/// Appends the file, in parentheses; with the address in it, if that is asked for.
+/// Appends the file in parentheses, with the address in it if that field is selected.
 fn put_dso(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     out.extend_from_slice(b" (");
     put_in_line(out, line.dso.unwrap_or(b"[unknown]"));
@@ -173,7 +173,7 @@ fn put_dso(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     out.push(b')');
 }
 
-/// Letters of all modes whose bits are in this one's number, as perf tests them.
+/// The letters that perf prints for a mode. perf tests bits of the mode's number, so some modes get several letters.
 fn mode_letters(mode: CpuMode) -> &'static str {
     match mode {
         CpuMode::Unknown => "",
@@ -200,7 +200,7 @@ fn source(out: &mut Vec<u8>, line: &Line<'_>) {
     }
 }
 
-/// Appends a name. Line breaks in it become blanks.
+/// Appends a name, with line breaks replaced by blanks.
 fn put_in_line(out: &mut Vec<u8>, name: &[u8]) {
     out.extend(name.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte }));
 }

@@ -1,12 +1,13 @@
-//! Parses the arguments of a print format: C expressions over the fields of a sample.
+//! Parses the arguments of a tracepoint's print format: C expressions over the fields of a sample.
 
 use super::field::{Field, Place, type_size};
 use rustc_hash::FxHashMap;
 
-/// Limit of nesting; deeper expressions are rejected.
+/// How deeply expressions may be nested; deeper ones are rejected.
 const DEEPEST: usize = 100;
 
-/// The same goes for an argument with more operators. Those of one rank are a list in the text, but nested as read.
+/// How many operators an argument may have; with more, it is rejected. `a + b + c` is flat in the text, but each
+/// operator adds a level to the parsed expression.
 const MOST_OPERATORS: usize = 256;
 
 /// An argument of a print format.
@@ -48,13 +49,13 @@ pub(super) enum Argument {
     },
     /// `__get_dynamic_array` or `__get_str`: the data of a field, which is stored elsewhere in the sample.
     Data(usize),
-    /// `__get_dynamic_array_len`: the length of that data.
+    /// `__get_dynamic_array_len`: the length of a field's data that is stored elsewhere in the sample.
     DataLen(usize),
     /// `__get_bitmask`: a bit mask, printed as words.
     Bits(usize),
     /// `__get_cpumask`: the numbers of the bits that are set.
     Cpus(usize),
-    /// A kernel constant that the recording doesn't contain.
+    /// A kernel constant, whose value the recording doesn't contain.
     Unknown,
 }
 
@@ -145,11 +146,11 @@ pub(super) struct Parser<'f> {
     tokens: Vec<Token>,
     at: usize,
     fields: &'f [Field],
-    /// Where each field's name stands first in `fields`.
+    /// The index in `fields` of the first field with each name.
     places: FxHashMap<&'f str, usize>,
-    /// Expressions in expressions that are being parsed.
+    /// The current depth of nested expressions.
     depth: usize,
-    /// Operators of the argument so far: each puts what precedes it one level deeper.
+    /// The number of operators in the current argument. Each one nests the text before it one level deeper.
     operators: usize,
 }
 
@@ -388,14 +389,14 @@ impl<'f> Parser<'f> {
         while self.is_sign(",") {
             self.at += 1;
             self.sign("{")?;
-            // An expression by itself: only its value is kept.
+            // The nested expression is reduced to its value, so its operators don't count for the expression around it.
             let around = std::mem::take(&mut self.operators);
             let value = self.argument()?.constant();
             self.operators = around;
             self.sign(",")?;
             let name = self.texts()?;
             self.sign("}")?;
-            // An unknown value gets no name.
+            // If the value is not a known constant, the entry is dropped.
             names.extend(value.map(|value| (value, name)));
         }
         Some(names)
@@ -403,7 +404,7 @@ impl<'f> Parser<'f> {
 }
 
 impl Argument {
-    /// The value, if the expression contains no field.
+    /// The value of an expression without fields; `None` if it contains a field.
     fn constant(&self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(*number),

@@ -4,27 +4,27 @@ use crate::analysis::quantity::grouped;
 use crate::model::printable::readable;
 use crate::model::stacks::{Series, Unit, Weight};
 
-/// The unit of the weights of a picture, and their format.
+/// The unit of a flame graph's weights, and how amounts are formatted.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Amounts {
-    /// The way they are spelled.
+    /// How amounts are formatted.
     pub(super) scale: Scale,
-    /// Their unit; empty for time.
+    /// The unit's name. Empty for times and sizes, where [`Scale`] provides the unit.
     pub(super) name: String,
-    /// Weights are reported multiplied by this.
+    /// The factor by which weights are multiplied before they are shown.
     pub(super) factor: f64,
 }
 
-/// The way amounts are spelled.
+/// How amounts are formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// Nanoseconds, reported in the unit of time that fits.
+    /// Nanoseconds, shown in the largest fitting unit (`7.0 ms`).
     Time,
-    /// Bytes, reported in multiples of 1024.
+    /// Bytes, shown in the largest fitting multiple of 1024 (`1.5 MiB`).
     Bytes,
-    /// In full.
+    /// A whole number with all digits (`12,345`).
     Whole,
-    /// With a letter for thousands, millions and so on.
+    /// A rounded number with a letter for thousands, millions and so on (`1.2 G`).
     Large,
 }
 
@@ -34,7 +34,7 @@ const BYTES: &[(f64, &str)] =
 const LARGE: &[(f64, &str)] = &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
 
 impl Amounts {
-    /// Those of one event; `name` if the user shows what they count.
+    /// The format for the weights of one event. `name` is the unit's name if the user chose one.
     pub(super) fn of(series: &Series, weight: Weight, name: Option<&str>, factor: Option<f64>) -> Self {
         let factor = factor.unwrap_or(1.0);
         if let Some(name) = name {
@@ -44,7 +44,7 @@ impl Amounts {
             (Unit::Samples, _) | (_, Weight::Samples) => (Scale::Whole, "samples"),
             (Unit::Nanos, _) => (Scale::Time, ""),
             (Unit::Named(name), _) if name == "bytes" => (Scale::Bytes, ""),
-            // What is counted is the event.
+            // A count of events is shown with the event's name as its unit.
             (Unit::Named(name), _) if name == "count" && !series.name.is_empty() => {
                 (Scale::Large, series.name.as_str())
             }
@@ -53,7 +53,7 @@ impl Amounts {
         Self { scale, name: readable(name.as_bytes()).into_owned(), factor }
     }
 
-    /// An amount as text.
+    /// Formats an amount with its unit.
     pub(super) fn text(&self, weight: u64) -> String {
         let amount = weight as f64 * self.factor;
         match self.scale {
@@ -67,9 +67,10 @@ impl Amounts {
     }
 }
 
-/// In the largest unit of which there is one; below ten and a hundred with a digit behind the point.
+/// Formats an amount in the largest of the units that is not larger than the amount, rounded to about three digits.
+/// `None` for an amount of 0.
 fn in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
-    // A value that would be rounded to 1000 is one of the next unit.
+    // A value that would be rounded to 1000 is shown in the next larger unit.
     let (size, unit) =
         units.iter().find(|(size, _)| amount / size >= 0.9995).or(units.last().filter(|_| amount > 0.0))?;
     let number = amount / size;
@@ -77,7 +78,7 @@ fn in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
     Some(format!("{number:.digits$} {unit}"))
 }
 
-/// A share of the whole, as tables spell it: `12.34%`.
+/// Formats a share of the whole as a percentage, as in tables: `12.34%`.
 pub(super) fn percent(part: f64, whole: f64) -> String {
     let percent = if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
     format!("{percent:.2}%")

@@ -1,5 +1,5 @@
-//! The difference between two profiles: the picture of the one after, colored by what is more and what is less than
-//! before.
+//! The flame graph of the difference between two profiles. Its boxes are those of the later profile, colored by whether
+//! they grew or shrank since the earlier one.
 
 use super::amount::percent;
 use super::drawing::{Before, Drawing, NameTable, PageBox, tree_of_functions};
@@ -14,16 +14,16 @@ use crate::model::stacks::{Profile, Series, Weight};
 use crate::render::palette::{STEPS, Swatch};
 use rustc_hash::FxHashMap;
 
-/// One event before or after.
+/// One event of the earlier or the later profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
     /// The profile.
     pub profile: &'a Profile,
-    /// The event's index in it.
+    /// The index of the event in `profile.series`.
     pub series: usize,
 }
 
-/// A side's trees: by what was requested, and by samples, which have the same nodes.
+/// Two call trees of one side with the same nodes: one with the requested weight, one with the number of samples.
 struct CountedTrees {
     tree: CallTree,
     samples: CallTree,
@@ -83,7 +83,8 @@ impl Drawing {
             let own = placed.end - placed.start;
             let significant = match comparison.evidence {
                 Evidence::Samples => comparison.change(old.sum(node), new.sum(Some(placed.node))).is_real(),
-                // Exact amounts have no chance in them, and without evidence none can be judged: show every change.
+                // Exact amounts don't vary by chance, and without evidence no change can be tested. In both cases every
+                // change is shown.
                 Evidence::Exact | Evidence::Nothing => amount != own,
             };
             let name = names.number_of(&new.tree, placed.label, &starts);
@@ -112,7 +113,7 @@ impl Drawing {
     }
 }
 
-/// The distance of a color from "no change".
+/// The color of a change, from −[`STEPS`] (all gone) to [`STEPS`] (all new). It is never 0, which means "no change".
 fn step(before: u64, after: u64) -> i8 {
     let (before, after) = (before as f64, after as f64);
     let part = (after - before) / after.max(before).max(1.0);
@@ -120,7 +121,7 @@ fn step(before: u64, after: u64) -> i8 {
     if part < 0.0 { -(steps as i8) } else { steps as i8 }
 }
 
-/// `, +12.3 %`
+/// Formats the relative change, for example `, +12.3%`.
 fn change(before: u64, after: u64) -> String {
     let change = 100.0 * (after as f64 - before as f64) / before as f64;
     let sign = if change < 0.0 { '−' } else { '+' };
@@ -133,7 +134,8 @@ fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
     texts.map(|(step, text)| (Swatch::Change(if negate { -step } else { step }), text.to_owned())).to_vec()
 }
 
-/// By node of the later tree, the node of the earlier one that is the same function with the same callers.
+/// For each node of the later tree, the node of the earlier tree with the same function and the same callers. `None` if
+/// there is none.
 fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     let mut known: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labelled_nodes() {
@@ -149,7 +151,8 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     was
 }
 
-/// The weight of the earlier boxes that have no counterpart, though its callers have.
+/// The weight of what exists only in the earlier tree: boxes without a counterpart in the later tree whose caller has
+/// one.
 fn gone(before: &CallTree, was: &[Option<u32>]) -> u64 {
     let mut kept = vec![false; before.node_count()];
     was.iter().flatten().for_each(|&node| kept[node as usize] = true);
@@ -157,7 +160,7 @@ fn gone(before: &CallTree, was: &[Option<u32>]) -> u64 {
     before.labelled_nodes().map(|(node, _)| node).filter(lost).map(|node| before.total_of(node)).sum()
 }
 
-/// With every hexadecimal number of a name as `0x…`.
+/// Replaces every hexadecimal number in a name by `0x…`.
 fn without_hex(name: &str) -> String {
     let mut parts = name.split("0x");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -176,7 +179,7 @@ mod tests {
     fn profile(stacks: &[(&str, u64)]) -> Profile {
         let mut profile = profile_of(stacks);
         profile.series[0].rows.iter_mut().for_each(|row| row.count = row.weight);
-        // One sample that counts one.
+        // A row that stands for one sample with a count of 1.
         let one = Row { weight: 0, count: 1, ..profile.series[0].rows[0] };
         profile.series[0].rows.push(one);
         profile

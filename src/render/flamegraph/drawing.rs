@@ -1,4 +1,4 @@
-//! The content of a picture, before it is known where on a page: boxes, their names and colors, title and legend.
+//! The content of a flame graph before layout: boxes with names and colors, title and legend.
 
 use super::amount::{Amounts, percent};
 use super::look::{Look, nothing};
@@ -17,64 +17,67 @@ use crate::model::tier::Tier;
 use crate::render::palette::{Swatch, warm};
 use rustc_hash::FxHashMap;
 
-/// A picture's content.
+/// The content of a flame graph, or of a chart over time.
 #[derive(Debug)]
 pub(super) struct Drawing {
-    /// The first line.
+    /// The title.
     pub(super) title: String,
-    /// The facts about the profile, one each.
+    /// Facts about the profile, for the line below the title.
     pub(super) facts: Vec<String>,
-    /// The meanings of colors.
+    /// The legend: colors and their meanings.
     pub(super) legend: Vec<(Swatch, String)>,
-    /// Printable, by number.
+    /// The names of boxes; [`PageBox::name`] is an index into this. They contain no control characters.
     pub(super) names: Vec<String>,
-    /// From left to right, each before those above it; those of each thread of a chart together.
+    /// The boxes from left to right, each before those stacked on it. In a chart, the boxes of each thread are
+    /// contiguous.
     pub(super) boxes: Vec<PageBox>,
-    /// The number of rows of boxes.
+    /// The number of rows.
     pub(super) rows: u32,
-    /// The whole, in the unit of the boxes.
+    /// The sum of all weights, in the same unit as the boxes.
     pub(super) total: u64,
-    /// The way amounts are reported.
+    /// The format of amounts.
     pub(super) amounts: Amounts,
-    /// True if boxes are where their time was.
+    /// True if the horizontal axis is time, so that boxes are where they ran.
     pub(super) is_chart: bool,
 }
 
-/// A box.
+/// A box: a function and what it called.
 #[derive(Debug)]
 pub(super) struct PageBox {
-    /// The number of rows that are below it.
+    /// The number of rows below this one.
     pub(super) row: u32,
-    /// The amount of all that is left of it.
+    /// The left edge: the sum of the weights to the left of the box.
     pub(super) start: u64,
-    /// `start` and its own amount.
+    /// The right edge: `start` plus the weight of the box.
     pub(super) end: u64,
-    /// Its name's number.
+    /// The index of its name in [`Drawing::names`].
     pub(super) name: u32,
-    /// The meaning of its color.
+    /// What its color means.
     pub(super) swatch: Swatch,
-    /// The tiers of its function, if there are several, the heaviest first.
+    /// The weight of each tier of JIT code in the function, heaviest first. Empty unless there are several tiers.
     pub(super) shares: Vec<(Swatch, u64)>,
-    /// Its weight before, in a difference.
+    /// The weight in the earlier profile; only in a difference.
     pub(super) before: Option<Before>,
 }
 
-/// The weight of a box before, in a difference.
+/// The weight of a box in the earlier profile of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Before {
-    /// Its amount.
+    /// The weight.
     pub(super) amount: u64,
-    /// True if the change is more than chance.
+    /// True if the change is statistically significant, not just chance.
     pub(super) significant: bool,
 }
 
-/// A picture of everything gets narrower boxes than this percentage only if asked for.
+/// The narrowest box of a flame graph, in percent of the whole width. Narrower ones are only drawn if the user asks for
+/// them.
 const NARROWEST: f64 = 0.01;
 
-/// A chart has many more, which zooming brings out.
+/// The narrowest box of a chart, in percent of the whole width. A chart has many narrow boxes that become visible when
+/// zooming in.
 const NARROWEST_IN_CHART: f64 = 0.001;
 
-/// Numbers the names that are used, each once.
+/// Collects the names of boxes and numbers each distinct one.
 #[derive(Debug, Default)]
 pub(super) struct NameTable(Interner<String, u32>);
 
@@ -83,7 +86,8 @@ impl NameTable {
         self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
 
-    /// The number of a box's name: with the place where the function starts, if others are called like it.
+    /// The number of a label's name. If other functions have the same name, the place where the function starts is
+    /// appended.
     pub(super) fn number_of(&mut self, tree: &CallTree, label: Option<u32>, starts: &[Option<String>]) -> u32 {
         let Some(label) = label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
@@ -94,7 +98,7 @@ impl NameTable {
     }
 }
 
-/// A name without the suffix that shows what sort of code it is: that is recognized by the color.
+/// A name without the suffix that shows its kind of code (such as `_[j]`), because the color shows that too.
 pub(super) fn without_suffix(name: &str) -> &str {
     let bare = name.strip_suffix(']').and_then(|name| name.strip_suffix(['k', 'w', 'i', 'j']));
     bare.and_then(|name| name.strip_suffix("_[")).unwrap_or(name)
@@ -106,7 +110,8 @@ fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling 
     Spelling { by, annotate, tidied, reversed: look.reversed, by_category, by_start: true }
 }
 
-/// The tree of one event by functions, with a node for each sort of code where that is known: for comparisons.
+/// The call tree of one event by function, used for comparisons. If kinds of code are known, a function has one node
+/// per kind.
 pub(super) fn tree_of_functions(
     profile: &Profile,
     series: &Series,
@@ -130,8 +135,8 @@ fn tree_of(
     if tree.total() == 0 { Err(nothing()) } else { Ok(tree) }
 }
 
-/// Self weight by kind of code; empty if none is known. What ran is the innermost frame, with which reversed stacks
-/// begin.
+/// Self weight by kind of code; empty if no kinds are known. Self weight belongs to the innermost frame, which comes
+/// first in reversed stacks.
 fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> {
     let mut by_label = vec![None; tree.label_count()];
     for (node, label) in tree.labelled_nodes() {
@@ -149,7 +154,7 @@ fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> 
     own
 }
 
-/// The color of a box, by its label and what is known of its tiers.
+/// The color of a box, from its label and its tiers. `are_known` says that the profile has kinds of code.
 fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], are_known: bool) -> Swatch {
     let Some(label) = label else { return Swatch::Whose };
     match tree.category(label) {
@@ -160,7 +165,7 @@ fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], ar
     }
 }
 
-/// The sorts of code that there are, with their share of self weight.
+/// The legend of a flame graph: the kinds of code, each with its share of the self weight.
 fn legend(own: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
     let seen = Category::ALL.into_iter().filter_map(|category| Some((category, *own.get(&category)?)));
     let told = |(category, own): (Category, u64)| {
@@ -170,7 +175,7 @@ fn legend(own: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
 }
 
 impl Drawing {
-    /// The flame graph of the merged stacks of one event.
+    /// The flame graph of one event, with equal stacks merged.
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
         let tree = tree_of(profile, series, options, look, spelling(profile, options, look))?;
@@ -199,7 +204,7 @@ impl Drawing {
         drawing.finished(names)
     }
 
-    /// The same of stacks that were summed by sorting them.
+    /// Like [`Self::flame`], for stacks that were summed by sorting them.
     pub(super) fn of_sorted(runs: &Runs, options: &WriteOptions, look: &Look) -> Result<Self> {
         let (mut profile, total) = (Profile::new(), runs.total());
         let series = profile.series_named("samples", Unit::Samples);
@@ -222,13 +227,13 @@ impl Drawing {
         drawing.finished(names)
     }
 
-    /// The chart of one event in order of time, a thread below the other.
+    /// The chart of one event over time, with the threads one below the other.
     pub(super) fn chart(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
         let spelling = spelling(profile, &WriteOptions { annotate: Annotate::default(), ..options.clone() }, look);
         let chart = Chart::new(profile, series, options.weight, spelling);
         let mut drawing = Self::empty(profile, series, options, look);
-        // Rows without times are in their order: where a box begins is not time then.
+        // Rows without times keep the order of the input, so the horizontal axis is not time.
         drawing.is_chart = chart.begin.is_some();
         drawing.total = chart.length;
         let sum = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
@@ -242,14 +247,14 @@ impl Drawing {
         }
         let (mut names, starts) = (NameTable::default(), chart.tree.places_of_namesakes());
         let narrow = look.narrowest(chart.length);
-        // The first thread is the topmost: rows are counted from below unless the picture is inverted.
+        // The first thread is at the top. Rows are counted from the bottom, unless the picture is inverted.
         let order: Vec<_> =
             if look.inverted { chart.lanes.iter().collect() } else { chart.lanes.iter().rev().collect() };
         let mut row = 0;
         for lane in order {
             let height = lane.boxes.iter().map(|placed| placed.depth + 1).max().unwrap_or(0);
             let named = u32::from(!lane.name.is_empty());
-            // The name is at the outermost functions.
+            // The thread's name takes the row of the outermost functions, which move one row further.
             if named > 0 {
                 drawing.boxes.push(PageBox::plain(row, chart.length, names.number(&lane.name), Swatch::Lane));
             }
@@ -274,7 +279,7 @@ impl Drawing {
         drawing.finished(names)
     }
 
-    /// Title and facts of one event, without boxes.
+    /// Title and facts of one event's flame graph, without boxes.
     pub(super) fn flame_facts(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
         let mut drawing = Self::empty(profile, series, options, look);
@@ -283,7 +288,7 @@ impl Drawing {
         Ok(drawing)
     }
 
-    /// The sorts of code that boxes are of.
+    /// The kinds of code that occur among the boxes, for the legend.
     fn seen(&self) -> Vec<(Swatch, String)> {
         let seen = |category: &Category| self.boxes.iter().any(|one| one.swatch == Swatch::Code(*category));
         let seen = Category::ALL.into_iter().filter(seen);
@@ -312,7 +317,8 @@ impl Drawing {
         if self.total == 0 || self.rows == 0 { Err(nothing()) } else { Ok(self) }
     }
 
-    /// The greatest that all amounts are multiples of: a profile of equal periods is counted in samples then.
+    /// The greatest common divisor of all amounts. If all samples have the same period, amounts in the page become
+    /// numbers of samples.
     pub(super) fn common_unit(&self) -> u64 {
         let of_box = |one: &PageBox| {
             let shares = one.shares.iter().fold(0, |unit, (_, weight)| greatest_common_divisor(unit, *weight));
@@ -335,14 +341,14 @@ impl PageBox {
 }
 
 impl Look {
-    /// The least amount that gets a box.
+    /// The smallest amount that gets a box.
     pub(super) fn narrowest(&self, total: u64) -> u64 {
         let usual = if self.flame_chart { NARROWEST_IN_CHART } else { NARROWEST };
         (self.min_width.unwrap_or(usual) / 100.0 * total as f64).ceil() as u64
     }
 }
 
-/// The program that was recorded, or else the kind of picture and what it is of.
+/// The title: the recorded program or, if unknown, the kind of picture and its subject.
 fn title(profile: &Profile, look: &Look) -> String {
     let words: Vec<_> = profile.about.program().iter().map(|word| readable(word)).collect();
     let kind = match (look.flame_chart, look.inverted) {
@@ -356,7 +362,7 @@ fn title(profile: &Profile, look: &Look) -> String {
     look.subject.as_ref().map_or(kind.to_owned(), |subject| format!("{kind} of {}", readable(subject.as_bytes())))
 }
 
-/// The event, how much of it there is, in how many samples and over which time.
+/// The facts below the title: the event, its total, the number of samples and the time span.
 fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec<String> {
     let event = readable(series.name.as_bytes()).into_owned();
     let mut facts = Vec::new();

@@ -1,14 +1,14 @@
-//! A flame graph as a page: an SVG file that is a picture wherever SVG is shown, and that its own script makes
-//! searchable and zoomable where scripts run.
+//! A flame graph as an SVG file. It is a picture wherever SVG is shown; where scripts run, its own script makes it
+//! searchable and zoomable.
 //!
-//! The picture is drawn with few elements: boxes of one color are strokes of one path. The script does not look at it:
-//! it reads the names (element `names`, one a line), what else there is to know (`facts`, JSON) and the boxes
-//! (attribute `data-b` of the groups in `boxes`), and draws what is in view on a canvas.
+//! The picture has few elements: all boxes of one color are strokes of one path. The script doesn't use these paths. It
+//! reads the names (element `names`, one per line), other facts (`facts`, JSON) and the boxes (attribute `data-b` of
+//! the groups in `boxes`), and draws what is in view on a canvas.
 //!
-//! A box is `row,start,width,name,colour[,shares[,before]]`, and boxes are separated by blanks. `start` is counted from
-//! the start of the box before it in its group; amounts are multiples of the fact `unit`. A color is a letter and the
-//! number of a shade. Shares are the letters of tiers, each followed by its amount. `before` ends in `~` if the change
-//! may be chance.
+//! A box is written as `row,start,width,name,color[,shares[,before]]`; boxes are separated by blanks. `start` is
+//! relative to the start of the previous box in the group, and amounts are multiples of the fact `unit`. A color is a
+//! letter and the number of a shade. `shares` are the letters of tiers, each followed by its amount. `before` is the
+//! amount in the earlier profile of a difference; it ends in `~` if the change may be chance.
 
 use super::amount::{Scale, percent};
 use super::decimal::fixed;
@@ -26,57 +26,57 @@ use std::collections::BTreeMap;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Boxes in a piece: about half a megabyte of text.
+/// How many boxes are written as one [`Piece`]: about half a megabyte of text.
 const PIECE: usize = 4096;
 
-/// The picture's width where none is requested; the page takes the window's.
+/// The picture's width in pixels if none is requested. With the script, the page fills the window instead.
 const WIDTH: f64 = 1200.0;
 
-/// Between boxes and the picture's sides, and above the first line of text.
+/// The space between boxes and the picture's sides, and above the first line of text, in pixels.
 const MARGIN: f64 = 8.0;
 
-/// From line to line of title, facts and legend.
+/// The distance between lines of the title, facts and legend, in pixels.
 const LINE: f64 = 19.0;
 
-/// Room for the row of times below a chart.
+/// The height of the time axis below a chart, in pixels.
 const AXIS: f64 = 20.0;
 
-/// A box with less room shows no line between itself and its neighbor, and no tiers.
+/// Boxes up to this width, in pixels, have no gap to their neighbor.
 const NARROW: f64 = 2.0;
 
-/// The width of the line between two boxes, in the color of the page.
+/// The gap between two boxes, in pixels. It shows the color of the page.
 const GAP: f64 = 1.0;
 
-/// A box of less than that is not to be seen in a picture, not even among others.
+/// Boxes narrower than this, in pixels, are not drawn: even many of them side by side would not be visible.
 const INVISIBLE: f64 = 0.1;
 
-/// A picture, to be written piece by piece.
+/// A flame graph that is written as SVG piece by piece.
 #[derive(Debug)]
 pub struct Picture {
     drawing: Drawing,
     head: Vec<u8>,
     tail: Vec<u8>,
     sizes: Sizes,
-    /// All amounts are multiples of it.
+    /// All amounts are multiples of this; see [`Drawing::common_unit`].
     unit: u64,
     cut: Cut,
     script: bool,
     name_type: String,
 }
 
-/// The places on the picture, in pixels.
+/// Dimensions of the picture, in pixels.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
     width: f64,
     height: f64,
-    /// Upper edge of the topmost row.
+    /// The upper edge of the topmost row.
     top: f64,
     row: f64,
     rows: u32,
     font: f64,
     letter: f64,
     inverted: bool,
-    /// Pixels for one of the boxes' amount.
+    /// Pixels per unit of the boxes' amounts.
     scale: f64,
 }
 
@@ -100,7 +100,7 @@ impl Sizes {
         }
     }
 
-    /// Upper edge of a row.
+    /// The upper edge of a row.
     fn top_of(&self, row: u32) -> f64 {
         let above = if self.inverted { row } else { self.rows - 1 - row };
         self.top + self.row * f64::from(above)
@@ -127,17 +127,17 @@ impl Picture {
         picture
     }
 
-    /// The text before the boxes.
+    /// The part of the SVG file before the boxes.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// All boxes, in order.
+    /// All boxes, in pieces to be written in this order.
     pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> + Send {
         self.drawing.boxes.chunks(PIECE).map(Piece)
     }
 
-    /// The text after the boxes.
+    /// The part of the SVG file after the boxes.
     pub fn tail(&self) -> &[u8] {
         &self.tail
     }
@@ -211,7 +211,7 @@ impl Picture {
         head + "<g id=\"boxes\">"
     }
 
-    /// Those that are there, each once.
+    /// The colors that occur in the legend, the boxes and their shares, without duplicates.
     fn swatches(&self) -> Vec<Swatch> {
         let mut swatches: Vec<Swatch> = self.drawing.legend.iter().map(|(swatch, _)| *swatch).collect();
         for one in &self.drawing.boxes {
@@ -235,7 +235,7 @@ impl Picture {
             style += &format!(":root{{--found:{color}}}");
         }
         style += &palette::rules(swatches);
-        // The script draws with colors, not with classes.
+        // The script needs the colors as CSS variables, because it draws on a canvas instead of using classes.
         if self.script { style + &palette::variables_of(swatches) } else { style }
     }
 
@@ -250,7 +250,7 @@ impl Picture {
         tail + "</svg>\n"
     }
 
-    /// Times below a chart.
+    /// The time axis below a chart.
     fn axis(&self) -> String {
         const MARKS: u64 = 10;
         let y = self.sizes.height - MARGIN;
@@ -265,7 +265,7 @@ impl Picture {
         (0..MARKS).map(mark).collect()
     }
 
-    /// A piece's text.
+    /// The SVG text of a piece.
     pub fn text(&self, piece: &Piece<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(PIECE * 64);
         out.extend_from_slice(b"<g");
@@ -295,7 +295,7 @@ impl Picture {
             }
             push_decimal(one.row.into(), out);
             out.push(b',');
-            // Threads of a chart begin anew.
+            // In a chart, each thread starts at the left again, so the difference can be negative.
             let start = one.start / self.unit;
             if start < before {
                 out.push(b'-');
@@ -330,13 +330,13 @@ impl Picture {
         Color(one.swatch.letter(), if one.before.is_some() { 0 } else { shade(self.name(one)) })
     }
 
-    /// Left edge and width.
+    /// The left edge and the width of a box, in pixels.
     fn stretch(&self, one: &PageBox) -> (f64, f64) {
         let (start, end) = (one.start as f64 * self.sizes.scale, one.end as f64 * self.sizes.scale);
         (MARGIN + start, end - start)
     }
 
-    /// Boxes of one color are one path.
+    /// Writes the boxes as paths, one path per color.
     fn paths(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
         let mut by_color: BTreeMap<Color, Vec<u8>> = BTreeMap::new();
         let mut stripes: BTreeMap<char, Vec<u8>> = BTreeMap::new();
@@ -358,18 +358,18 @@ impl Picture {
         }
     }
 
-    /// A stroke as long and as thick as the box; between boxes that are not narrow a line stays free.
+    /// Adds a stroke as long and as thick as the box, with a gap to the next box unless the box is narrow.
     fn bar(&self, one: &PageBox, path: &mut Vec<u8>) {
         let (left, width) = self.stretch(one);
         let width = if width > NARROW { width - GAP } else { width };
-        // A box that only zooming shows is in the data.
+        // The box only becomes visible when zooming in. It is in the data for the script.
         if width < INVISIBLE {
             return;
         }
         stroke(path, left, self.sizes.top_of(one.row) + (self.sizes.row - 1.0) / 2.0, width);
     }
 
-    /// The tiers of a function along the lower edge of its box.
+    /// Adds stripes along the lower edge of a function's box that show the share of each tier.
     fn stripes(&self, one: &PageBox, stripes: &mut BTreeMap<char, Vec<u8>>) {
         let (mut left, width) = self.stretch(one);
         if one.shares.is_empty() || width < 4.0 * NARROW {
@@ -399,7 +399,7 @@ impl Picture {
         out.extend_from_slice(b"</text>\n");
     }
 
-    /// For readers without script: a box that states by itself what it is.
+    /// Writes a box with a tooltip that names it, for pages without the script.
     fn titled(&self, one: &PageBox, out: &mut Vec<u8>) {
         out.extend_from_slice(b"<g><title>");
         out.extend_from_slice(escaped(&self.title(one)).as_bytes());
@@ -414,7 +414,7 @@ impl Picture {
         out.extend_from_slice(b"</g>\n");
     }
 
-    /// `name: 7.0 ms, 12.3 %`
+    /// The tooltip of a box, such as `name: 7.0 ms, 12.34%`.
     fn title(&self, one: &PageBox) -> String {
         let amount = one.end - one.start;
         let share = percent(amount as f64, self.drawing.total as f64);
@@ -422,7 +422,7 @@ impl Picture {
     }
 }
 
-/// The letter of a swatch, which is ASCII, and the number of a shade.
+/// A color in the page: the letter of a swatch (ASCII) and the number of a shade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Color(char, u32);
 
@@ -439,17 +439,17 @@ impl Color {
     }
 }
 
-/// Neighboring boxes, and all that is above them as far as it fits.
+/// Consecutive boxes, written as one group.
 #[derive(Debug)]
 pub struct Piece<'a>(&'a [PageBox]);
 
-/// The words for colors that are letters.
+/// For each letter that stands for a kind of code in the page, the name of that kind.
 fn words() -> serde_json::Map<String, serde_json::Value> {
     let word = |category: Category| (Swatch::Code(category).letter().to_string(), category.name().into());
     Category::ALL.into_iter().map(word).collect()
 }
 
-/// `M12.5 30h4.2`
+/// Appends a stroke to a path, such as `M12.5 30h4.2`.
 fn stroke(path: &mut Vec<u8>, x: f64, y: f64, width: f64) {
     path.push(b'M');
     fixed(path, x, 2);
@@ -463,13 +463,13 @@ fn legend_width(text: &str, letter: f64) -> f64 {
     17.0 + (text.chars().count() as f64 + 2.0) * letter
 }
 
-/// The fonts, as a style sheet and a canvas take them.
+/// The font names, in a form that both style sheets and canvases accept.
 fn family(look: &Look) -> String {
     let family = look.font_type.as_deref().unwrap_or("Verdana, 'DejaVu Sans', sans-serif");
     family.chars().filter(|c| c.is_alphanumeric() || " ,'-_.".contains(*c)).collect()
 }
 
-/// As many entries to a line as there is room for.
+/// Splits the legend into lines, with as many entries per line as fit.
 fn legend_lines(drawing: &Drawing, look: &Look) -> Vec<Vec<(Swatch, String)>> {
     let sizes = Sizes::of(drawing, look, 0);
     let (mut lines, mut x): (Vec<Vec<(Swatch, String)>>, f64) = (Vec::new(), f64::INFINITY);
@@ -487,7 +487,7 @@ fn legend_lines(drawing: &Drawing, look: &Look) -> Vec<Vec<(Swatch, String)>> {
     lines
 }
 
-/// As text in XML, whatever it is.
+/// Escapes a text for XML.
 fn escaped(text: &str) -> String {
     // XML forbids some characters; names are printable already, titles are as the user typed them.
     let is_allowed = |letter: &char| !letter.is_control() && !matches!(letter, '\u{fffe}' | '\u{ffff}');

@@ -1,4 +1,4 @@
-//! A profile as one page that opens from disk: its data, its style and its script in one HTML file.
+//! A profile as a page that can be opened from disk: one HTML file with the data, the style and the script.
 //!
 //! ```text
 //! profile.rs   stacks, threads and samples → section `profile`
@@ -6,8 +6,8 @@
 //! modules.rs   js/*.js → one script
 //! ```
 //!
-//! Code that has more data than a profile holds adds a [`Section`]; the part of the page that is made from it is a
-//! module of the same name. Nothing is fetched, and the page's own policy forbids it.
+//! Code that has more data than a profile holds adds a [`Section`]. A script module of the same name shows that part of
+//! the page. The page loads nothing else, and its own content security policy forbids that.
 
 mod modules;
 mod pack;
@@ -31,15 +31,15 @@ const STYLE: &str =
 /// The content of a page.
 #[derive(Debug)]
 pub struct Page {
-    /// Its title.
+    /// The page's title.
     pub title: String,
-    /// Its data.
+    /// The page's data.
     pub sections: Vec<Section>,
 }
 
-/// Writes it.
+/// Writes a page as HTML.
 pub fn write(page: &Page, out: &mut dyn Write) -> Result<()> {
-    // Each piece behind a mark begins with the mark's name: what is put in is never looked at for marks.
+    // Each piece begins with the name of a placeholder (`{{name}}`). Inserted texts are not searched for placeholders.
     let mut pieces = PAGE.split("{{");
     out.write_all(pieces.next().unwrap_or_default().as_bytes())?;
     for piece in pieces {
@@ -56,7 +56,7 @@ pub fn write(page: &Page, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// A name as text of HTML.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     escape_markup(readable(text.as_bytes()).chars())
 }

@@ -1,11 +1,11 @@
-//! The page's script: modules with names in the repository, one inline module on the page, since a page from disk
-//! cannot import its neighbors.
+//! The page's script. In the repository it consists of several JavaScript modules; in the page it is a single inline
+//! module, because a page opened from disk cannot import other files.
 //!
-//! A module imports by `import { a, b } from "./other.js";` and exports by `export` before a declaration. Joined, each
-//! follows those that it imports, without these words; so a name at the top of one module must not be at the top of
-//! another.
+//! A module imports by `import { a, b } from "./other.js";` and exports by writing `export` before a declaration. In
+//! the joined script, each module comes after those that it imports, and these keywords are removed. Two modules must
+//! therefore not declare the same name at their top level.
 
-/// The modules, by their file's name, in no certain order.
+/// The modules by file name, in any order.
 const MODULES: &[(&str, &str)] = &[
     ("activity.js", include_str!("js/activity.js")),
     ("arrows.js", include_str!("js/arrows.js")),
@@ -69,12 +69,13 @@ const MODULES: &[(&str, &str)] = &[
     ("virtual_rows.js", include_str!("js/virtual_rows.js")),
 ];
 
-/// One script of all modules that `main.js` needs.
+/// The page's script: `main.js` and all modules that it needs.
 pub(super) fn script() -> String {
     joined("main.js", MODULES)
 }
 
-/// The script of a picture: what `picture.js` needs, without comments, since every picture has it.
+/// The script of a flame graph: `picture.js` and all modules that it needs, without comments, because every picture
+/// contains a copy.
 pub(in crate::render) fn picture_script() -> String {
     let script = joined("picture.js", MODULES);
     let is_code = |line: &&str| !["//", "/*", "*"].iter().any(|start| line.trim_start().starts_with(start));
@@ -82,12 +83,12 @@ pub(in crate::render) fn picture_script() -> String {
     format!("(() => {{\n'use strict';\n{}\n}})();\n", code.join("\n"))
 }
 
-/// A module taken apart.
+/// A module, split into its imports and the rest.
 #[derive(Debug, Default)]
 struct ModuleParts<'t> {
-    /// The names that it imports, with the module that has each.
+    /// The imported names, each with the file name of the module that declares it.
     imports: Vec<(&'t str, &'t str)>,
-    /// Everything else, as it is without its neighbors.
+    /// The rest of the text, with the `export` keywords removed.
     text: String,
 }
 
@@ -111,7 +112,7 @@ impl<'t> ModuleParts<'t> {
         module
     }
 
-    /// `import { a, b } from "./other.js";`
+    /// Adds the names of a statement such as `import { a, b } from "./other.js";`.
     fn add_imports(&mut self, statement: &'t str) {
         let from = statement.split('"').nth(1).and_then(|path| path.strip_prefix("./")).unwrap_or_default();
         let names = statement.split(['{', '}']).nth(1).unwrap_or_default();
@@ -120,7 +121,7 @@ impl<'t> ModuleParts<'t> {
     }
 }
 
-/// `first` and all that it imports, each behind what it imports itself.
+/// Joins the module `first` and all modules that it imports, directly or indirectly, each after its own imports.
 fn joined(first: &str, modules: &[(&str, &str)]) -> String {
     let (mut done, mut script) = (Vec::new(), String::new());
     let mut todo = vec![(first, false)];
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// The names that a module declares at its top, and whether it exports each.
+    /// The names that a module declares at its top level, each with true if it is exported.
     fn declared(text: &str) -> Vec<(String, bool)> {
         let declaration = |line: &str| {
             let (exported, line) = line.strip_prefix("export ").map_or((false, line), |line| (true, line));

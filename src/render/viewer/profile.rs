@@ -1,8 +1,8 @@
-//! A profile as columns: functions, stacks of functions, threads, and for each event its samples.
+//! A profile as columns of numbers: functions, stacks of functions, threads, and the samples of each event.
 //!
-//! Frames that differ only in line or address are one function here: machine code and lines are recognized by the
-//! listings. A profile to compare with shares functions, stacks and threads with the one that is shown, so that its
-//! samples are more rows of the same tables.
+//! Frames that differ only in line or address count as one function here; the listings show instructions and lines. A
+//! baseline profile shares the tables of functions, stacks and threads with the profile that is shown, so its samples
+//! are just more rows.
 
 use super::pack::Section;
 use super::page_rows::{PageClock, PageNumbers, PageRows};
@@ -22,14 +22,14 @@ use crate::render::palette;
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
-/// One of several recordings in a page: its rows are those of tracks with its number as their input.
+/// One of several recordings in a page. Its number is the `input` of the tracks that its rows belong to.
 #[derive(Debug)]
 pub struct PageRecording {
-    /// The name of its file, with as many directories as distinguish it from the others.
+    /// The name of the file, with as many directories as needed to tell it from the others.
     pub name: String,
-    /// The path of its file.
+    /// The path of the file.
     pub path: String,
-    /// The times of its first sample and of its end on its own clock; `None` if a sample has no time.
+    /// The times of the first sample and of the end, on the recording's own clock; `None` if a sample has no time.
     pub extent: Option<TimeExtent>,
 }
 
@@ -41,9 +41,9 @@ impl PageRecording {
     }
 }
 
-/// The section `profile`, and with a profile to compare with the section `baseline`: the samples of its events of the
-/// same names. `recordings` are those of a page of several; `spots` has, for each event, the instruction + 1 of each row
-/// (0: not listed).
+/// Makes the section `profile` and, if there is a baseline to compare with, the section `baseline` with the baseline's
+/// samples of events of the same names. `recordings` is for pages of several recordings. `spots` has, for each event
+/// and row, the number of the instruction plus 1; 0 if the instruction is not listed.
 pub fn sections(
     profile: &Profile,
     recordings: &[PageRecording],
@@ -97,20 +97,21 @@ pub fn sections(
     sections
 }
 
-/// An event without samples.
+/// A copy of an event's description without its samples.
 fn emptied(series: &Series) -> Series {
     let Series { name, unit, sampling, uncounted, counting, .. } = series;
     let (name, unit) = (name.clone(), unit.clone());
     Series { name, unit, sampling: *sampling, uncounted: *uncounted, counting: *counting, ..Series::default() }
 }
 
-/// Functions, stacks and threads, each once.
+/// The distinct functions, stacks and threads of all profiles in the page.
 #[derive(Default)]
 struct PageTables<'p> {
     texts: Interner<String, u32>,
-    /// True if two profiles are put together.
+    /// True if the page compares two profiles.
     compares: bool,
-    /// Then, by the last part of a module's path, the text of the path that was seen first.
+    /// If two profiles are compared: for each file name of a module, the number of the first path that was seen with
+    /// that file name.
     modules: FxHashMap<Box<[u8]>, u32>,
     functions: Vec<PageFunction>,
     function_numbers: FxHashMap<PageFunctionKey, u32>,
@@ -119,7 +120,7 @@ struct PageTables<'p> {
     track_numbers: FxHashMap<&'p Track, u32>,
 }
 
-/// The key of a function: name, module, where it starts, and category.
+/// What identifies a function: name, module, start position and category.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PageFunctionKey {
     name: u32,
@@ -131,12 +132,13 @@ struct PageFunctionKey {
 
 struct PageFunction {
     key: PageFunctionKey,
-    /// The file where most ends in it.
+    /// The source file that most of the function's self weight belongs to.
     file: Option<u32>,
     line: u32,
 }
 
-/// By frame the file and line where most of the first event ends in its function, as report's tables give it.
+/// For each frame, the file and line with most of its function's self weight in the first event, as in the tables of
+/// `report`.
 fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
@@ -150,7 +152,7 @@ fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
 }
 
 impl<'p> PageTables<'p> {
-    /// Adds what a profile holds but its samples.
+    /// Adds everything that a profile holds, except its samples.
     fn add(&mut self, profile: &'p Profile) -> PageNumbers {
         let first = self.functions.len();
         let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
@@ -171,7 +173,8 @@ impl<'p> PageTables<'p> {
             name: self.texts.number(&*readable(label::function(profile, frame).as_bytes())),
             module: frame.module.map(|module| self.module(profile.name_of(module), frame)),
             file: file.map(|file| self.texts.number(&*readable(profile.name_of(file)))),
-            // In another recording a function starts elsewhere once a line above it is new.
+            // A changed source line above a function moves its start, so start positions are ignored when comparing two
+            // recordings.
             start: if self.compares { (0, 0) } else { (line, column) },
             category: Category::of(frame),
         };
@@ -181,7 +184,8 @@ impl<'p> PageTables<'p> {
         })
     }
 
-    /// By function, the first one that is the same but for its category: tiers of one function.
+    /// For each function, the number of the first function that differs from it at most in its category. This joins the
+    /// tiers of a function.
     fn identities(&self) -> Vec<u64> {
         let mut firsts = FxHashMap::default();
         let numbered = (0_u64..).zip(&self.functions);
@@ -192,10 +196,11 @@ impl<'p> PageTables<'p> {
         identities.collect()
     }
 
-    /// Reports the functions from `first` on where they are written.
+    /// Sets the source positions of the functions from number `first` on.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(places(profile)).zip(profile.frames()) {
-            // Where calls are stated, functions are not made of lines: `report` shows where they start, too.
+            // If the input states calls, lines don't lead to functions, so the start of the function is shown, as in
+            // `report`.
             let place = match frame.start.file {
                 Some(file) if !profile.calls.is_empty() => Some((file, frame.start.line)),
                 _ => place.or_else(|| profile.home_of(frame)),
@@ -209,8 +214,8 @@ impl<'p> PageTables<'p> {
         }
     }
 
-    /// A module, as it is called in both profiles: a program may have moved to another directory, and the files that hold
-    /// JIT code are called after the process.
+    /// The number of a module's path. When comparing, both profiles use the same path for a module, because a program
+    /// may have moved to another directory and files with JIT code are named after their process.
     fn module(&mut self, path: &[u8], frame: &Frame) -> u32 {
         let text = readable(path);
         if !self.compares {
@@ -248,15 +253,15 @@ impl<'p> PageTables<'p> {
     }
 }
 
-/// The number of a kind of code in the page.
+/// The number that stands for a kind of code in the page.
 pub fn category_number(category: Category) -> u64 {
     Category::ALL.iter().position(|other| *other == category).unwrap_or(Category::ALL.len() - 1) as u64
 }
 
-/// Adds the columns of each event's calls, with the threads of them.
+/// Adds columns with the calls that the input states for each event, and with the threads that made them.
 fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut section: Section) -> Section {
     let function = |frame: FrameId| u64::from(numbers.functions[frame.index()]);
-    // A thread may have thousands of events.
+    // A thread may have thousands of events, so they are looked up by name in a hash table.
     let mut places: Vec<FxHashMap<&str, usize>> = Vec::new();
     for calls in &profile.calls {
         places.push(calls.events.iter().enumerate().map(|(at, name)| (&name[..], at)).collect());
@@ -288,7 +293,7 @@ fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut secti
     section
 }
 
-/// Adds the columns of each event's samples, in the order of their times.
+/// Adds columns with the samples of each event, in order of time.
 fn columns(rows: &PageRows<'_>, mut section: Section) -> Section {
     for event in 0..rows.events() {
         section = section
@@ -306,7 +311,7 @@ fn columns(rows: &PageRows<'_>, mut section: Section) -> Section {
     section
 }
 
-/// Says where samples are that have no time, if others have one.
+/// A note about samples without a time, if other samples have one; otherwise `None`.
 fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
     let all = profile.series.iter().flat_map(|series| &series.rows);
     let untimed: u64 = all.filter(|row| row.time.is_none()).map(|row| row.count).sum();
@@ -314,7 +319,7 @@ fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
         .then(|| format!("{untimed} samples have no time of their own: they are at the end of the axis"))
 }
 
-/// Says that the samples are summed, if they are.
+/// A note that equal samples are summed, if they are; otherwise `None`.
 fn note_of_sums(rows: &PageRows<'_>) -> Option<String> {
     let (samples, clock) = (rows.summed?, rows.clock?);
     Some(format!(
@@ -324,14 +329,14 @@ fn note_of_sums(rows: &PageRows<'_>) -> Option<String> {
     ))
 }
 
-/// A length of time: 1, 2 or 5 of a power of ten.
+/// Formats a duration that is 1, 2 or 5 times a power of ten.
 fn length_of(nanos: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "\u{b5}s")];
     let (size, name) = units.into_iter().find(|(size, _)| nanos >= *size).unwrap_or((1, "ns"));
     format!("{} {name}", nanos / size)
 }
 
-/// What the page calls the rows of a profile.
+/// What the page calls the rows of a profile, such as samples.
 fn counted_rows(profile: &Profile) -> &'static str {
     match row_word(profile) {
         None => "cost",
@@ -341,7 +346,7 @@ fn counted_rows(profile: &Profile) -> &'static str {
 }
 
 fn event(series: &Series) -> serde_json::Value {
-    // What is counted is the event.
+    // For a count of events, the unit is the event's name.
     let unit = if series.unit.name() == "count" { series.name.as_str() } else { series.unit.name() };
     let sampling = series.sampling.map(|sampling| match sampling {
         Sampling::Period(period) => json!({ "period": period }),
@@ -360,7 +365,7 @@ fn track(track: &&Track) -> serde_json::Value {
     })
 }
 
-/// The kinds of code, in the order of legends; a color is a variable of the page's style.
+/// The kinds of code in the order of legends. Each color is given as a CSS variable.
 fn categories() -> Vec<serde_json::Value> {
     let category = |category: Category| {
         let (name, kind) = (category.name(), category.of_any_tier().name());
@@ -375,7 +380,7 @@ mod tests {
     use super::*;
     use crate::model::stacks::{FrameKind, Row};
 
-    /// One sample in `main` of a program, which called JIT code.
+    /// A profile with one sample: `main` of the program called JIT code.
     fn profile(program: &str, jit: &str) -> Profile {
         let mut profile = Profile::new();
         let series = profile.series_named("e", crate::model::stacks::Unit::Samples);
@@ -406,7 +411,7 @@ mod tests {
         assert_eq!(tables.texts.items(), ["main", "/usr/bin/php", "hot", "/tmp/perf-7.map"]);
     }
 
-    /// A profile in which each of these lines of `f` has so much weight at each of two addresses.
+    /// A profile with the function `f`, in which each of these lines has the given weight at each of two addresses.
     fn lines(lines: &[(u32, u64)]) -> Profile {
         let mut profile = Profile::new();
         let (name, file, track) = (profile.name(b"f"), profile.name(b"f.c"), profile.track(Track::default()));

@@ -7,8 +7,9 @@
 use super::words::{first_word, is_keyword, is_word};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the class starts whose `constructor` keyword is at offset `constructor`. `effort` is how many more bytes may
-/// be read for this script. `text` is the part of the script that may be searched.
+/// Returns the offset of the class whose `constructor` keyword is at offset `constructor`, or `None` if that can't be
+/// determined. `text` is the part of the script that may be searched. `effort` is the number of bytes that may still be
+/// read for this script.
 pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsize) -> Option<usize> {
     for class in memchr::memmem::rfind_iter(&text.as_bytes()[..constructor], b"class") {
         if text[..class].ends_with(|letter| is_word(letter) || letter == '.') || first_word(&text[class..]) != "class" {
@@ -25,8 +26,8 @@ pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsi
     None
 }
 
-/// How many braces are open at the end of `text`, which starts after the keyword `class`. 0 if the class has ended.
-/// `None` if that can't be determined.
+/// The number of braces that are open at the end of `text`, which starts after the keyword `class`. 0 if the class has
+/// ended; `None` if the number can't be determined.
 fn depth(text: &str) -> Option<usize> {
     // Open braces, brackets and parentheses. A backquote stands for the `${` of a template literal.
     let mut open: Vec<u8> = Vec::new();
@@ -59,7 +60,7 @@ fn depth(text: &str) -> Option<usize> {
                 divides = true;
                 continue;
             }
-            // After `)` or `}`, a `/` can mean both.
+            // After `)` or `}`, a `/` can start a regular expression or be a division.
             b'/' if matches!(text[..at].trim_end().as_bytes().last(), Some(b')' | b'}')) => return None,
             brace @ (b'{' | b'(' | b'[') => {
                 in_body |= brace == b'{' && open.is_empty();

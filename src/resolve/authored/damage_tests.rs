@@ -1,4 +1,4 @@
-//! Truncates and corrupts a WebAssembly module everywhere.
+//! Tests that a WebAssembly module truncated or corrupted at any byte is read without failing.
 
 use super::AuthoredModule;
 use crate::model::file_bytes::FileBytes;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 /// The functions of `fib.rs`, ordered by number, with the lines that LLVM's tools report for them.
 const FUNCTIONS: [(&str, &str); 3] = [("app::table::checksum", "20"), ("app::collatz", "9"), ("run", "30")];
 
-/// Name and line of each function, as far as the module can be read.
+/// The name and line of each function that can still be read from the module.
 fn functions_of(bytes: Vec<u8>) -> Vec<String> {
     let Ok(module) = wasm::parse(&FileBytes::new(bytes)) else { return Vec::new() };
     let module = Rc::new(module);

@@ -1,4 +1,5 @@
-//! Examines the authored text where a source map leads: is a word declared there, and in which role?
+//! Examines the authored text at the position to which a source map leads: is a certain word declared there, and in
+//! which role?
 //!
 //! Some tools map every token, others every statement, so the word is looked for at the position and on the rest of its
 //! line.
@@ -34,7 +35,7 @@ impl Role {
         matches!(self, Self::Whole | Self::Object)
     }
 
-    /// True if a tool may have turned the authored word into `word`.
+    /// True if `word` may be what a tool made of the authored word.
     fn is_spelling(self, word: &str, authored: &str) -> bool {
         if self.may_be_numbered() { is_spelling_of(word, authored) } else { word == authored && !word.is_empty() }
     }
@@ -94,7 +95,7 @@ impl<'t> Declared<'t> {
         whole.next().map(|(place, word)| Self { word, after: &text[place + word.len()..] })
     }
 
-    /// True if it is one of several words in parentheses.
+    /// True if the word is one of several words in parentheses.
     pub(super) fn is_argument(&self) -> bool {
         self.after.trim_start().starts_with([',', ')'])
     }
@@ -106,7 +107,8 @@ impl<'t> Declared<'t> {
     }
 }
 
-/// The own name of the function or class at the start of a text. `None` if there is none, or if it has no name.
+/// The own name of the function or class at the start of a text. `None` if the text doesn't start with one or it has no
+/// name.
 pub(super) fn own_name(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("async").map_or(text, str::trim_start);
     let rest = rest.strip_prefix("function").or_else(|| rest.strip_prefix("class"));

@@ -52,14 +52,15 @@ impl Counts {
         Some(Self { right: both % (NEAR + 1), wrong: both / (NEAR + 1) })
     }
 
-    /// One segment in ten may be wrong: some tools map to the middle of words that they joined.
+    /// True unless more than one segment in ten is wrong. Some are wrong even in a map that fits, because some tools
+    /// map to the middle of words that they joined.
     fn holds(self) -> bool {
         self.wrong * 9 <= self.right
     }
 }
 
 impl Fit {
-    /// Checks segments spread evenly over the map. Those for which `check` returns `None` don't count.
+    /// Checks segments spread evenly over the map. Segments for which `check` returns `None` don't count.
     pub(super) fn of(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
         let step = segments.len().div_ceil(MOST).max(1);

@@ -1,7 +1,8 @@
 //! Finds, in a script's text, the tokens that are the name of a function whose position the engine reports.
 //!
-//! The position is that of the function's parameters; of `async` for an async arrow function; of `class` for a class
-//! without a constructor. The name comes before it, in one of these forms:
+//! The engine reports the position of the function's parameters. For an async arrow function it is the position of
+//! `async`, for a class without a constructor the position of `class`. The name comes before that position, in one of
+//! these forms:
 //!
 //! ```text
 //! function i(   function*i(   i(){   get i(){   #i(){      the word before the parameters
@@ -25,9 +26,10 @@ pub(super) struct FunctionText {
     pub(super) begin: usize,
     /// The part of the engine's name that isn't part of the word: `get ` or `set `.
     pub(super) prefix: &'static str,
-    /// The words of its name, from the outermost object to the property. Empty if the text doesn't tell the name.
+    /// The ranges of the words that form its name, from the outermost object to the property. Empty if the text doesn't
+    /// tell the name.
     pub(super) name: Vec<Range<usize>>,
-    /// True if this is the name that the function is bound to, not its own.
+    /// True if the name is that of the variable or property that the function is bound to, not the function's own.
     pub(super) is_bound: bool,
     /// True if the name is the key of an object or class. Tools may rename variables but not keys.
     pub(super) is_key: bool,
@@ -41,11 +43,13 @@ impl FunctionText {
         self
     }
 
-    /// Examines the function at byte offset `at`, which the engine calls `name`. `None` if there is no such function.
+    /// Examines the function at byte offset `at`, which the engine calls `name`. `None` if the text has no function
+    /// with that name at the offset.
     pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
         let rest = text.get(at..)?;
         let first = rest.chars().next()?;
-        // V8's own names, such as that of a class's initializer, which starts at the class or its body.
+        // V8 makes up some names, such as the one of a class's initializer, whose position is that of the class or its
+        // body.
         if name.starts_with('<') {
             return Some(Self { begin: at, ..Self::default() });
         }
@@ -54,7 +58,7 @@ impl FunctionText {
         }
         match first_word(rest) {
             "class" => Some(of_class(text, at, name)),
-            // The only parameter of an arrow function, or `async`.
+            // The word at the position is the only parameter of an arrow function, or `async`.
             word if !word.is_empty() && !is_keyword(word) => Some(bound(text, without_async(text, at), name)),
             _ => None,
         }
@@ -90,7 +94,7 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
                 _ => Some(FunctionText { begin: star, ..FunctionText::default() }),
             }
         }
-        // A method whose name is a string or computed.
+        // The function is a method whose key is a string or computed.
         "" if text[..before(text, at)].ends_with([']', '"', '\'']) => {
             Some(FunctionText { begin: key_start(text, before(text, at)), ..FunctionText::default() })
         }
@@ -127,7 +131,7 @@ fn is_numeric_key(word: &str, name: &str) -> bool {
     is_number(word) && is_number(name)
 }
 
-/// True if `function` comes before the name at this byte offset.
+/// True if the keyword `function` comes before the name at this byte offset.
 fn is_declaration(text: &str, name: usize) -> bool {
     let end = before(text, name);
     let end = if text[..end].ends_with('*') { before(text, end - 1) } else { end };
@@ -163,7 +167,8 @@ fn follows(text: &str, begin: usize, prefix: &str) -> bool {
     text[word_before(text, before(text, begin))] == *prefix.trim_end()
 }
 
-/// A function or class that starts at `begin` without a name of its own, with the name that it is bound to.
+/// Describes a function or class that starts at `begin` and has no name of its own, by the variable or property that it
+/// is bound to.
 fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let nameless = FunctionText { begin, is_bound: true, ..FunctionText::default() };
     let end = before(text, begin);
@@ -177,7 +182,7 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let last = word_before(text, left);
     if last.is_empty() && text[..left].ends_with([']', '"', '\'']) {
         let key = key_start(text, left);
-        // Otherwise this is part of `a?b["i"]:()=>…`.
+        // Otherwise the brackets are part of an expression such as `a?b["i"]:()=>…`.
         let is_key = !is_property || text[..before(text, key)].ends_with(['{', ',']);
         return if is_key { FunctionText { begin: key, ..nameless } } else { nameless };
     }
@@ -193,7 +198,8 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
         }
         words.insert(0, word);
     }
-    // The key of an object literal is a single word. Otherwise this is part of `a?b.i:()=>…`.
+    // The key of an object literal is a single word. Otherwise the words are part of an expression such as
+    // `a?b.i:()=>…`.
     if is_property && words.len() > 1 {
         return nameless;
     }
@@ -231,7 +237,7 @@ pub(super) fn begins_word(text: &str, at: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// The function at the mark `|`: the text from its start to the mark, and its name.
+    /// Finds the function at the `|` in the text. Returns the text from the function's start to the `|`, and its name.
     fn found(marked: &str, name: &str) -> Option<(String, String)> {
         let at = marked.find('|').unwrap();
         let text = marked.replacen('|', "", 1);

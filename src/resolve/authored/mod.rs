@@ -55,18 +55,18 @@ impl Authored {
         self.modules.insert(url.into(), module);
     }
 
-    /// The script with this path or URL.
+    /// The script with this path or URL; `None` if there is none.
     pub fn script(&self, path: &str) -> Option<&AuthoredScript> {
         self.scripts.get(path)
     }
 
-    /// True if there is neither a script nor a module.
+    /// True if no script and no module was added.
     pub fn is_empty(&self) -> bool {
         self.scripts.is_empty() && self.modules.is_empty()
     }
 
-    /// The name that V8 would have given a function if it had run the authored file. Returns `name` unchanged if that
-    /// isn't known.
+    /// The name that V8 would have given the function if it had run the authored file. Returns `name` unchanged if the
+    /// authored name isn't known.
     pub fn name<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         self.renamed(name).map_or(Cow::Borrowed(name), |renamed| Cow::Owned(renamed.into_bytes()))
     }
@@ -82,7 +82,8 @@ impl Authored {
         Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
     }
 
-    /// What is known about the function that starts at this position of a script. Line and column count from 1.
+    /// The authored position and name of the function that starts at this position of a script. Line and column count
+    /// from 1.
     pub fn function(&self, script: &str, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         match (self.scripts.get(script), self.modules.get(script)) {
             (Some(script), _) => script.function(name, line, column),

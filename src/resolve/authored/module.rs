@@ -1,7 +1,7 @@
-//! The functions of a WebAssembly module: from a function's number to its authored name and position.
+//! The functions of a WebAssembly module, and the authored name and position of each.
 //!
 //! Names come from the name section, positions from DWARF. Tools ship modules without either, so the information may be
-//! in another file than the module that ran. If several files disagree about a function, none is believed.
+//! in another file than the module that ran. If several files disagree about a function, none of them is used.
 
 use super::module_places::ModulePlaces;
 use super::script::{AuthoredPlace, Contradiction, FunctionAnswer};
@@ -20,10 +20,10 @@ pub struct AuthoredModule {
     starts: BTreeMap<u32, u32>,
 }
 
-/// What is known about one function of a module.
+/// The authored name and position of one function of a module.
 #[derive(Debug, Clone, Default)]
 struct AuthoredFunction {
-    /// Its demangled name; empty if it has none.
+    /// The function's demangled name; empty if it has none.
     name: String,
     /// The source file; empty if unknown.
     file: String,
@@ -32,8 +32,8 @@ struct AuthoredFunction {
 }
 
 impl AuthoredModule {
-    /// Collects what several files of one module say about its functions. `functions` gives each function's number and
-    /// its start as an offset in the module.
+    /// Combines what several files of one module say about its functions. `functions` gives the number of each function
+    /// and where it starts, as an offset in the module.
     pub fn new(url: &str, modules: &[Rc<WasmModule>], functions: impl Iterator<Item = (u32, u32)>) -> Self {
         let debugging: Vec<Option<ModulePlaces<'_>>> = modules.iter().map(|module| ModulePlaces::new(module)).collect();
         let mut authored = Self { url: url.to_owned(), ..Self::default() };

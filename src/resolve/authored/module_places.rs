@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
-/// How many references between descriptions are followed: from a definition to its declaration, from an inlined
+/// How many references between DWARF entries are followed: from a definition to its declaration, from an inlined
 /// function to its original.
 const DEEPEST: usize = 4;
 
@@ -26,7 +26,7 @@ const DEEPEST: usize = 4;
 pub(super) struct DeclaredPlace {
     pub(super) file: String,
     pub(super) line: u32,
-    /// 0 if unknown.
+    /// The column; 0 if unknown.
     pub(super) column: u32,
 }
 
@@ -49,7 +49,7 @@ impl<'a> ModulePlaces<'a> {
         Some(Self { module, context, units: RefCell::default() })
     }
 
-    /// The function's name, still mangled.
+    /// The function's name, still mangled; `None` if DWARF doesn't tell it.
     pub(super) fn name(&self, function: u32) -> Option<String> {
         let mut frames = self.context.find_frames(self.address(function)?).skip_all_loads().ok()?;
         let mut outermost = None;
@@ -59,7 +59,7 @@ impl<'a> ModulePlaces<'a> {
         Some(outermost?.function?.raw_name().ok()?.into_owned())
     }
 
-    /// Where the function was declared.
+    /// The position where the function was declared; `None` if DWARF doesn't tell it.
     pub(super) fn declared(&self, function: u32) -> Option<DeclaredPlace> {
         let address = self.address(function)?;
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
@@ -103,7 +103,8 @@ fn declared<'a>(unit: UnitRef<'_, Reader<'a>>, entry: &DebuggingInformationEntry
     Some(DeclaredPlace { file, line, column })
 }
 
-/// An attribute of a description, or of a description it refers to. `deep` is how many references may be followed.
+/// The value of an attribute of a DWARF entry, or of an entry that it refers to. `deep` is the number of references
+/// that may be followed.
 fn attribute<'a>(
     unit: UnitRef<'_, Reader<'a>>,
     entry: &DebuggingInformationEntry<Reader<'a>>,
@@ -121,7 +122,7 @@ fn attribute<'a>(
     attribute(unit, &other, name, deep.checked_sub(1)?)
 }
 
-/// The path of the file with this number in a unit.
+/// The path of the file with this number in the unit's line table.
 fn path(unit: UnitRef<'_, Reader<'_>>, number: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(number)?;

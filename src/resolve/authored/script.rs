@@ -41,7 +41,7 @@ pub struct AuthoredScript {
     map: ScriptMap,
     /// Names of the authored files, in the order of the source map.
     files: Vec<String>,
-    /// Their numbers, in the order of what they are called.
+    /// The numbers of the authored files, sorted by name, for finding a file by its name.
     by_name: OnceLock<Vec<u32>>,
     /// The texts of the authored files, as far as the source map contains them.
     contents: Vec<Option<Content>>,
@@ -90,7 +90,7 @@ pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>
 pub struct Contradiction;
 
 impl AuthoredScript {
-    /// From a script's text and its source map. `files` are the names of the authored files.
+    /// Creates the script from its text and its source map. `files` are the names of the authored files.
     pub fn new(text: String, mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let contents = map.sources.iter_mut().map(|source| source.content.take().map(Content::new)).collect();
@@ -100,10 +100,11 @@ impl AuthoredScript {
         script
     }
 
-    /// Resolves source maps in stages: some of the files that the map names are themselves scripts with source maps.
-    /// Their positions are replaced by those in the files they were made from.
+    /// Adds the source maps of authored files that are themselves generated scripts, given by file number. Positions in
+    /// such a file are replaced by positions in the files from which it was generated.
     pub fn through(mut self, scripts: Vec<(u32, Self)>) -> Self {
-        // Where the files and names of each will begin. There may be one for every file.
+        // The numbers that the first file and the first name of each script will get. Every authored file may have such
+        // a script.
         let (mut files, mut names) = (self.files.len() as u32, self.map.name_count() as u32);
         let mut places: FxHashMap<u32, (&Self, (u32, u32))> = FxHashMap::default();
         for (source, script) in &scripts {
@@ -129,14 +130,15 @@ impl AuthoredScript {
         self
     }
 
-    /// What becomes of a segment that leads to this script, if this script's files and names are numbered from `first`.
+    /// Translates a segment that leads to this script into one that leads to this script's authored file. `first` has
+    /// the numbers that this script's first file and first name will get.
     fn before(&self, segment: &Segment, (first_source, first_name): (u32, u32)) -> Segment {
         let Some((own, _)) = self.segment_at(segment.authored).filter(|(_, number)| self.fits_at(*number)) else {
             return Segment { source: NONE, name: NONE, ..*segment };
         };
-        // The name that the later tool replaced is a name in this script. It is the author's as well, unless this
-        // script's own source map renames it. Where that can't be told at the very token, the authored text must
-        // confirm the name later.
+        // The segment's name is the name in this script that the later tool replaced. It is also the author's name,
+        // unless this script's own source map renames it. If no segment starts at the very token, that is unknown, and
+        // the authored text must confirm the name later.
         let is_token = own.generated == segment.authored;
         let name = match own.name {
             NONE if is_token || self.content(own.source).is_some() => segment.name,
@@ -156,8 +158,8 @@ impl AuthoredScript {
         Self { is_given: true, ..self }
     }
 
-    /// What the source map says about these functions, given the engine's names and positions. `None` if too many
-    /// functions are elsewhere in the text, because then another version of the script ran.
+    /// The authored positions and names of these functions, given the engine's names and positions. `None` if many
+    /// functions aren't at their positions in the text, because then another version of the script ran.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
         let (mut here, mut elsewhere, mut answers) = (0usize, 0usize, Vec::new());
         for (name, place) in functions {
@@ -175,7 +177,8 @@ impl AuthoredScript {
         (self.is_given || elsewhere * 10 <= here).then_some(answers)
     }
 
-    /// Where the code at this position was written. Line and column count from 1.
+    /// The authored position of the code at this position of the script; `None` if it is unknown. Line and column count
+    /// from 1.
     pub fn place(&self, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         let place = Place::from_one(line, column)?;
         let (segment, number) = self.segment_at(place)?;
@@ -183,8 +186,8 @@ impl AuthoredScript {
         self.authored(segment)
     }
 
-    /// Where the function that starts at this position was written, and its authored name. `name` is the name in the
-    /// script. Line and column count from 1.
+    /// The authored position and name of the function that starts at this position of the script. `name` is the name in
+    /// the script. Line and column count from 1.
     pub fn function(&self, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         let place = Place::from_one(line, column).ok_or(Contradiction)?;
         if is_outermost(name, place) {
@@ -251,9 +254,10 @@ impl AuthoredScript {
         is_there.then(|| format!("{}{name}", found.prefix))
     }
 
-    /// The authored name of the function that `segment` maps. `None` if its words don't prove one.
+    /// The authored name of the function that `segment` maps. `None` if the words of the name don't prove an authored
+    /// name.
     fn name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
-        // A function bound to a variable may have had a name of its own, which tools drop.
+        // A function bound to a variable may have had its own name in the authored text, which tools drop.
         if found.is_bound
             && let Some(own) = self.authored_text(segment).and_then(|(text, at)| own_name(&text[at..]))
         {
@@ -274,8 +278,8 @@ impl AuthoredScript {
         Ok((!words.is_empty()).then(|| format!("{}{}", found.prefix, words.join("."))))
     }
 
-    /// The authored counterpart of a word; `None` if nothing proves one. `is_key` says that the word is the key of a
-    /// property or method; those keep their names unless the source map says otherwise.
+    /// The authored counterpart of a word; `None` if no segment proves one. `is_key` says that the word is the key of a
+    /// property or method; keys keep their names unless the source map says otherwise.
     fn word(&self, word: &Range<usize>, role: Role, is_key: bool) -> Result<Option<AuthoredWord<'_>>, Contradiction> {
         let own = &self.text.as_str()[word.clone()];
         let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
@@ -283,7 +287,7 @@ impl AuthoredScript {
         // For a private name such as `#x`, some tools put the mapping at the `#`, others at the `x`: look at both.
         let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
         let segments = places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at)));
-        // If several segments start there, one with a name says most.
+        // If several segments start at the word, one with a name says most.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
         let called = self.map.name(segment.name);
         let called = called.filter(|called| is_identifier(called)).map(|called| match own.starts_with('#') {
@@ -298,8 +302,8 @@ impl AuthoredScript {
             return Ok(is_known.then_some(AuthoredWord { said, segment, function: None, is_argument: false }));
         };
         if is_computed_key(text, at) {
-            // The name is the key's value, which the engine already shows. Only a tool that renamed the key and says so
-            // knows another.
+            // The recorded name is the string value of the key, which the engine already shows. Only a tool that
+            // renamed the key, and recorded that, would know another name.
             let value = called.filter(|called| Some(called.as_ref()) == string_key(text, at));
             return Ok(value.map(|said| AuthoredWord { said, segment, function: None, is_argument: false }));
         }
@@ -337,7 +341,8 @@ impl AuthoredScript {
         self.contents.get(source as usize)?.as_ref()?.text()
     }
 
-    /// The segment that contains a position of the script, and its number. `None` if the code there belongs to no file.
+    /// The segment that contains a position of the script, and the segment's number. `None` if the code at the position
+    /// belongs to no authored file.
     fn segment_at(&self, place: Place) -> Option<(&Segment, usize)> {
         let number = self.map.number_at(place)?;
         let segment = self.map.segments().get(number).filter(|segment| segment.source != NONE)?;
@@ -379,7 +384,7 @@ impl AuthoredScript {
     }
 }
 
-/// True if the text near an offset contains this word.
+/// True if the text contains this word near an offset.
 fn is_near(text: &str, at: usize, word: &[u8]) -> bool {
     let (near, _) = around(text, at, FAR, FAR);
     let is_whole = |found: usize| {
@@ -388,7 +393,8 @@ fn is_near(text: &str, at: usize, word: &[u8]) -> bool {
     memchr::memmem::find_iter(near.as_bytes(), word).any(is_whole)
 }
 
-/// True if the rest of the line after an offset contains this word. Usually it comes first.
+/// True if the rest of the line after an offset contains this word. Usually the word is the first one on the rest of
+/// the line.
 fn is_on_line(text: &str, at: usize, word: &[u8]) -> bool {
     let rest = behind(text, at, AFTER).as_bytes();
     let line = || &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
@@ -400,9 +406,9 @@ struct AuthoredWord<'a> {
     said: Cow<'a, str>,
     /// The segment that leads to it.
     segment: &'a Segment,
-    /// The own name of the function that is bound to this word there, if it has one.
+    /// The own name of the function that the author bound to this word; `None` if it has none.
     function: Option<String>,
-    /// True if it is one of several words in parentheses.
+    /// True if the word is one of several words in parentheses in the authored text.
     is_argument: bool,
 }
 
@@ -418,7 +424,7 @@ impl AuthoredWord<'_> {
     }
 }
 
-/// True for the code outside of all functions, or the function that an engine wraps around it.
+/// True for the code outside of all functions. Engines treat it as a function of its own, or wrap one around it.
 fn is_outermost(name: &str, place: Place) -> bool {
     name.is_empty() && place == Place::default()
 }

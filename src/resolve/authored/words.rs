@@ -12,7 +12,8 @@ pub(super) fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_word) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The part of a text around an offset, and the offset within that part. Limits how much is read for one position.
+/// The part of a text around an offset, and the offset within that part. This limits how much text is read for one
+/// position.
 pub(super) fn around(text: &str, at: usize, before: usize, after: usize) -> (&str, usize) {
     let (begin, end) =
         (text.ceil_char_boundary(at.saturating_sub(before)), text.floor_char_boundary(at.saturating_add(after)));
@@ -34,7 +35,7 @@ pub(super) fn first_word(text: &str) -> &str {
     }
 }
 
-/// For each byte, true if it is an ASCII character of an identifier.
+/// True for each byte that is an ASCII character of identifiers.
 const PLAIN: [bool; 256] = plain();
 
 const fn plain() -> [bool; 256] {

@@ -1,5 +1,5 @@
-//! Stores code and events in about 80 bytes per load: a dump may hold millions of loads, of which samples touch only a
-//! few.
+//! Stores code and code events in about 80 bytes per load, because a jitdump may report millions of loads, of which the
+//! samples hit only a few.
 
 use super::segment::CodeId;
 use crate::model::code::{AuthoredLines, Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
@@ -13,7 +13,7 @@ pub struct CodeList<'data> {
     pub(super) changes: Vec<Change>,
 }
 
-/// One event: from `time` on, `code` is at `start` (or something else happens there, depending on `kind`).
+/// One event: from `time` on, `code` is at `start`, unless `kind` says something else.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change {
     pub(super) time: Nanos,
@@ -21,17 +21,17 @@ pub(super) struct Change {
     pub(super) end: Addr,
     pub(super) code: CodeId,
     pub(super) pid: Pid,
-    /// Its position among the changes that are swept together; set when the sweep begins.
+    /// The position of this change among all changes that are replayed together; set when the replay begins.
     pub(super) order: u32,
     pub(super) kind: ChangeKind,
-    /// True if it counts only where other sources have no code.
+    /// True if this change counts only where other sources have no code.
     pub(super) fills_in: bool,
 }
 
 /// A load or move of code, as listed by [`CodeList::iter`].
 #[derive(Debug, Clone, Copy)]
 pub struct ListedCode<'data> {
-    /// When it happened, on the recording's clock; `None` if unknown.
+    /// When the load or move happened, on the recording's clock; `None` if unknown.
     pub time: Option<Nanos>,
     /// The process that has the code.
     pub pid: Pid,
@@ -49,7 +49,8 @@ pub(super) enum ChangeKind {
     Move,
     /// A load or move at an unknown time. Where two overlap, the later one in the list wins.
     Untimed,
-    /// Earlier untimed entries don't apply in this range, because what is there has a name of its own.
+    /// Earlier untimed entries in this range don't apply, because the memory holds something that has a name of its
+    /// own.
     Hidden,
     /// Nothing to do, for example the move of code that was never loaded. It remains in the list because other events
     /// refer to events by position.
@@ -101,7 +102,7 @@ impl<'data> CodeList<'data> {
         untimed.map(|change| (change.pid, change.start..change.end))
     }
 
-    /// Makes earlier untimed entries invalid in this range.
+    /// Makes earlier untimed entries in this range invalid.
     pub fn hide_untimed(&mut self, pid: Pid, Range { start, end }: Range<Addr>) {
         let (time, code, kind) = (Nanos(0), CodeId(0), ChangeKind::Hidden);
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
@@ -124,7 +125,8 @@ impl<'data> CodeList<'data> {
         self.codes.details.iter_mut().for_each(|(own, _)| own.authored = Some(lines));
     }
 
-    /// Gives each load the lines that `told` returns for it, if any. Returns how many loads got lines.
+    /// Asks `told` for the source lines of each load, and stores the lines that it returns. Returns how many loads got
+    /// lines.
     pub fn take_lines(&mut self, mut told: impl FnMut(&ListedCode<'data>) -> Option<Lines<'data>>) -> usize {
         let loads = self.iter().filter(|listed| !listed.is_move);
         let told: Vec<Option<Lines<'data>>> = loads.map(|listed| told(&listed)).collect();
@@ -144,8 +146,8 @@ impl<'data> CodeList<'data> {
         self.changes.iter().filter(|change| change.kind == ChangeKind::Load).map(|change| change.time)
     }
 
-    /// Sets the times of the first `count` timed loads to what `date` returns for their address range and time, if
-    /// anything.
+    /// Corrects the times of the first `count` timed loads. `date` gets the address range and time of a load and
+    /// returns its new time, or `None` to leave it unchanged.
     pub fn date_loads(&mut self, count: usize, mut date: impl FnMut(Range<Addr>, Nanos) -> Option<Nanos>) {
         let loads = self.changes.iter_mut().filter(|change| change.kind == ChangeKind::Load);
         for change in loads.take(count) {
@@ -168,7 +170,7 @@ impl<'data> CodeList<'data> {
         self.codes.len()
     }
 
-    /// Records that the addresses of all line entries so far are `bias` bytes too high.
+    /// Records that the addresses in all line tables so far are `bias` bytes too high.
     pub fn unbias_lines(&mut self, bias: u64) {
         for (lines, _) in &mut self.codes.details {
             lines.base = lines.base.saturating_add(bias);

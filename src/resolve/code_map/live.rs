@@ -30,7 +30,8 @@ impl Live {
         self.pieces.insert_into_gap(change.start.0..change.end.0, LivePiece { code: change.code, from });
     }
 
-    /// Ends whatever is in the range; pieces that stick out of it continue there. Returns true if anything was there.
+    /// Ends the code in the range. Where a piece extends beyond the range, the rest stays. Returns true if there was
+    /// code in the range.
     pub(super) fn cut(&mut self, start: Addr, end: Addr, time: Nanos) -> bool {
         let (mut hit, ended) = (false, &mut self.ended);
         self.pieces.clear(start.0..end.0, |piece| {
@@ -40,13 +41,13 @@ impl Live {
         hit
     }
 
-    /// Ends what remains of one piece of code at the address it moved away from or was unloaded from.
+    /// Ends what is left of a piece of code at the address from which it was moved away or unloaded.
     pub(super) fn remove(&mut self, gone: &Change) {
         let (own, ended) = (|piece: &LivePiece| piece.code == gone.code, &mut self.ended);
         self.pieces.evict(gone.start.0..gone.end.0, own, |piece| note(ended, piece, gone.time));
     }
 
-    /// Ends everything and appends the resulting segments to `into`. Nothing is live afterwards.
+    /// Ends all code and appends the resulting segments to `into`. No code is left in memory afterwards.
     pub(super) fn finish(&mut self, pid: Pid, into: &mut Vec<Segment>) {
         let left = self.pieces.drain();
         left.for_each(|piece| note(&mut self.ended, piece, Nanos(u64::MAX)));

@@ -146,8 +146,8 @@ impl<'data> CodeMap<'data> {
         segments.append(&mut batch.segments);
     }
 
-    /// The code at `addr` in process `pid` at `time`. Without a time, the last code there. Return addresses must be
-    /// adjusted first ([`crate::model::FrameAddr::for_lookup`]).
+    /// The code at `addr` in process `pid` at `time`; `None` if no code is known there. Without a time, the last code
+    /// at the address. Return addresses must be adjusted first ([`crate::model::FrameAddr::for_lookup`]).
     pub fn lookup(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<Hit> {
         if self.is_empty() {
             return None;
@@ -186,8 +186,8 @@ impl<'data> CodeMap<'data> {
         Lasting { answer, holds }
     }
 
-    /// True if the process ever had code at `addr`. A sample there that has no name ran before the code was logged,
-    /// after it was gone, or in another program than the one whose code is known.
+    /// True if the process had code at `addr` at any time. If a sample at `addr` has no name nevertheless, it ran
+    /// before the code was logged, after the code was gone, or in another program of the process.
     pub fn has_code_at_other_times(&self, pid: Pid, addr: Addr) -> bool {
         let any = |stab: &Stab| stab.any(self.segments(), addr, |_| true);
         let ancestors = self.ancestry.ancestors(pid).filter_map(|pid| self.layers.get(&pid));
@@ -195,7 +195,7 @@ impl<'data> CodeMap<'data> {
         !self.is_empty() && layers.any(any)
     }
 
-    /// The range of time around `time` in which none of the process's own code begins or ends at `addr`.
+    /// The longest period around `time` in which none of the process's own code begins or ends at `addr`.
     fn quiet(&self, pid: Pid, addr: Addr, time: Nanos) -> Range<Nanos> {
         self.layers.get(&pid).map_or(ALWAYS, |Layer { timed, beside, untimed: _, program }| {
             let quiet = both(timed.quiet(self.segments(), addr, time), beside.quiet(self.segments(), addr, time));
@@ -205,16 +205,17 @@ impl<'data> CodeMap<'data> {
         })
     }
 
-    /// The time in which untimed entries of the process are used: while the program ran that they belong to.
+    /// The period in which untimed entries of the process apply: while the program to which they belong was running.
     pub fn untimed_names(&self, pid: Pid) -> Range<Nanos> {
         self.layers.get(&pid).and_then(|layer| layer.program.clone()).unwrap_or(ALWAYS)
     }
 
-    /// The address to look up for a frame. For a return address this is the byte before it, which lies in the call
-    /// instruction, unless the function is entered by returning to it.
+    /// The address to look up for a frame. For a return address, this is the byte before it, which lies in the call
+    /// instruction. The exception are functions that are entered by returning to their first byte: there it is the
+    /// return address itself.
     ///
-    /// Erlang processes end by returning to the first byte of a function that nothing has called. A header without code
-    /// precedes it (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp).
+    /// Erlang processes end by returning to the first byte of a function that nothing has called. In memory, that
+    /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp).
     pub fn lookup_address(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>) -> Addr {
         let (before, raw) = (frame.for_lookup(), frame.raw());
         let hit = if before == raw || self.is_empty() { None } else { self.lookup(pid, before, time) };
@@ -236,14 +237,14 @@ impl<'data> CodeMap<'data> {
         self.code(hit.code).name.ends_with(b"-CodeInfoPrologue")
     }
 
-    /// True if the process had code with another name at `addr` at any time. Without the time of a sample, it is then
-    /// unclear which one it ran.
+    /// True if the process had code with another name at `addr` at any time. If a sample has no time, it is then
+    /// unclear which code it ran.
     pub fn has_other_names(&self, pid: Pid, addr: Addr, name: &[u8]) -> bool {
         self.may_be_other(pid, addr, name, (Nanos(0), Nanos(u64::MAX)))
     }
 
-    /// True if code with another name was at `addr` at any time between `from` and `until`. If times are inexact, that
-    /// may be the code that ran.
+    /// True if code with another name was at `addr` at any time between `from` and `until`. If times are inexact, the
+    /// sample may have run that code.
     pub fn may_be_other(&self, pid: Pid, addr: Addr, name: &[u8], (from, until): (Nanos, Nanos)) -> bool {
         let is_then = |segment: &Segment| segment.from < until && segment.until > from;
         let is_other = |segment: &Segment| is_then(segment) && self.code(segment.code).name != name;

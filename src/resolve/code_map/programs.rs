@@ -1,8 +1,8 @@
-//! Finds out which of a process's programs its untimed entries belong to.
+//! Finds out to which of the programs that a process ran its untimed entries belong.
 //!
-//! A perf map is written by one program, but an exec replaces a process's program. The entries lie in memory that the
-//! writing program had mapped. If several programs had mapped that memory (addresses aren't always randomized), the
-//! last one wrote the file.
+//! A perf map is written by one program, but a process runs another program after each exec. The entries lie in memory
+//! that the writing program had mapped. If several programs had mapped that memory (addresses aren't always
+//! randomized), the last one wrote the file.
 //!
 //! ```text
 //! exec            exec                     exec
@@ -16,7 +16,8 @@ use crate::model::{Addr, Nanos, Pid};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// For each process that execed and has untimed entries: when the program ran that the entries belong to.
+/// For each process that called exec and has untimed entries: the period in which the program ran to which the entries
+/// belong.
 pub(super) fn of_untimed(changes: &[Change], processes: &Processes) -> Vec<(Pid, Range<Nanos>)> {
     let mut starts: BTreeMap<Pid, (&Process, Vec<Addr>)> = BTreeMap::new();
     for change in changes.iter().filter(|change| change.kind == ChangeKind::Untimed) {
@@ -32,8 +33,8 @@ pub(super) fn of_untimed(changes: &[Change], processes: &Processes) -> Vec<(Pid,
     programs.collect()
 }
 
-/// When the program ran whose executable memory contains most of the addresses in `starts`, which are sorted. Among
-/// equals, the last one.
+/// The period in which the program ran whose executable memory contains most of the addresses in `starts`, which are
+/// sorted. If several programs have equally many, the last one counts.
 fn program_of(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     let mut execs = process.execs.clone();
     execs.sort_unstable();

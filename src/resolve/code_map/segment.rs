@@ -15,15 +15,15 @@ pub struct SegmentId(pub u32);
 pub struct Segment {
     /// The process that loaded the code. A forked child that inherits the code has another process ID.
     pub pid: Pid,
-    /// The code that was there.
+    /// The code that was at these addresses.
     pub code: CodeId,
     /// First address.
     pub start: Addr,
     /// One past the last address.
     pub end: Addr,
-    /// When the code appeared there; 0 for untimed entries.
+    /// When the code appeared at these addresses; 0 for untimed entries.
     pub from: Nanos,
-    /// When it ended, exclusive; `Nanos(u64::MAX)` if it never did.
+    /// When the code ended, exclusive; `Nanos(u64::MAX)` if it never did.
     pub until: Nanos,
     /// The offset of `start` within the code.
     pub offset: u64,

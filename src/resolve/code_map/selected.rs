@@ -1,5 +1,5 @@
-//! A subset of a code map's segments and their code, for commands that need only a few: a dump may hold millions of
-//! pieces of code.
+//! A subset of a code map's segments and their code, for commands that need only a few of them: a code map may hold
+//! millions of pieces of code.
 
 use super::list::Codes;
 use super::segment::{CodeId, Segment, SegmentId};
@@ -65,11 +65,11 @@ impl SelectedIds {
 #[derive(Debug, Default)]
 pub struct SelectedCode<'data> {
     codes: Codes<'data>,
-    /// Their `code` is renumbered to match `codes`.
+    /// The selected segments. Their `code` is renumbered to match `codes`.
     segments: Vec<Segment>,
 }
 
-/// The new index of each member. The numbers returned for non-members are meaningless.
+/// The new index of each member, in order. The numbers returned for non-members are meaningless.
 fn numbers(members: &[bool]) -> impl Iterator<Item = u32> + '_ {
     members.iter().scan(0, |next, member| {
         let number = *next;

@@ -20,13 +20,13 @@ const LEAF: usize = 16;
 /// Groups with more segments than this get a tree.
 const TREE: usize = 64;
 
-/// Halves with no more segments than this are built on the current thread.
+/// Halves with at most this many segments are built on the current thread, larger ones in parallel.
 const PARALLEL: usize = 1 << 14;
 
 /// A range of addresses and the segments in it.
 #[derive(Debug, Clone)]
 struct SegmentGroup {
-    /// Exclusive. The start is in [`Stab::starts`].
+    /// One past the group's last address. The first address is in [`Stab::starts`].
     end: Addr,
     segments: Range<u32>,
     /// An index into [`Stab::trees`], or [`NO_TREE`].
@@ -45,7 +45,7 @@ struct Reach {
 }
 
 impl Reach {
-    /// The reach of a non-empty segment in a group that starts at `start`.
+    /// The first and last address of a non-empty segment, relative to `start`, where its group starts.
     fn of(segment: &Segment, start: Addr) -> Self {
         Self { first: distance(segment.start, start), last: distance(Addr(segment.end.0.saturating_sub(1)), start) }
     }
@@ -192,7 +192,8 @@ impl Stab {
         self.starts.iter().zip(&self.groups).map(|(start, group)| (*start, group.end))
     }
 
-    /// The index of the segment that contains `addr` and is live at `time`. Without a time, the last one there.
+    /// The index of the segment that contains `addr` and is live at `time`. Without a time, the last segment that
+    /// contains `addr`.
     pub(super) fn live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
         let at = time.unwrap_or(Nanos(u64::MAX - 1));
         let mut found = None;
@@ -242,7 +243,7 @@ impl Stab {
         found
     }
 
-    /// The range of time around `time` in which no segment begins or ends at `addr`.
+    /// The longest period around `time` in which no segment begins or ends at `addr`.
     pub(super) fn quiet(&self, segments: &[Segment], addr: Addr, time: Nanos) -> Range<Nanos> {
         let quiet = RefCell::new(Quiet::around(time));
         self.visit(

@@ -1,4 +1,5 @@
-//! Replays loads, moves, file mappings and execs in time order, and collects the rectangles that result.
+//! Replays loads, moves, file mappings and execs in time order, and collects the resulting rectangles of addresses and
+//! time.
 //!
 //! Code ranges that share no address don't influence each other. Changes are therefore split into groups with disjoint
 //! addresses. Groups are replayed independently, many in parallel, and each is small enough for the processor's cache.
@@ -15,17 +16,17 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A group ends at the first gap after this many changes. Smaller groups would make more groups to search among; larger
-/// ones would make more segments to scan (measured by `benches/code_map.rs`).
+/// A group ends at the first gap in the addresses after this many changes. Smaller groups would make more groups to
+/// search among; larger ones would make more segments to scan (measured by `benches/code_map.rs`).
 const GROUP: usize = 5;
 
-/// A gap of a page always ends the group, so that the extent of a group shows where code can be.
+/// A gap of a page always ends the group, so that the address range of a group shows where code can be.
 const GAP: u64 = 4096;
 
 /// Groups are processed in batches of about this many changes.
 const BATCH: usize = 1 << 14;
 
-/// What a batch of groups results in.
+/// The segments that result from a batch of groups.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) segments: Vec<Segment>,
@@ -61,9 +62,9 @@ pub(super) fn timed(
     play(changes, &cuts.collect(), pool, sink);
 }
 
-/// Adds a [`ChangeKind::Gone`] for the place that each move leaves.
+/// For each move, adds a [`ChangeKind::Gone`] for the address from which the code was moved away.
 fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
-    // Where moved code is now. All other code is where it was loaded.
+    // The current address of code that was moved. All other code is where it was loaded.
     let mut moved: FxHashMap<_, Addr> = FxHashMap::default();
     let gone = |change: &Change| {
         let old = moved.insert((change.pid, change.code), change.start).unwrap_or_else(|| codes.addr(change.code));
@@ -120,7 +121,7 @@ fn play_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch 
     batch
 }
 
-/// Returns how many changes overwrote earlier ones.
+/// Replays one group. Returns how many changes overwrote earlier ones.
 fn play_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresses: Range<Addr>) -> u64 {
     let mut overlaps = 0;
     let mut now = None;
@@ -146,12 +147,12 @@ fn play_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresse
     overlaps
 }
 
-/// Events that end code from outside: files mapped over it, and execs, which end everything.
+/// Events outside of the code's own log that end code: files mapped over it, and execs, which end everything.
 #[derive(Debug, Default)]
 struct Cuts {
-    /// In time order.
+    /// The times of execs, in order.
     execs: Vec<Nanos>,
-    /// In time order.
+    /// The mappings of files, in time order.
     files: OrderedRanges<MappedFileAt>,
 }
 
@@ -208,8 +209,7 @@ impl Cuts {
         Self { execs, files: OrderedRanges::new(files) }
     }
 
-    /// Ends code in `addresses` at each mapping or exec after `now` and up to `until`, stopping early if no code is
-    /// left.
+    /// Ends code in `addresses` at each mapping or exec after `now` and up to `until`. Stops early if no code is left.
     fn play(&self, live: &mut Live, addresses: &Range<Addr>, now: Option<Nanos>, until: Nanos) {
         if live.is_empty() {
             return;

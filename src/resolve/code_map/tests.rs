@@ -220,10 +220,11 @@ fn untimed_entries_name_only_the_program_in_whose_memory_they_lie() {
     assert_eq!(named(&program(&[(0, 0)], &[])), [true; 4]);
 }
 
-/// The index of the load and the offset of the byte in it; `None` if nothing is there.
+/// What an address holds: the index of a load, and the offset of the byte in the loaded code. `None` if it holds no
+/// code.
 type Held = Option<(usize, u64)>;
 
-/// For each address, the times of changes and the code from then on, newest last.
+/// A simulated process. For each address: the times at which its code changed, and the code from then on; newest last.
 struct Simulation {
     cells: Vec<Vec<(u64, Held)>>,
 }

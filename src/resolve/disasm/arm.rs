@@ -153,7 +153,7 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
     Some(Target { addr: from.wrapping_add_signed(distance) & 0xffff_ffff, kind })
 }
 
-/// The conditions that an `it` instruction gives, the first one last.
+/// The conditions of the instructions after an `it` instruction, the first one last.
 fn it_block(it: u16) -> ItBlock {
     let (condition, mask) = (it >> 4 & 15, it & 15);
     let count = 4 - mask.trailing_zeros() as u16;
@@ -169,7 +169,8 @@ fn it_text(it: u16) -> String {
     format!("{:<6} {}", format!("it{letters}"), CONDITIONS.get(usize::from(condition)).unwrap_or(&""))
 }
 
-/// Splits a mnemonic before a condition that objdump spells differently, and returns objdump's spelling.
+/// Splits a mnemonic with a condition that objdump spells differently. Returns the part before the condition, and the
+/// condition in objdump's spelling. `None` for other mnemonics.
 fn condition_of(mnemonic: &str) -> Option<(&str, &'static str)> {
     let stem = |old: &str| mnemonic.strip_suffix(old).filter(|stem| !stem.is_empty());
     stem("hs").map(|stem| (stem, "cs")).or_else(|| stem("lo").map(|stem| (stem, "cc")))
@@ -314,7 +315,7 @@ const SETS_FLAGS: [&str; 16] = [
     "adcs", "sbcs",
 ];
 
-/// True for loads or stores (`base`) of a byte or halfword.
+/// True if the mnemonic is the load or store `base` of a byte or halfword.
 fn is_part(mnemonic: &str, base: &str) -> bool {
     mnemonic.strip_prefix(base).is_some_and(|size| matches!(size, "b" | "h" | "sb" | "sh"))
 }
@@ -337,7 +338,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
     match (&stem[..], is_wide) {
         ("bl" | "blx" | "bic" | "bics", true) if stem.starts_with("bl") => width.clear(),
         ("bic" | "bics", true) => width = ".w".to_owned(),
-        // The library prints the highest bit instead of the width.
+        // The library prints the number of the highest bit instead of the width.
         ("bfi" | "bfc", true) => {
             width.clear();
             let (one, two) = (u32::from(first), u32::from(second));

@@ -6,12 +6,12 @@ use std::fmt::Write;
 /// Bytes per line of undecoded code. Most fixed-size instruction sets have 4-byte instructions.
 const A_LINE: usize = 4;
 
-/// The `count` bits of a word from bit `low` on.
+/// Returns `count` bits of a word, starting at bit `low`.
 pub(super) fn bits(word: u32, low: u32, count: u32) -> u32 {
     (word >> low) & ((1 << count) - 1)
 }
 
-/// Like [`bits`], sign-extended.
+/// Returns `count` bits of a word, starting at bit `low`, as a signed number.
 pub(super) fn signed(word: u32, low: u32, count: u32) -> i64 {
     i64::from((bits(word, low, count) << (32 - count)) as i32 >> (32 - count))
 }
@@ -28,7 +28,7 @@ pub(super) fn undecoded(code: &[u8]) -> Vec<Instruction> {
     lines.map(line).collect()
 }
 
-/// For example `.byte  0x12,0x34`.
+/// Formats data bytes, for example as `.byte  0x12,0x34`.
 pub(super) fn bytes_text(bytes: &[u8]) -> String {
     let mut text = String::from(".byte  ");
     for (at, byte) in bytes.iter().enumerate() {

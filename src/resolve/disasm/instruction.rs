@@ -13,7 +13,7 @@ pub enum Syntax {
 /// One instruction, or bytes that aren't one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
-    /// Bytes from the start of the code.
+    /// The distance from the start of the code, in bytes.
     pub offset: u64,
     /// Length in bytes.
     pub len: u64,
@@ -26,13 +26,13 @@ pub struct Instruction {
 /// An address in an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// The address, given where the code lies.
+    /// The address, based on where the code runs.
     pub addr: u64,
-    /// What the instruction does with it.
+    /// How the instruction uses the address.
     pub kind: TargetKind,
 }
 
-/// What an instruction does with an address.
+/// How an instruction uses an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
     /// Jumps to it, always or conditionally.
@@ -41,6 +41,6 @@ pub enum TargetKind {
     Call,
     /// Reads, writes or computes it, relative to the instruction itself.
     Memory,
-    /// Has it as a 64-bit immediate, which another instruction may call or read.
+    /// Contains it as a 64-bit immediate, which another instruction may call or read.
     Immediate,
 }

@@ -41,7 +41,7 @@ impl Disassembler {
         }
     }
 
-    /// True if it can decode instructions, not just show bytes.
+    /// True if the machine's instructions can be decoded. Otherwise code is only shown as bytes.
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Unknown)
     }
@@ -56,7 +56,8 @@ impl Disassembler {
         }
     }
 
-    /// Disassembles code of a file that is linked for `addr`.
+    /// Disassembles code of a file. `addr` is the address for which the code is linked. On Arm, symbols tell which
+    /// parts are Arm code, Thumb code or data.
     pub fn decode_file(image: &Image, syntax: Syntax, code: &[u8], addr: u64) -> Vec<Instruction> {
         let machine = image.machine();
         if !matches!(machine, EM_ARM | EM_AARCH64) {

@@ -153,7 +153,7 @@ fn idle_prefixes(code: &[u8]) -> usize {
     }
 }
 
-/// For example `data16 rex.WB`.
+/// The text of a list of prefixes, for example `data16 rex.WB`.
 fn prefixes_text(prefixes: &[u8]) -> String {
     let name = |&byte: &u8| match legacy_prefix(byte) {
         Some(name) => name.to_owned(),
@@ -178,7 +178,7 @@ fn is_call(decoded: &Decoded) -> bool {
     matches!(decoded.code(), Code::Call_rel16 | Code::Call_rel32_32 | Code::Call_rel32_64)
 }
 
-/// The address that an instruction refers to.
+/// The address that an instruction refers to; `None` if it refers to none.
 fn target(decoded: &Decoded) -> Option<Target> {
     if decoded.op_count() > 0
         && matches!(decoded.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)

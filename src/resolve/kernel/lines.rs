@@ -1,6 +1,6 @@
 //! Parses the lines of a kernel symbol list.
 
-/// Parses each symbol's line: its address, its type letter, and the offset of its name in `text`.
+/// Parses the line of each symbol: the address, the type letter, and the offset of the name in `text`.
 pub(super) fn symbols(text: &[u8]) -> impl Iterator<Item = (u64, u8, usize)> {
     let mut next = 0;
     text.split(|&byte| byte == b'\n').filter_map(move |line| {

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// The kernel of this machine.
 pub(super) struct RunningKernel {
     pub(super) build_id: Option<BuildId>,
-    /// As printed by `uname -r`.
+    /// The kernel's release, as printed by `uname -r`.
     pub(super) release: Option<Vec<u8>>,
-    /// The path of its symbol list.
+    /// The path of the kernel's symbol list.
     pub(super) kallsyms: PathBuf,
 }
 
@@ -21,8 +21,8 @@ impl RunningKernel {
         Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
     }
 
-    /// Compares build IDs, or else releases. `None` if the recording has neither, because its recorder was killed or is
-    /// still running.
+    /// True if the running kernel is the recorded one. Compares build IDs or, if the recording has none, releases.
+    /// `None` if the recording has neither, because its recorder was killed or is still running.
     pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
         match (build_id, self.build_id, release, &self.release) {
             (Some(recorded), Some(own), ..) => Some(files::hex(recorded) == files::hex(own)),
@@ -39,8 +39,8 @@ impl RunningKernel {
     }
 }
 
-/// True if two lists are of the same kernel, even if from different boots: the same functions at the same distances
-/// from each other.
+/// True if two symbol lists are from the same kernel, even if from different boots: they have the same functions at the
+/// same distances from each other.
 fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
     /// This many symbols are more than enough to tell two kernels apart, even if both were built from the same source.
     const MOST: usize = 20_000;

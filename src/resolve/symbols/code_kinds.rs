@@ -1,6 +1,6 @@
-//! Splits a file's code into Arm instructions, Thumb instructions and data. Assemblers mark where each begins (symbols
-//! `$a`, `$t`, `$x`, `$d`). A stripped file has no such marks; there the lowest bit of a function's symbol tells Thumb
-//! code.
+//! Splits a file's code into Arm instructions, Thumb instructions and data. Assemblers mark with symbols where each
+//! begins (`$a`, `$t`, `$x`, `$d`). A stripped file has no such symbols; there, the lowest bit of a function's symbol
+//! is set for Thumb code.
 //!
 //! Spec: aaelf32, "Mapping symbols" and "Symbol Values"; aaelf64, "Mapping symbols".
 
@@ -58,7 +58,7 @@ fn mark(symbol: &object::Symbol<'_, '_>) -> Option<(u64, CodeKind)> {
         b'd' => CodeKind::Data,
         _ => return None,
     };
-    // A mark that belongs to no section doesn't mark code.
+    // A mapping symbol that belongs to no section doesn't describe code.
     symbol.section_index().map(|_| (symbol.address(), kind))
 }
 

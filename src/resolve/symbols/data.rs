@@ -1,4 +1,4 @@
-//! Names variables by address. Not used for frames: code inside a variable isn't the variable.
+//! Names variables by address. Frames aren't named after variables, even if their code lies in one.
 
 use super::image::Image;
 use object::{Object, ObjectSymbol, SymbolKind};
@@ -15,8 +15,8 @@ pub struct Variable {
 /// The variables of a file.
 #[derive(Debug, Default)]
 pub struct Variables {
-    /// Sorted by link-time address. Among several at one address the largest comes last, and a global one after a local
-    /// one.
+    /// Sorted by link-time address. Of several variables at one address, the largest comes last, and a global one comes
+    /// after a local one.
     list: Vec<DataSymbol>,
 }
 
@@ -54,7 +54,7 @@ impl Variables {
         Self { list }
     }
 
-    /// The variable that contains the address. One without a size reaches to the next one.
+    /// The variable that contains the address. A variable without a size extends to the next variable.
     pub fn find(&self, vaddr: u64) -> Option<Variable> {
         let behind = self.list.partition_point(|symbol| symbol.start <= vaddr);
         let symbol = &self.list[behind.checked_sub(1)?];

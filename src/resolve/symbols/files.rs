@@ -68,16 +68,16 @@ pub struct SearchOptions {
 /// When a recording was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedTime {
-    /// When it began.
+    /// When recording began.
     pub began: SystemTime,
-    /// When its file was last written.
+    /// When the recording's file was last written.
     pub ended: SystemTime,
 }
 
-/// An ELF file or PE image, possibly with debug information only.
+/// Accepts an ELF file or a PE image. It may contain only debug information.
 pub const ELF: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Any), otherwise: NO_CODE };
 
-/// Like [`ELF`], but without large holes: linkers leave none in debug information.
+/// Like [`ELF`], but rejects files with large holes: linkers leave none in debug information.
 pub(super) const DEBUGGING: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Small), otherwise: NO_CODE };
 
 const NO_CODE: &str = "is neither an ELF file nor a PE image";
@@ -111,7 +111,7 @@ impl Default for SearchOptions {
 }
 
 impl SearchOptions {
-    /// Finds the file that ran. `None` if it is missing or only another build of it is here.
+    /// Finds the file that ran. `None` if the file is missing, or if only another build of it is on this machine.
     pub fn running(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if dso.kind == DsoKind::Kernel {
             return self.vmlinux(dso, warnings);
@@ -128,8 +128,8 @@ impl SearchOptions {
             warnings.push(Warning::new(message).in_file(path, None));
             return None;
         }
-        // A deleted file's path may belong to another file by now, so the path is tried only if a build ID can confirm
-        // the match.
+        // By now, the path of a deleted file may belong to another file. The path is therefore only tried if a build ID
+        // can confirm the match.
         let deleted = dso.path.strip_suffix(b" (deleted)").filter(|_| dso.build_id.is_some());
         let own = match dso.kind {
             DsoKind::File => self.recorded_paths(&dso.path),
@@ -240,12 +240,13 @@ impl SearchOptions {
         self.by_link(image, warnings)
     }
 
-    /// Where each directory may keep the debug information (`what`) of the file with this build ID.
+    /// The paths where directories with files by build ID may have the debug information (`what`) of this build.
     fn kept<'a>(&'a self, id: BuildId, what: &'a str) -> impl Iterator<Item = PathBuf> + use<'a> {
         self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(what), suffixed(id_path(dir, id), ".debug")])
     }
 
-    /// The file in debuginfod's cache, unless an empty file there says that servers don't have it.
+    /// The path of this build's file in debuginfod's cache. `None` if the cache has no such file, or an empty one,
+    /// which means that no server has it.
     fn fetched(&self, id: BuildId, what: &str) -> Option<PathBuf> {
         let path = self.debuginfod.as_ref()?.join(hex(id)).join(what);
         self.door(&path).look(&path).filter(|about| about.len() > 0).map(|_| path)
@@ -298,7 +299,7 @@ impl SearchOptions {
         opened(self.door(path), path, kind, warnings)
     }
 
-    /// What kind of file this is, if it isn't an ELF file. `None` if it is, or if it can't be read.
+    /// The kind of a file that isn't an ELF file. `None` if it is an ELF file or can't be read.
     pub fn no_elf(&self, path: &Path) -> Option<NoElf> {
         NoElf::of(&self.door(path).head(path, no_elf::HEAD)?.ok()?)
     }
@@ -308,8 +309,8 @@ impl SearchOptions {
         self.door(path).look(path).is_some()
     }
 
-    /// How to open a path that comes from a recording or another file. Below a directory given by the user, links stay
-    /// within that directory.
+    /// How to open a path that comes from a recording or from another file. Below a directory given by the user,
+    /// symbolic links can't lead out of that directory.
     fn door(&self, path: &Path) -> Door<'_> {
         let typed = self.symfs.iter().chain(&self.debug_dirs).find(|typed| path.starts_with(typed));
         let start = typed.map_or(Start::Here, |typed| Start::Typed(typed));
@@ -385,8 +386,8 @@ fn opened(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> O
     }
 }
 
-/// True for files made to exhaust resources: they have few bytes on disk but would take hours to read. Ordinary holes
-/// are a few pages, and file systems with compression shrink debug information to a tenth.
+/// True for sparse files made to exhaust resources: they take few bytes on disk but would take hours to read. Ordinary
+/// holes are a few pages, and file systems with compression store debug information in about a tenth of its size.
 fn is_mostly_hole(len: u64, on_disk: u64) -> bool {
     const UNSUSPICIOUS: u64 = 16 << 20;
     const LARGEST_RATIO: u64 = 16;
@@ -400,8 +401,8 @@ fn suffixed(path: PathBuf, more: impl AsRef<OsStr>) -> PathBuf {
     path.into()
 }
 
-/// The equivalent of a path below a root where `/lib`, `/bin` and so on are links into `/usr`, or the reverse. `None`
-/// if it has no equivalent.
+/// The same path with `/usr` added or removed at its start, as on systems where `/lib`, `/bin` and so on are links into
+/// `/usr`. `None` if the path is not in such a directory.
 fn merged(path: &Path) -> Option<PathBuf> {
     let is_merged = |path: &Path| {
         let first = path.iter().next().and_then(OsStr::to_str).unwrap_or_default();
@@ -413,14 +414,14 @@ fn merged(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// `DIR/.build-id/ab/cdef…`
+/// The path `DIR/.build-id/ab/cdef…` of a build ID.
 fn id_path(dir: &Path, id: BuildId) -> PathBuf {
     let hex = hex(id);
     let (first, rest) = hex.split_at(2);
     dir.join(".build-id").join(first).join(rest)
 }
 
-/// A build ID in hexadecimal, as used in paths. Zeros that pad it in a recording are left off.
+/// A build ID in hexadecimal, as used in paths, without the zeros that pad it in a recording.
 pub fn hex(id: BuildId) -> String {
     let bytes = id.as_bytes();
     // Real IDs have 8, 16 or 20 bytes. The rare ID that really ends in zeros can only be found by its path.

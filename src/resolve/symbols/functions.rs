@@ -9,7 +9,8 @@ use crate::resolve::dso::DsoId;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::ops::Range;
 
-/// For each offset of the request, the link-time address range of the function there. `None` if no symbol covers it.
+/// For each offset of the request, the link-time address range of the function that contains it. `None` if no symbol
+/// covers the offset.
 pub fn extents(
     request: &Request,
     images: &Images<'_>,
@@ -30,7 +31,7 @@ pub fn extents(
     request.offsets.iter().map(extent).collect()
 }
 
-/// The link-time address ranges that symbols name, sorted and merged.
+/// The link-time address ranges that have a symbol, sorted and merged.
 pub fn named(dso: DsoId, images: &Images<'_>, options: &SymbolOptions, warnings: &mut Warnings) -> Vec<Range<u64>> {
     let options = SymbolOptions { inlines: false, lines: false, ..options.clone() };
     let request = Request { dso, offsets: Vec::new(), base: Base::File };
@@ -51,8 +52,8 @@ pub fn named(dso: DsoId, images: &Images<'_>, options: &SymbolOptions, warnings:
     ranges
 }
 
-/// The address ranges of functions and code labels. A symbol without a size reaches to the next symbol, at most to the
-/// end of its section.
+/// The address ranges of functions and code labels. A symbol without a size extends to the next symbol, but not beyond
+/// the end of its section.
 fn functions(object: &object::File<'_>) -> Vec<Range<u64>> {
     let section_of = |symbol: &object::Symbol<'_, '_>| object.section_by_index(symbol.section_index()?).ok();
     let is_in_text =
@@ -62,7 +63,7 @@ fn functions(object: &object::File<'_>) -> Vec<Range<u64>> {
         SymbolKind::Unknown | SymbolKind::Label => is_in_text(symbol),
         _ => false,
     };
-    // On Arm, the lowest bit of a function's address says that it is Thumb code.
+    // On Arm, the lowest bit of a function's address is set for Thumb code.
     let mark = u64::from(object.architecture() == Architecture::Arm);
     let mut ranges: Vec<Range<u64>> = Vec::new();
     let mut unsized_ones: Vec<Range<u64>> = Vec::new();

@@ -25,10 +25,10 @@ use super::image::Image;
 use object::{Object, ObjectSection};
 use std::ops::Range;
 
-/// Longer texts are not names but damage.
+/// Longer texts are not names; the table is damaged.
 const LONGEST_NAME: usize = 64 << 10;
 
-/// How many value table entries a lookup may read, so that hostile tables can't make it slow.
+/// How many entries of value tables a lookup may read, so that malicious tables can't make it slow.
 const MOST_STEPS: usize = 1 << 18;
 
 /// The table of one Go program.
@@ -52,7 +52,7 @@ pub struct GoTable<'a> {
 pub struct GoFunction<'a> {
     /// The link-time addresses of the function's code.
     pub range: Range<u64>,
-    /// Its name, such as `main.(*T).run`.
+    /// The function's name, such as `main.(*T).run`.
     pub name: &'a [u8],
 }
 
@@ -75,7 +75,7 @@ enum Version {
     Go120,
 }
 
-/// Offsets of the table's parts.
+/// The offsets of the table's parts.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts {
     names: usize,
@@ -84,16 +84,16 @@ struct Parts {
     files: usize,
     values: usize,
     functions: usize,
-    /// Offsets of records are relative to this.
+    /// The offset that the offsets of function records are relative to.
     records: usize,
 }
 
 /// How a version stores inline trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct InlineLayout {
-    /// Which of a function's value tables gives the inlined call at each address.
+    /// The number of the value table that gives a function's inlined call at each address.
     value_table: usize,
-    /// Which of a function's data pointers leads to its inline tree.
+    /// The number of the data pointer that leads to a function's inline tree.
     data: usize,
     /// Size of a tree entry: 20 bytes with file and line of the call, 16 without.
     entry: usize,
@@ -118,7 +118,7 @@ impl<'a> Words<'a> {
         self.u32_at(at).map(u32::cast_signed)
     }
 
-    /// A pointer, or an offset of that size.
+    /// Reads a pointer, or an offset of the same size.
     fn pointer_at(&self, at: usize) -> Option<u64> {
         if self.pointer == 4 {
             return self.u32_at(at).map(u64::from);
@@ -131,7 +131,7 @@ impl<'a> Words<'a> {
         usize::try_from(self.pointer_at(at)?).ok().filter(|&offset| offset <= self.bytes.len())
     }
 
-    /// The text at an offset, up to its NUL.
+    /// The text at an offset, up to its terminating NUL.
     fn text_at(&self, at: usize) -> Option<&'a [u8]> {
         let rest = self.bytes.get(at..)?;
         let rest = &rest[..rest.len().min(LONGEST_NAME)];
@@ -140,7 +140,7 @@ impl<'a> Words<'a> {
 }
 
 impl<'a> GoTable<'a> {
-    /// Finds and checks the table of an image. `None` if it isn't a Go program or its table is damaged.
+    /// Finds and checks the table of a file. `None` if the file isn't a Go program or its table is damaged.
     pub fn read(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let (address, bytes) = find_table(image, &object)?;
@@ -188,13 +188,13 @@ impl<'a> GoTable<'a> {
         Some(Self { image, table, version, quantum, function_count, parts, text, func_data, inline_layout })
     }
 
-    /// From the start of the first function to the end of the last, as linked.
+    /// The link-time address range from the start of the first function to the end of the last one.
     pub fn extent(&self) -> Range<u64> {
         let first = self.entry(0).unwrap_or_default();
         first..self.entry(self.function_count).unwrap_or_default().max(first)
     }
 
-    /// The function that contains an address.
+    /// The function that contains an address; `None` if there is none.
     pub fn find(&self, addr: u64) -> Option<GoFunction<'a>> {
         let index = self.index_of(addr)?;
         let record = self.record(index)?;
@@ -267,8 +267,8 @@ impl<'a> GoTable<'a> {
         if self.version >= Version::Go118 { 4 } else { self.table.pointer }
     }
 
-    /// A field of a record: 1 is the name, 4 the stack pointer table, 5 the file table, 6 the line table, 7 the number
-    /// of other value tables, 8 the compilation unit.
+    /// Reads a field of a function record by its number: 1 is the name, 4 the stack pointer table, 5 the file table, 6
+    /// the line table, 7 the number of other value tables, 8 the compilation unit.
     fn field(&self, record: usize, number: usize) -> Option<u32> {
         self.table.u32_at(record.checked_add(self.address_size() + 4 * (number - 1))?)
     }
@@ -291,8 +291,8 @@ impl<'a> GoTable<'a> {
         self.table.text_at(base.checked_add(usize::try_from(offset).ok()?)?)
     }
 
-    /// The offset after the fixed part of a record, where its list of value tables starts, and the number of its data
-    /// pointers.
+    /// The offset of a record's list of value tables, which follows the fixed part of the record, and the number of the
+    /// record's data pointers.
     fn tables_of(&self, record: usize) -> Option<(usize, usize)> {
         let fixed = match self.version {
             Version::Go12 => 7,
@@ -304,7 +304,8 @@ impl<'a> GoTable<'a> {
         Some((flags + 4, usize::from(count)))
     }
 
-    /// The address that a function's data pointer with this number leads to. The pointers start at `list`.
+    /// The address to which the data pointer with this number leads. The function's data pointers start at offset
+    /// `list`.
     fn tree_address(&self, list: usize, number: usize) -> Option<u64> {
         if self.version >= Version::Go118 {
             let offset = self.table.u32_at(list.checked_add(4 * number)?)?;
@@ -340,7 +341,7 @@ impl<'a> GoTable<'a> {
     /// isn't the module data.
     fn take_module(&mut self, module: &Words<'_>, table: u64) -> Option<()> {
         let word = |index: usize| module.pointer_at(index * module.pointer);
-        // In the module data, the list of names comes next.
+        // In the module data, the pointer to the list of names follows the pointer to the table.
         if word(1)? != table.checked_add(self.parts.names as u64)? {
             return None;
         }
@@ -356,12 +357,12 @@ struct ValueReader<'t, 'a> {
     /// The function's first address.
     entry: u64,
     record: usize,
-    /// How many more entries may be read. Without a limit, reading a hostile table could take hours.
+    /// How many more entries may be read, because reading a malicious table could take hours.
     steps_left: usize,
 }
 
 impl<'a> ValueReader<'_, 'a> {
-    /// File and line of an instruction.
+    /// The source file and line of an instruction.
     fn position(&mut self, addr: u64) -> (&'a [u8], u32) {
         let file = self.value_of(5, addr).and_then(|file| self.table.file(self.record, file)).unwrap_or_default();
         let line = self.value_of(6, addr).and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
@@ -426,7 +427,7 @@ struct InlinedCall {
     index: usize,
     /// The offset of the function's name.
     name: u32,
-    /// The offset within the function of an instruction that has the source position of the call.
+    /// The offset within the function of an instruction whose source position is the position of the call.
     parent: u64,
 }
 
@@ -469,8 +470,8 @@ fn take_varint(rest: &mut &[u8]) -> Option<u32> {
     None
 }
 
-/// Finds the table's address and bytes. It has a section of its own, or is part of another section if a linker other
-/// than Go's merged them.
+/// Finds the table's address and bytes. The table has its own section, unless a linker other than Go's merged that
+/// section with others.
 fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &'a [u8])> {
     for name in [".gopclntab", ".data.rel.ro.gopclntab"] {
         if let Some(section) = object.section_by_name(name) {
@@ -500,7 +501,8 @@ fn is_head(head: &[u8; 8], is_little: bool) -> bool {
     is_known && matches!(quantum, 1 | 2 | 4) && matches!(pointer, 4 | 8)
 }
 
-/// The minor release of Go 1 that built the program. It is in `.go.buildinfo`, which exists since Go 1.13.
+/// The minor release of Go 1 that built the program, from `.go.buildinfo`, which exists since Go 1.13. `None` if
+/// unknown.
 fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     let section = object.section_by_name(".go.buildinfo")?;
     let bytes = section.data().ok()?;
@@ -509,7 +511,7 @@ fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     if !matches!(pointer, 4 | 8) || flags & 2 != 0 {
         return None;
     }
-    // The pointer leads to a Go string: the address of its bytes, and its length.
+    // The pointer leads to a Go string, which consists of the address and the number of its bytes.
     let words = Words { bytes, is_little: flags & 1 == 0, pointer };
     let string = words.pointer_at(16)?;
     let string = Words { bytes: image.loaded(string..string.checked_add(2 * pointer as u64)?)?, ..words };

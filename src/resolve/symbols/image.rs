@@ -1,5 +1,5 @@
-//! One mapped file with code: its build ID, its segments and its sections. It is an ELF file, or a .NET ReadyToRun
-//! image, which has methods instead of sections and symbols.
+//! One mapped file with code: its build ID, segments and sections. The file is an ELF file or a .NET ReadyToRun image;
+//! the latter has methods instead of sections and symbols.
 //!
 //! perf gives addresses as offsets within a file (address − start of the mapping + page offset). Symbols, DWARF and
 //! unwind information use the addresses that the file was linked for. The loadable segments translate between the two.
@@ -18,7 +18,7 @@ use std::fs::Metadata;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// An opened file.
+/// An opened file that contains code, or debug information about code.
 #[derive(Debug)]
 pub struct Image {
     path: PathBuf,
@@ -45,8 +45,8 @@ struct LoadSegment {
 }
 
 impl LoadSegment {
-    /// If `place` lies in the segment, returns the segment and the distance from its start. `first` is the segment's
-    /// start, as an offset or as an address.
+    /// If `place` lies in the segment, returns the segment and the distance of `place` from its start. `first` is the
+    /// segment's start, an offset or an address like `place`.
     fn holds(&self, place: u64, first: u64) -> Option<(&Self, u64)> {
         let into = place.checked_sub(first).filter(|&into| into < self.size)?;
         Some((self, into))
@@ -160,7 +160,8 @@ impl Image {
         std::array::from_fn(|at| hash[at])
     }
 
-    /// The bytes at these link-time addresses. Shorter if the segment ends before; `None` if the file has none of them.
+    /// The bytes at these link-time addresses. If the file doesn't have all of them, the first ones; `None` if it has
+    /// none of them.
     pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
         let Range { start, end } = addresses;
         if self.blank.iter().any(|blank| blank.contains(&start)) {
@@ -220,7 +221,7 @@ impl Image {
         self.object().is_ok_and(|object| MARKS.iter().any(|mark| object.section_by_name(mark).is_some()))
     }
 
-    /// True if Go's linker made it of Go's code alone: that of a C compiler has unwind tables.
+    /// True if Go's linker made the file and it contains no C code, which would have unwind tables.
     pub fn is_go_alone(&self) -> bool {
         self.is_go() && self.object().is_ok_and(|object| object.section_by_name(".eh_frame").is_none())
     }
@@ -246,7 +247,8 @@ impl Image {
         self.machine == running.machine && text(self) == text(running)
     }
 
-    /// The checksum used by `.gnu_debuglink`: zlib's CRC-32 of the whole file. The pages read are released again.
+    /// The checksum that `.gnu_debuglink` uses: zlib's CRC-32 of the whole file. Releases the memory of pages that it
+    /// has read.
     pub fn crc32(&self) -> u32 {
         const AT_ONCE: usize = 16 << 20;
         let (mut crc, release) = (flate2::Crc::new(), self.bytes.releaser());
@@ -286,8 +288,8 @@ fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<V
     }
 }
 
-/// Debug information compresses to between a third and a tenth. A section that claims to expand more than this was made
-/// to exhaust memory.
+/// The maximum ratio of unpacked to packed size. Debug information compresses to between a third and a tenth of its
+/// size; a section that claims to expand more than this limit was made to exhaust memory.
 const LARGEST_RATIO: u64 = 200;
 const LARGEST_SECTION: u64 = 4 << 30;
 
@@ -298,7 +300,7 @@ fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     object::File::parse(bytes).map_err(|error| Error::new("damaged ELF file").because(error))
 }
 
-/// What the ELF headers contain.
+/// The relevant contents of the ELF headers.
 struct Headers {
     machine: u16,
     segments: Vec<LoadSegment>,
@@ -383,7 +385,7 @@ mod tests {
         bytes.extend([0, 0, 0, 0, 64, 0, 56, 0, 0, 0, 64, 0, 3, 0, 2, 0]);
         bytes.extend([0; 64]);
         let of_notes = [7_u64 << 32, 0, 0, 256, notes.len() as u64, 0, 4, 0];
-        // The section with the names of sections, which are all empty.
+        // The section with the names of the sections, which are all empty.
         let of_names = [3_u64 << 32, 0, 0, 15, 1, 0, 1, 0];
         bytes.extend([of_notes, of_names].as_flattened().iter().flat_map(|field| field.to_le_bytes()));
         bytes.extend(notes);

@@ -1,7 +1,8 @@
 //! Finds inlined calls and source lines in DWARF, using `addr2line` on sections that are located and decompressed here.
 //!
-//! Each shard of addresses builds its own context, because contexts cache without locks. All shards of a file share the
-//! decompressed sections. Split units (`.dwo`, `.dwp`) that the addresses need are opened beforehand.
+//! Each shard of addresses builds its own `addr2line` context, because contexts cache results without locks. All shards
+//! of a file share the decompressed sections. The split units (`.dwo`, `.dwp`) that the addresses need are opened
+//! beforehand.
 
 use super::files::{DEBUGGING, SearchOptions};
 use super::image::Image;
@@ -26,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 type SectionBytes<'data> = DwarfSections<Cow<'data, [u8]>>;
 
-/// The additional files that an image's debug information refers to.
+/// The additional files to which an image's debug information refers.
 #[derive(Debug, Default)]
 pub struct DebugFiles {
     shared: Option<Image>,
@@ -39,7 +40,7 @@ pub struct DebugFiles {
 pub struct DebugSections<'data> {
     endian: RunTimeEndian,
     image: &'data Image,
-    /// The image's own sections, without the parts that the addresses don't need (see [`super::near`]).
+    /// The image's own sections, without the parts that the addresses don't need (see the module `near`).
     main: SectionBytes<'data>,
     /// `.debug_abbrev`, changed to match `main`.
     abbreviations: Cow<'data, [u8]>,
@@ -50,7 +51,7 @@ pub struct DebugSections<'data> {
     shared: Option<SectionBytes<'data>>,
     package: Option<DwarfPackageSections<Cow<'data, [u8]>>>,
     units: FxHashMap<u64, SectionBytes<'data>>,
-    /// How many inlined calls were left out because they are nested too deep.
+    /// The number of inlined calls that were omitted because they are nested too deep.
     left_out: AtomicU64,
 }
 
@@ -58,7 +59,7 @@ pub struct DebugSections<'data> {
 pub struct Inlines<'a> {
     sections: &'a DebugSections<'a>,
     context: Context<Reader<'a>>,
-    /// A context with all units, made if `context` lacks one.
+    /// A context with all units. It is made if `context` turns out to lack a unit.
     whole: OnceCell<Option<Context<Reader<'a>>>>,
     package: Option<DwarfPackage<Reader<'a>>>,
 }
@@ -73,7 +74,7 @@ impl DebugFiles {
         warnings: &mut Warnings,
     ) -> Self {
         let mut files = Self { shared: options.shared(main, warnings), ..Self::default() };
-        // A split unit leaves its addresses in the main file.
+        // If a unit is split, its addresses stay in the main file, in `.debug_addr`.
         let may_be_split = main.object().is_ok_and(|object| object.section_by_name(".debug_addr").is_some());
         if !may_be_split {
             return files;
@@ -91,8 +92,8 @@ impl DebugFiles {
 }
 
 impl<'data> DebugSections<'data> {
-    /// Loads and decompresses the sections needed for these link-time addresses. Lines are left out unless wanted.
-    /// `None` if `main` is damaged.
+    /// Loads and decompresses the sections that these link-time addresses need. Line tables are only loaded if `lines`
+    /// is set. `None` if `main` is damaged.
     pub fn load(main: &'data Image, files: &'data DebugFiles, addresses: &[u64], lines: bool) -> Option<Self> {
         let object = main.object().ok()?;
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
@@ -119,7 +120,7 @@ impl<'data> DebugSections<'data> {
         Some(loaded)
     }
 
-    /// How many inlined calls were left out so far because they are nested too deep.
+    /// The number of inlined calls that were omitted so far because they are nested too deep.
     pub fn left_out(&self) -> u64 {
         self.left_out.load(Ordering::Relaxed)
     }
@@ -179,17 +180,17 @@ impl<'data> DebugSections<'data> {
     fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
         let mut dwarf = self.main.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
         dwarf.debug_abbrev = self.reader(&self.abbreviations).into();
-        // Units of one compiler's run share a table.
+        // All units from one run of a compiler share an abbreviation table, so parsed tables are cached.
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         dwarf
     }
 
-    /// A context of the units that may be needed.
+    /// A context with the units that the addresses may need.
     fn context(&self) -> Option<Context<Reader<'_>>> {
         Context::from_dwarf(self.dwarf()).ok()
     }
 
-    /// A context of all units.
+    /// A context with all units.
     fn whole_context(&self) -> Option<Context<Reader<'_>>> {
         let whole = self.whole.get_or_init(|| {
             let mut whole = sections(self.image, |id| Some(id.name()))?;
@@ -225,7 +226,7 @@ fn sections(image: &Image, name: fn(SectionId) -> Option<&'static str>) -> Optio
     DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
 }
 
-/// Sections about variables, types and macros are large and expensive to decompress.
+/// False for sections about variables, types and macros, which are large and expensive to decompress.
 fn is_wanted(id: SectionId) -> bool {
     use SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes};
     !matches!(id, DebugLoc | DebugLocLists | DebugMacinfo | DebugMacro | DebugNames | DebugTypes)
@@ -256,7 +257,8 @@ impl<'a> Inlines<'a> {
         frames
     }
 
-    /// Returns `None` if the debug information is damaged or refers to a unit that the context lacks.
+    /// Finds the calls in one context. `None` if the debug information is damaged or refers to a unit that the context
+    /// lacks.
     fn find_in<'c>(&self, context: &'c Context<Reader<'a>>, addr: u64) -> Option<FrameIter<'c, Reader<'a>>> {
         if !has_next(addr) {
             return None;
@@ -290,7 +292,8 @@ impl std::fmt::Debug for Inlines<'_> {
     }
 }
 
-/// False for the last address, because addr2line searches the range between an address and the next one.
+/// False for the last address of the address space, because addr2line searches the range from an address to the next
+/// one.
 fn has_next(addr: u64) -> bool {
     addr != u64::MAX
 }

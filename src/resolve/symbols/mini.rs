@@ -6,13 +6,13 @@ use crate::io::Bytes;
 use lzma_rust2::XzReader;
 use std::io::Read;
 
-/// The largest unpacked size that is accepted, ten times that of the largest browsers.
+/// The maximum unpacked size: ten times that of the largest browsers.
 const LARGEST: u64 = 256 << 20;
 
-/// The dictionary of `xz -9`, plus room for its tables.
+/// The maximum memory for unpacking: the dictionary of `xz -9`, plus room for its tables.
 const LARGEST_DICTIONARY: u32 = 96 << 20;
 
-/// Unpacks the ELF file in an image's `.gnu_debugdata`. `None` if there is none or it is damaged.
+/// Unpacks the ELF file in an image's `.gnu_debugdata`. `None` if the image has no such section or it is damaged.
 pub fn image(image: &Image) -> Option<Image> {
     let object = image.object().ok()?;
     let packed = image.section(&object, ".gnu_debugdata");
@@ -23,7 +23,8 @@ pub fn image(image: &Image) -> Option<Image> {
     Image::new(image.path(), Bytes::Owned(out)).ok()
 }
 
-/// Returns `None` if the data is damaged or unpacks to more than `most` bytes. Unpacking stops at that size.
+/// Unpacks xz data. `None` if the data is damaged or larger than `most` bytes when unpacked; unpacking stops at that
+/// size.
 fn unpack(packed: &[u8], most: u64) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let unpacked = XzReader::new_mem_limit(packed, false, LARGEST_DICTIONARY >> 10);

@@ -53,7 +53,7 @@ pub struct SymbolOptions {
 }
 
 impl SymbolOptions {
-    /// The name to show: demangled, unless that is turned off or not possible.
+    /// The name to show: demangled, unless demangling is turned off or fails.
     pub fn shown<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         let readable = if self.demangle { demangle(name) } else { None };
         readable.map_or(Cow::Borrowed(name), |readable| Cow::Owned(readable.into_bytes()))
@@ -70,7 +70,7 @@ impl Default for SymbolOptions {
 /// parallelism gains. Measured on a Rust program with 24 MB of DWARF and 5,000 distinct addresses.
 const SHARD: usize = 1024;
 
-/// Like [`SHARD`], where no DWARF is parsed and most of the time goes into demangling.
+/// Like [`SHARD`], for files without DWARF, where demangling takes most of the time.
 const BARE_SHARD: usize = 256;
 
 /// The addresses to resolve in one file.
@@ -78,7 +78,7 @@ const BARE_SHARD: usize = 256;
 pub struct Request {
     /// The file that was mapped.
     pub dso: DsoId,
-    /// Distinct and ascending, relative to `base`.
+    /// The offsets to resolve, distinct and ascending. [`Self::base`] says what they are relative to.
     pub offsets: Vec<u64>,
     /// What `offsets` are relative to.
     pub base: Base,
@@ -94,7 +94,7 @@ pub enum Base {
 }
 
 impl Request {
-    /// The address that the file was linked to have at `offset`. `None` if no segment of the file is loaded there.
+    /// The address for which the file's byte at `offset` is linked. `None` if no segment of the file is loaded there.
     pub fn vaddr(&self, running: &Image, offset: u64) -> Option<u64> {
         match self.base {
             Base::File => running.vaddr(offset),
@@ -170,7 +170,7 @@ fn resolve_file(
     frames
 }
 
-/// The warning that some inlined calls were left out.
+/// The warning that `calls` inlined calls were omitted because they are nested too deep.
 pub fn too_deep(calls: u64) -> Warning {
     Warning::new(format!(
         "inlined calls ({calls}) nested more than {MOST_INLINED} deep: not shown, and counted for the call around them"
@@ -219,7 +219,7 @@ fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptio
     LoadedSymbols { table, sections, go }
 }
 
-/// The link-time addresses of the request, distinct and ascending.
+/// The link-time addresses to which the request's offsets translate, distinct and ascending.
 fn wanted(request: &Request, running: &Image) -> Vec<u64> {
     let mut wanted: Vec<u64> = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset)).collect();
     wanted.sort_unstable();
@@ -230,7 +230,7 @@ fn wanted(request: &Request, running: &Image) -> Vec<u64> {
 /// Collects the frames of one shard.
 struct Shard<'a> {
     frames: Frames,
-    /// From raw names (as the linker or compiler writes them) to the names shown.
+    /// For each raw name (as the linker or compiler writes it), the ID of the name to show.
     names: FxHashMap<&'a [u8], TextId>,
     options: &'a SymbolOptions,
 }

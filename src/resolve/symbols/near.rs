@@ -1,4 +1,4 @@
-//! Selects the DWARF units that certain addresses need.
+//! Selects the DWARF units that are needed for certain addresses.
 //!
 //! An `addr2line` context reads the head of every unit, which requires the unit's abbreviations. In a file with 2,000
 //! units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` tells which addresses a unit
@@ -20,18 +20,18 @@ use std::borrow::Cow;
 /// How DWARF sections are read.
 pub(super) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// What `.debug_aranges` says about certain addresses.
+/// What `.debug_aranges` says about the units at certain addresses.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    /// For each unit that is listed, true if it contains one of the addresses. Keyed by offset in `.debug_info`.
+    /// True for each listed unit that contains one of the addresses. The key is the unit's offset in `.debug_info`.
     hit: FxHashMap<usize, bool>,
-    /// Addresses that aren't listed. The address just after a listed one is not included: it is wanted only in case
-    /// nothing is found at the listed one.
+    /// The addresses that no listed unit contains. The address just after a listed one is not included: it is only
+    /// needed if nothing is found at the listed one.
     elsewhere: Vec<u64>,
 }
 
 impl Listed {
-    /// `addresses` must be ascending. `None` if the section is damaged.
+    /// Looks up the addresses, which must be ascending. `None` if the section is damaged.
     pub(super) fn new(aranges: &gimli::DebugAranges<Reader<'_>>, addresses: &[u64]) -> Option<Self> {
         let mut hit: FxHashMap<usize, bool> = FxHashMap::default();
         let mut listed = vec![false; addresses.len()];
@@ -57,8 +57,8 @@ impl Listed {
         Some(Self { hit, elsewhere })
     }
 
-    /// Loads `.debug_info`, only up to the end of the last needed unit if that is known. Also returns true if something
-    /// was left out.
+    /// Loads `.debug_info` up to the end of the last needed unit, or completely if that unit isn't known. Also returns
+    /// true if something was omitted.
     pub(super) fn info<'a>(
         &self,
         image: &'a Image,
@@ -84,7 +84,7 @@ impl Listed {
     }
 }
 
-/// The end of the unit at offset `at`. If `head` doesn't reach far enough to tell, returns how many bytes are needed to
+/// The end of the unit at offset `at`. If `head` is too short to tell, returns the number of bytes that are needed to
 /// tell.
 fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
     const HEAD: usize = 12;
@@ -105,7 +105,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Returns `None` if a unit is damaged.
+    /// Collects the tables of all units. `None` if a unit is damaged.
     pub(super) fn new(dwarf: &gimli::Dwarf<Reader<'_>>, listed: &Listed) -> Option<Self> {
         let (mut near, mut far) = (FxHashSet::default(), Vec::new());
         let mut units = dwarf.units();
@@ -120,7 +120,7 @@ impl Tables {
         Some(Self { near, far })
     }
 
-    /// Empties the tables of units that aren't needed. Returns true if there are any.
+    /// Empties the abbreviation tables of units that aren't needed. Returns true if there are such units.
     pub(super) fn leave_out_far(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         if self.far.is_empty() {
             return false;
@@ -135,8 +135,8 @@ impl Tables {
         true
     }
 
-    /// Removes the line tables of the units that are needed. Returns false, and changes nothing, if some unit doesn't
-    /// state its address range, because then its lines are needed to find it.
+    /// Removes the references to line tables from the units that are needed. Returns false, and changes nothing, if
+    /// some unit doesn't state its address range, because its line table is then needed to find the range.
     pub(super) fn leave_out_lines(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         let mut places = Vec::new();
         for &table in &self.near {
@@ -145,7 +145,7 @@ impl Tables {
         }
         if !places.is_empty() {
             let abbreviations = abbreviations.to_mut();
-            // Replaces the attribute by one that isn't used for finding functions.
+            // The attribute is replaced by one that plays no role in finding functions.
             places.into_iter().for_each(|at| abbreviations[at] = constants::DW_AT_producer.0 as u8);
         }
         true
@@ -178,7 +178,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
             }
             let is = |attribute: constants::DwAt| name == u64::from(attribute.0);
             if is(DW_AT_stmt_list) {
-                // The attribute takes one byte, as usual; otherwise it couldn't be replaced in place.
+                // An attribute can only be replaced in place if its name takes one byte, as usual.
                 line_table = Some(name_at).filter(|_| at == name_at + 2);
                 line_table?;
             }

@@ -44,7 +44,7 @@ impl NoElf {
         Some(known.or_else(|| pe(head)).unwrap_or(Self::Other))
     }
 
-    /// How messages call it.
+    /// How messages call this kind of file.
     pub fn name(self) -> &'static str {
         match self {
             Self::DotNet => "a PE image of .NET",
@@ -58,7 +58,7 @@ impl NoElf {
     }
 }
 
-/// Recognizes a PE image. Those of .NET have an entry for the CLI header among the data directories.
+/// Recognizes a PE image. .NET's images have an entry for the CLI header among their data directories.
 fn pe(head: &[u8]) -> Option<NoElf> {
     let u16_at = |at: usize| Some(u16::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
     let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..)?.first_chunk().copied()?));

@@ -1,10 +1,10 @@
 //! Names the stubs of the procedure linkage table (PLT), through which calls to other files go. Stubs have no symbols.
-//! A stub jumps through a slot of the global offset table (GOT), and is named after the function whose address the
+//! A stub jumps through a slot of the global offset table (GOT) and gets the name of the function whose address the
 //! dynamic linker stores in that slot.
 //!
-//! The slot is taken from the stub's instructions, so all layouts are handled alike: `.plt`, `.plt.got` and `.plt.sec`,
-//! with and without branch tracking, from every linker. Spec: x86-64 and i386 psABI, "Procedure Linkage Table"; AArch64
-//! ELF, "PLT"; RISC-V psABI, "Program Linkage Table"; for Arm and s390x, the source code of linkers.
+//! The slot is read from the stub's instructions, so the same code handles all layouts: `.plt`, `.plt.got` and
+//! `.plt.sec`, with and without branch tracking, from every linker. Spec: x86-64 and i386 psABI, "Procedure Linkage
+//! Table"; AArch64 ELF, "PLT"; RISC-V psABI, "Program Linkage Table"; for Arm and s390x, the source code of linkers.
 
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use rustc_hash::FxHashMap;
@@ -12,11 +12,11 @@ use rustc_hash::FxHashMap;
 /// One PLT stub.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Stub {
-    /// First address, as linked.
+    /// The first link-time address.
     pub start: u64,
-    /// One past its last address.
+    /// One past the last link-time address.
     pub end: u64,
-    /// `name@plt`.
+    /// The name `function@plt`.
     pub name: Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn is_hit(addresses: &[u64], start: u64, end: u64) -> bool {
     addresses.get(addresses.partition_point(|&addr| addr < start)).is_some_and(|&addr| addr < end)
 }
 
-/// All stubs whose slot has a named function.
+/// All stubs whose slot belongs to a function with a name.
 pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
     let find: fn(&PltSection<'_>) -> Vec<FoundStub> = match object.architecture() {
         Architecture::X86_64 | Architecture::X86_64_X32 => |section| blocks(section, x86_64_slot),
@@ -85,10 +85,11 @@ fn blocks(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>)
     section.code.chunks(size).enumerate().filter_map(stub).collect()
 }
 
-/// Decodes the stub at the start of the code, which lies at this address. Returns its length and its slot.
+/// Decodes the stub at the start of the code, which lies at the given address. Returns the stub's length and the
+/// address of its slot; `None` if there is no stub.
 type StubAt = fn(&[u8], u64) -> Option<(usize, u64)>;
 
-/// Finds the stubs of other machines, wherever the instructions of one start.
+/// Finds the stubs on other machines, wherever the instructions match.
 fn anywhere(section: &PltSection<'_>, stub: StubAt) -> Vec<FoundStub> {
     let (mut at, mut found) = (0, Vec::new());
     while let Some(code) = section.code.get(at..).filter(|code| !code.is_empty()) {
@@ -109,7 +110,7 @@ fn sections<'data, 'file>(object: &'file object::File<'data>) -> impl Iterator<I
     object.sections().filter(|section| section.name().is_ok_and(|name| NAMES.contains(&name)))
 }
 
-/// For each GOT slot, the name of the stubs that use it: `name@plt`.
+/// For each GOT slot of a named function, the name of the stubs that use it: `function@plt`.
 fn slots(object: &object::File<'_>) -> FxHashMap<u64, Vec<u8>> {
     let mut slots = FxHashMap::default();
     let (Some(relocations), Some(symbols)) = (object.dynamic_relocations(), object.dynamic_symbol_table()) else {

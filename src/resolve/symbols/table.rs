@@ -1,5 +1,5 @@
-//! The functions of one file by address. They come from its symbol tables and from its PLT, for whose stubs symbols are
-//! made up.
+//! The functions of one file by address. They come from the file's symbol tables and from its PLT, whose stubs get
+//! made-up symbols.
 //!
 //! If several symbols start at one address, perf's rules decide (`choose_best_symbol`): prefer one with a size, then
 //! one that isn't weak, then a global one, then fewer leading underscores, then the longer name. A symbol without a
@@ -22,9 +22,9 @@ const THUMB: u64 = 1;
 /// the others are neither sorted nor stored.
 #[derive(Debug, Default)]
 pub struct SymbolTable<'data> {
-    /// Sorted by start address.
+    /// The functions, sorted by start address.
     symbols: Vec<Symbol<'data>>,
-    /// For each symbol, the highest end of it and all symbols before it.
+    /// For each symbol, the highest end address among the symbol and all those before it.
     reach: Vec<u64>,
 }
 
@@ -43,10 +43,10 @@ pub struct Symbol<'data> {
     spelling: OnceLock<NameQuality>,
 }
 
-/// How well a name reads; greater is better. Fewer leading underscores count first, then a greater length.
+/// How good a name is to read; greater is better. Fewer leading underscores matter most, then a longer name.
 type NameQuality = (Reverse<usize>, usize);
 
-/// Ordered from worst to best.
+/// How a symbol is bound, from the least to the most preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
     Weak,
@@ -64,9 +64,9 @@ struct CodeSection {
 }
 
 impl<'data> SymbolTable<'data> {
-    /// Reads the symbols of several files; those with full tables must come before the file that ran. Uses `.symtab`
-    /// and `.dynsym` of each file, and `stubs` where no symbol covers them. Only the `wanted` addresses, which are
-    /// ascending, can be looked up later.
+    /// Reads the symbols of several files; files with full symbol tables must come before the file that ran. Uses
+    /// `.symtab` and `.dynsym` of each file, and `stubs` where no symbol covers them. Only the `wanted` addresses,
+    /// which must be ascending, can be looked up later.
     pub fn new(objects: &[&object::File<'data>], stubs: Vec<Stub>, wanted: &[u64]) -> Self {
         let stubs: Vec<_> = stubs.into_iter().filter(|stub| plt::is_hit(wanted, stub.start, stub.end)).collect();
         let mut addresses = wanted.to_vec();
@@ -122,7 +122,7 @@ impl<'data> SymbolTable<'data> {
         label
     }
 
-    /// The best symbol with the same start as the one at `last` that contains `addr`.
+    /// The best of the symbols that contain `addr` and start at the same address as the symbol with index `last`.
     fn best_at(&self, last: usize, addr: u64) -> &Symbol<'data> {
         let start = self.symbols[last].start;
         let group = self.symbols[..=last].iter().rev().take_while(|symbol| symbol.start == start);
@@ -170,7 +170,7 @@ impl<'data> Symbol<'data> {
         Self { start, end, name, sized: true, binding: Binding::Global, spelling: OnceLock::new() }
     }
 
-    /// True if perf would choose this symbol rather than `other`. False if they are equal in everything that counts.
+    /// True if perf would choose this symbol over `other`. False if perf's rules prefer neither.
     fn is_preferred_to(&self, other: &Self) -> bool {
         let rank = |symbol: &Self| (symbol.sized, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
         // Usually the same symbol is in both tables.
@@ -178,7 +178,7 @@ impl<'data> Symbol<'data> {
         rank(self).cmp(&rank(other)).then_with(same).is_gt()
     }
 
-    /// Cached, because computing it for every lookup would be most of the cost.
+    /// The result is cached, because computing it for every lookup would be most of a lookup's cost.
     fn spelling(&self) -> NameQuality {
         *self.spelling.get_or_init(|| {
             let readable = demangle(&self.name);
@@ -189,9 +189,9 @@ impl<'data> Symbol<'data> {
     }
 }
 
-/// Collects the symbols that contain certain addresses, in one pass over unsorted tables.
+/// Collects the symbols that contain certain addresses, in one pass over the unsorted symbol tables.
 struct Gathering<'a, 'data> {
-    /// Ascending.
+    /// The wanted addresses, ascending.
     addresses: &'a [u64],
     /// For each address, the start of the nearest symbol at or before it. Only symbols that start after the previous
     /// address are considered.
@@ -205,7 +205,7 @@ struct Gathering<'a, 'data> {
 impl<'a, 'data> Gathering<'a, 'data> {
     fn new(addresses: &'a [u64]) -> Self {
         let span = addresses.first().zip(addresses.last()).map_or(0, |(first, last)| last - first);
-        // A few slots per address, so that most have at most one.
+        // The slots outnumber the addresses several times, so that most slots contain at most one address.
         let most = addresses.len() as u64 * 4;
         let bits = (0..64).find(|bits| span >> bits <= most).unwrap_or(63);
         let first = addresses.first().copied().unwrap_or_default();
@@ -286,7 +286,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
         (first < self.addresses.len()).then_some(first)
     }
 
-    /// Returns the symbols. A symbol without a size is cut after the last address for which it is the nearest one.
+    /// Returns the symbols. A symbol without a size ends after the last address for which it is the nearest symbol.
     fn finish(mut self) -> Vec<Symbol<'data>> {
         let mut high = None;
         for nearest in &mut self.nearest {
@@ -307,7 +307,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
     }
 }
 
-/// Indexed by section number; `None` for sections without code.
+/// The code sections by section number; `None` for sections without code.
 fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     let mut sections = Vec::new();
     for section in object.sections() {
@@ -347,7 +347,7 @@ mod tests {
         }
     }
 
-    /// The name at an address. Checks that it doesn't matter which other addresses are looked up.
+    /// The name at an address. Checks that the result doesn't depend on which other addresses are looked up.
     fn name(symbols: &[Symbol<'static>], addr: u64) -> Option<String> {
         let alone = found(symbols, &[addr], addr);
         let all: Vec<u64> = (0..0x500).collect();

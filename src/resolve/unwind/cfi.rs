@@ -1,8 +1,8 @@
-//! Call frame information: finds the rules that recover the caller's registers at an address.
+//! Reads call frame information: the rules that recover the caller's registers at an address.
 //!
 //! The rules for an address are looked up once and kept ([`UnwindRow`]), so that a frame of a known function costs only
-//! a hash lookup. All registers are tracked, not only stack and frame pointer, because some code keeps its frame in
-//! another register (realigned stacks, assembly).
+//! a hash lookup. All registers are tracked, not only the stack pointer and the frame pointer, because some code
+//! addresses its frame by another register (realigned stacks, assembly).
 //!
 //! Spec: DWARF 5 section 6.4; LSB core, `.eh_frame` and `.eh_frame_hdr`.
 
@@ -27,8 +27,8 @@ pub struct FrameTable<'a> {
     header: Cow<'a, [u8]>,
     debug_frame: Cow<'a, [u8]>,
     bases: BaseAddresses,
-    /// Frame descriptions sorted by address, where no `.eh_frame_hdr` lists them. Each has its start, its end, its
-    /// offset in the section, and true if the section is `.debug_frame`.
+    /// Frame descriptions sorted by address, for files without an `.eh_frame_hdr` that lists them. Each entry has the
+    /// start, the end, the offset in the section, and true if the section is `.debug_frame`.
     index: Vec<(u64, u64, usize, bool)>,
 }
 
@@ -38,8 +38,8 @@ pub struct UnwindRow {
     cfa: Cfa,
     rules: Box<[(u16, Rule)]>,
     return_register: u16,
-    /// True if the kernel pushed this frame to run a signal handler. Its caller was interrupted there and didn't make a
-    /// call.
+    /// True if the kernel pushed this frame to run a signal handler. The caller didn't make a call; it was interrupted
+    /// at the address.
     pub is_signal: bool,
     encoding: Encoding,
 }
@@ -136,7 +136,7 @@ impl<'a> FrameTable<'a> {
         header.table().is_some().then_some(header)
     }
 
-    /// The rules at a link-time address.
+    /// The rules at a link-time address; `None` if the call frame information doesn't cover it.
     pub fn row(&self, addr: u64, scratch: &mut Scratch) -> Option<UnwindRow> {
         if let Some(header) = self.header() {
             let section = self.eh_frame_section();
@@ -232,12 +232,13 @@ fn list<'s, S: UnwindSection<SectionSlice<'s>>>(
     }
 }
 
-/// Unwinding failed: a register or memory that the rules need is unknown.
+/// Unwinding failed because a register or memory that the rules need is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost;
 
 impl UnwindRow {
-    /// Applies the rules. `None` if the return address is marked as undefined: this is the outermost frame.
+    /// Computes the caller's registers. `None` if the return address is marked as undefined, which means that this is
+    /// the outermost frame.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let machine = callee.machine();
         let cfa = match &self.cfa {
@@ -277,8 +278,8 @@ impl UnwindRow {
             }
         }
         caller.set(machine.pc(), machine.plain(returns.ok_or(Lost)?));
-        // In glibc's lazy resolver on AArch64, the rules treat what the PLT stub has pushed as part of the caller's
-        // frame: the return address lies above the end of the frame.
+        // For glibc's lazy resolver on AArch64, the rules count what the PLT stub has pushed as part of the caller's
+        // frame, so the return address lies above the end of the frame.
         if machine == Machine::Aarch64
             && let Some((_, Rule::At(above @ 0..))) =
                 self.rules.iter().find(|(number, _)| *number == self.return_register)
@@ -286,8 +287,8 @@ impl UnwindRow {
             caller.set_low_sp(machine.plus(cfa, above + 8));
         }
         if let Some(link) = machine.link().filter(|_| !self.is_signal) {
-            // The call has overwritten the link register. Any known value is the saved return address, not the caller's
-            // own.
+            // The call has overwritten the link register. If its value is known, that is the return address, not the
+            // caller's own value.
             caller.forget(link);
         }
         Ok(Some(caller))

@@ -3,9 +3,9 @@
 //!
 //! Code without call frame information doesn't always show whether the link register still holds the return address.
 //! Examples are JIT code that leaves by jumps, C code on RISC-V, and 32-bit Arm, where the exception index is valid
-//! only at calls. Suppose that the register holds the address after a direct call of the running function, made in
-//! another function. Then nothing has been called since: each call leaves a different address, and after a return the
-//! register holds an address in the function that continues.
+//! only at calls. Now suppose that the register holds the address after a direct call of the running function, and that
+//! this call is in another function. Then nothing has been called since: every call leaves a different address in the
+//! register, and after a return from a call the register holds an address in the function that continues.
 //!
 //! On 32-bit Arm, a function may return without using the link register (`pop {pc}`), so the register keeps the address
 //! that the function's own calls left there. The proof is therefore rejected if the running function may have called
@@ -22,18 +22,18 @@ use object::{Object, ObjectSymbol, SymbolKind};
 /// A function and its code.
 #[derive(Debug, Clone, Copy)]
 pub struct Function<'a> {
-    /// Its first address.
+    /// The function's first address.
     pub start: u64,
     /// True for Thumb code of 32-bit Arm.
     pub is_thumb: bool,
-    /// Its instructions.
+    /// The bytes of the function's instructions.
     pub code: &'a [u8],
 }
 
 /// The functions of one file by its symbols, at link-time addresses.
 #[derive(Debug)]
 pub struct Functions<'a> {
-    /// Sorted by start address.
+    /// The functions, sorted by start address.
     list: Vec<Function<'a>>,
 }
 
@@ -89,8 +89,8 @@ impl<'a> Functions<'a> {
 
 /// True if the link register proves who called the running function.
 ///
-/// `running` is an address in that function. `link` is the link register's value, including Arm's Thumb mark. `at`
-/// finds functions by address.
+/// `running` is an address in the running function. `link` is the link register's value, including Arm's Thumb bit.
+/// `at` finds functions by address.
 pub(crate) fn proves<'a>(machine: Machine, running: u64, link: u64, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
     let returns = machine.plain(link);
     let Some(caller) = returns.checked_sub(1).and_then(at) else { return false };
@@ -105,9 +105,9 @@ pub(crate) fn proves<'a>(machine: Machine, running: u64, link: u64, at: &impl Fn
     }
 }
 
-/// True if `place` lies in the function `to`, or reaches it by jumps alone.
+/// True if `place` lies in the function `to`, or if the code there reaches `to` by jumps alone.
 fn leads_to<'a>(machine: Machine, place: u64, to: &Function<'_>, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
-    /// How many functions such jumps may pass through.
+    /// How many functions the jumps may pass through.
     const MOST: usize = 32;
     let (mut ways, mut passed) = (vec![place], Vec::new());
     while let Some(place) = ways.pop() {
@@ -127,7 +127,7 @@ fn leads_to<'a>(machine: Machine, place: u64, to: &Function<'_>, at: &impl Fn(u6
 /// True if the 32-bit Arm function `from` may have called `to`, directly or through others, in which case `to` may have
 /// returned without using the link register.
 fn may_reach<'a>(from: &Function<'a>, to: &Function<'_>, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
-    /// How many functions are examined. Functions that call each other are seldom further apart.
+    /// How many functions are examined. Functions that call each other indirectly rarely have more between them.
     const MOST: usize = 64;
     let starting_at = |addr| at(addr).filter(|function| function.start == addr);
     let is_unknown = |branch: &Branch| match branch {
@@ -159,7 +159,7 @@ impl Function<'_> {
         (self.start..self.end()).contains(&addr)
     }
 
-    /// The branch whose last byte is just before address `end`.
+    /// The branch instruction that ends just before address `end`; `None` if there is none.
     fn branch_before(&self, machine: Machine, end: u64) -> Option<Branch> {
         let code = self.code.get(..usize::try_from(end.checked_sub(self.start)?).ok()?)?;
         match machine {
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(riscv64(&[0, 0, 0, 0, 0x67, 0x03, 0x0e, 0], 0x698), None);
     }
 
-    /// True if the link register proves the caller. Functions consist of these words and start at 0x8000, 16 bytes
+    /// True if the link register proves the caller. The functions consist of these words and start at 0x8000, 16 bytes
     /// apart.
     fn is_proven(machine: Machine, words: &[[u32; 4]], running: u64, link: u64) -> bool {
         let code: Vec<u8> = words.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();

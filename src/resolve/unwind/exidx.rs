@@ -1,8 +1,8 @@
-//! The exception index of 32-bit Arm (`.ARM.exidx`, `.ARM.extab`). It tells how to unwind functions, and is often all
-//! there is: distributions ship files without call frame information.
+//! The exception index of 32-bit Arm (`.ARM.exidx`, `.ARM.extab`). It tells how to unwind functions. Often there is
+//! nothing else, because distributions ship files without call frame information.
 //!
-//! Its entries are valid only at calls. The running function may be in its prologue, so there the index is only partly
-//! reliable (see [`ExidxRow::returns_by_link`]).
+//! Index entries are valid only at calls. The running function may still be in its prologue, so the index is only
+//! partly reliable for it (see [`ExidxRow::returns_by_link`]).
 //!
 //! Spec: ehabi32, "Exception Handling ABI for the Arm Architecture", sections 6, 7 and 10.3.
 
@@ -26,13 +26,13 @@ pub struct ExidxTable<'a> {
 pub struct ExidxRow {
     /// The function's first link-time address.
     pub start: u64,
-    /// Unwind operations, one after the other. `None` if the function is marked as having no caller.
+    /// Unwind operations in the spec's encoding. `None` if the function is marked as having no caller.
     operations: Option<Box<[u8]>>,
 }
 
 /// The size of an index entry in bytes.
 const ENTRY: usize = 8;
-/// `EXIDX_CANTUNWIND`
+/// `EXIDX_CANTUNWIND`: the value of an entry for a function that can't be unwound.
 const CANNOT: u32 = 1;
 /// The most words of operations in an entry: their number is stored in a byte.
 const MOST_WORDS: usize = 255;
@@ -59,7 +59,8 @@ impl<'a> ExidxTable<'a> {
         Some(Self { index, addr, image }).filter(|table| table.index.len() >= ENTRY)
     }
 
-    /// How to unwind the function at a link-time address. The last function is assumed to have no end.
+    /// How to unwind the function at a link-time address; `None` if the index has no entry for it. The last function is
+    /// assumed to have no end.
     pub fn row(&self, addr: u64) -> Option<ExidxRow> {
         let (mut low, mut high) = (0, self.index.len() / ENTRY);
         while low < high {
@@ -114,13 +115,13 @@ fn listed(first: &[u8], words: usize, behind: impl Fn(usize) -> Option<u32>) -> 
 }
 
 impl ExidxRow {
-    /// True if the return address certainly is in the link register at this link-time address, because the function
-    /// hasn't started or never saves it.
+    /// True if the return address certainly is in the link register at this link-time address, because the function is
+    /// at its first instruction or never saves the register.
     pub fn returns_by_link(&self, addr: u64) -> bool {
         addr == self.start || self.operations.as_deref().is_some_and(keeps_link)
     }
 
-    /// The caller's registers, provided that the function is in a call. `None` if there is no caller.
+    /// The caller's registers, assuming that the function is at a call. `None` if there is no caller.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let Some(operations) = &self.operations else { return Ok(None) };
         let mut frame = ExidxFrame { registers: *callee, sp: callee.sp().ok_or(Lost)?, has_pc: false, read };
@@ -134,7 +135,7 @@ impl ExidxRow {
     }
 }
 
-/// True if the operations neither restore the link register nor give another return address.
+/// True if the operations neither restore the link register nor take the return address from elsewhere.
 fn keeps_link(operations: &[u8]) -> bool {
     let mut registers = Registers::new(Machine::Arm);
     (0..=arm::PC).for_each(|register| registers.set(register, 1));
@@ -161,7 +162,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 0x40..=0x7f => self.raise(((low & 0x3f) << 2).wrapping_add(4).wrapping_neg()),
                 0x80..=0x8f => {
                     let mask = u16::from(byte & 15) << 8 | u16::from(bytes.next()?);
-                    // 0x8000 means that the function refuses to be unwound.
+                    // 0x8000 means that the function must not be unwound.
                     (mask != 0).then(|| self.pop(mask << 4))??;
                 }
                 0x9d | 0x9f => return None,
@@ -188,7 +189,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 0xb8..=0xbf => self.raise(((low & 7) + 1) * 8 + 4),
                 0xc8 | 0xc9 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8),
                 0xd0..=0xd7 => self.raise(((low & 7) + 1) * 8),
-                // Other vector registers, and undefined operations.
+                // The operation concerns other vector registers, or it is undefined.
                 _ => return None,
             }
         }

@@ -1,4 +1,4 @@
-//! Finds callers by frame pointer, for code without call frame information, mostly JIT code.
+//! Finds callers by frame pointer, for code without call frame information, which is mostly JIT code.
 //!
 //! ```text
 //! x86-64   rbp → saved rbp, return address     after `push rbp; mov rbp, rsp`
@@ -8,7 +8,7 @@
 //!          below s0: saved s0                  in functions that call nothing, after `sd s0, N-8(sp); addi s0, sp, N`
 //! ```
 //!
-//! The running function may be in its prologue or epilogue. The frame pointer is then still its caller's, and following
+//! The running function may be in its prologue or epilogue. The frame pointer is then still the caller's, and following
 //! it would skip the caller. If the bytes of the code are known, the current instruction shows this.
 
 use super::registers::{Machine, Registers};
@@ -37,10 +37,11 @@ impl Stage {
     }
 }
 
-/// A prologue starts within this many bytes of JIT code: before it, V8 checks whether the code was deoptimized.
+/// A prologue starts within this many bytes of the start of JIT code. V8's code first checks whether it was
+/// deoptimized.
 const PROLOGUE_WITHIN: usize = 64;
 
-/// The stage at `offset` in x86-64 code, according to its instructions.
+/// How much of its frame x86-64 code has set up at `offset`, according to its instructions.
 pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     const PUSH: u8 = 0x55;
     const RET: [u8; 2] = [0xc3, 0xc2];
@@ -59,8 +60,8 @@ pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// The caller's registers. Only those stored in a frame record are known. `None` if the known part of the stack has no
-/// frame record.
+/// The caller's registers. Only the registers stored in a frame record are known. `None` if the frame pointer doesn't
+/// lead to a frame record in the known part of the stack.
 pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option<u64>) -> Option<Registers> {
     let machine = registers.machine();
     let sp = registers.sp()?;

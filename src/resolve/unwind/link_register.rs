@@ -1,12 +1,12 @@
-//! Recognizes, by its instructions, AArch64 code whose return address is in the link register: before the prologue has
-//! made a frame, after the epilogue, in functions without a frame, and in PLT stubs.
+//! Recognizes, from the instructions, AArch64 code whose return address is in the link register: before the prologue
+//! has made a frame, after the epilogue, in functions without a frame, and in PLT stubs.
 //!
 //! Call chains by frame pointers miss the caller of such a function, because `x29` still belongs to the caller and
 //! leads to the caller's caller.
 //!
-//! Starting at the next instruction, the code is followed along both sides of branches until it calls or leaves. If
-//! some path saves the link register, or returns to it, before anything changes it, then the register holds the return
-//! address now; that is a property of the place, so one path suffices. The answer is "unknown" if any path first loads
+//! Starting at the next instruction, both sides of each branch are followed until the code calls or leaves. If some
+//! path saves the link register, or returns to it, before anything changes it, then the register holds the return
+//! address now. That is the same for all paths, so one path suffices. The answer is "unknown" if any path first loads
 //! the register, or if no path shows anything. Code that leaves only by jumps therefore stays unknown: interpreters
 //! enter and leave their instruction handlers that way, and a register that no call has set may hold any old address.
 //!
@@ -148,7 +148,8 @@ impl<'c> Around<'c> {
         self.code.get(at).map(|bytes| does(u32::from_le_bytes(*bytes)))
     }
 
-    /// How far the straight-line code before has lowered the stack pointer, and whether it has saved the link register.
+    /// How many bytes the straight-line code before the instruction has lowered the stack pointer, and whether that
+    /// code has saved the link register.
     fn behind(&self) -> (i64, bool) {
         let (mut lowered, mut saved) = (0, false);
         for at in (self.at.saturating_sub(BEHIND)..self.at).rev() {
@@ -175,7 +176,7 @@ impl<'c> Around<'c> {
         if self.is_half_made() {
             return Stage::in_link(Some(self.behind().0));
         }
-        // Paths still to be followed, each with how far it has raised the stack pointer (`None` if unknown).
+        // The paths still to be followed, each with how many bytes it has raised the stack pointer (`None` if unknown).
         let (mut ways, mut seen, mut found) = (vec![(self.at, Some(0))], Vec::new(), None);
         while let Some((at, raised)) = ways.pop() {
             if seen.len() >= AHEAD || seen.contains(&at) {
@@ -202,8 +203,8 @@ impl<'c> Around<'c> {
         found.map_or(Stage::Framed, Stage::in_link)
     }
 
-    /// True inside a PLT stub: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n; [autia1716]; br x17`. It
-    /// leaves all other registers alone.
+    /// True inside a PLT stub: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n; [autia1716]; br x17`. A stub
+    /// changes no other registers.
     fn is_stub(&self) -> bool {
         let word = |at: usize| self.code.get(at).map(|bytes| u32::from_le_bytes(*bytes));
         let is_adrp = |word: u32| word & 0x9f00_001f == 0x9000_0010;
@@ -223,7 +224,7 @@ impl<'c> Around<'c> {
     }
 }
 
-/// The stage at `offset` of JIT code, according to its instructions.
+/// How much of its frame JIT code has set up at `offset`, according to its instructions.
 pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
     Around::new(code, offset).map_or(Stage::Framed, |around| around.stage())
 }

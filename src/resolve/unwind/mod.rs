@@ -1,5 +1,5 @@
 //! Turns copies of user stacks (`perf record --call-graph dwarf`) into call chains, on x86, Arm, RISC-V and s390x. Also
-//! finds callers that call chains by frame pointers miss.
+//! finds callers that are missing in call chains by frame pointers.
 //!
 //! How a frame's caller is found depends on the code of the frame:
 //!
@@ -11,13 +11,13 @@
 //! | in a prologue or epilogue, or without a frame, as its instructions show | the link register ([`link_register`]) |
 //! | just called, as the call instruction proves | the link register ([`direct_call`]) |
 //!
-//! The frame pointer is trusted only for frames whose code has nothing better: native code above JIT code is again
-//! unwound by its call frame information. Unwinding always ends, because the stack pointer must grow and the depth is
-//! limited.
+//! The frame pointer is trusted only for frames whose code has nothing better: the callers of JIT code, if they are
+//! native code, are unwound by their call frame information again. Unwinding always ends, because the stack pointer
+//! must grow and the depth is limited.
 //!
-//! The unwinder is our own because stacks pass through JIT code, whose unwind rules depend on process and time. They
-//! come from the same code map as the names. Tests compare our results for files with the crate framehop, which only
-//! knows modules.
+//! This crate has its own unwinder because stacks pass through JIT code, whose unwind rules depend on the process and
+//! the time. These rules come from the same code map as the names. Tests compare the results for files with the crate
+//! framehop, which supports only files.
 
 pub mod cfi;
 pub mod direct_call;
@@ -47,7 +47,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-/// The greatest depth of call chains in perf (`PERF_MAX_STACK_DEPTH`).
+/// The maximum depth of call chains in perf (`PERF_MAX_STACK_DEPTH`).
 pub const MAX_DEPTH: usize = 127;
 
 /// A sample's copy of a thread's stack.
@@ -63,7 +63,7 @@ pub struct UserStack<'s> {
     pub bytes: &'s [u8],
 }
 
-/// Which process the code belongs to, and when it ran.
+/// The process in which code runs, and when.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     /// The process.
@@ -99,12 +99,12 @@ pub struct Unwinder<'a> {
     max_depth: usize,
 }
 
-/// Unwind rules that one thread has looked up already.
+/// Unwind rules that one thread has already looked up.
 #[derive(Debug, Default)]
 pub struct Cache {
-    /// The rules for an address of a process, and the time in which they hold.
+    /// The rules for an address of a process, and the period in which they hold.
     known: FxHashMap<(Pid, FrameAddr), (Rules, Range<Nanos>)>,
-    /// True if the function at an address of a process has its return address in the link register, and the time in
+    /// Whether the function at an address of a process has its return address in the link register, and the period in
     /// which that holds.
     in_link: FxHashMap<(Pid, FrameAddr), (bool, Range<Nanos>)>,
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
@@ -116,15 +116,16 @@ pub struct Cache {
 #[derive(Debug, Clone)]
 enum Rules {
     Row(Rc<UnwindRow>),
-    /// The entry in the exception index of 32-bit Arm; true if the return address certainly is in the link register.
+    /// The entry in the exception index of 32-bit Arm, and true if the return address certainly is in the link
+    /// register.
     Exidx(Rc<ExidxRow>, bool),
     FramePointer(Stage),
-    /// Nothing is known to be at the address.
+    /// The address is in no known mapping or code.
     Nowhere,
 }
 
 impl<'a> Unwinder<'a> {
-    /// Chains have at most `max_depth` frames, usually [`MAX_DEPTH`].
+    /// Creates an unwinder for chains of at most `max_depth` frames, usually [`MAX_DEPTH`].
     pub fn new(spaces: &'a AddressSpaces, codes: &'a CodeMap<'a>, images: &'a Images<'a>, max_depth: usize) -> Self {
         let tables = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
         let indexes = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
@@ -185,7 +186,7 @@ impl<'a> Unwinder<'a> {
             };
             let Some(pc) = caller.pc() else { return };
             if pc == 0 {
-                // Some code marks the outermost frame not with a rule but with a return address of 0.
+                // Some code marks the outermost frame by a return address of 0 instead of an unwind rule.
                 chain.truncated = false;
                 return;
             }
@@ -232,7 +233,7 @@ impl<'a> Unwinder<'a> {
         (caller.0 != 0 && is_missing() && is_code()).then_some(caller)
     }
 
-    /// True if the link register holds the address after a direct call of the function that is running.
+    /// True if the link register holds the address after a direct call of the running function.
     fn was_called_from(&self, moment: Moment, pc: Addr, link: u64) -> bool {
         let in_jit = |addr: u64| {
             let addr = Addr(addr);
@@ -299,7 +300,7 @@ impl<'a> Unwinder<'a> {
         rules
     }
 
-    /// The rules for code of a file that has no call frame information for it.
+    /// The rules for code in a file that its call frame information doesn't cover.
     fn without_row(&self, place: Place, frame: FrameAddr, machine: Machine) -> Rules {
         let running = matches!(frame, FrameAddr::Ip(_));
         match machine {
@@ -319,8 +320,8 @@ impl<'a> Unwinder<'a> {
         Some(Rules::Exidx(Rc::new(row), by_link))
     }
 
-    /// Unwinds by frame pointer. If a direct call proves that the return address is in the link register, and the frame
-    /// record has another one, then the record belongs to the caller.
+    /// Unwinds by frame pointer. If a direct call proves that the return address is in the link register, but the frame
+    /// record has another return address, then the record belongs to the caller.
     fn by_frame_pointer(
         &self,
         stage: Stage,
@@ -340,8 +341,9 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// Unwinds by the exception index. Its entries are valid only at calls: the running function may not have saved
-    /// registers yet, or may have restored them. A value is therefore accepted only if a call precedes the address.
+    /// Unwinds by the exception index, whose entries are valid only at calls. The running function may not have saved
+    /// registers yet, or may have restored them, so its return address is accepted only if a call instruction precedes
+    /// it.
     fn by_index(
         &self,
         row: &ExidxRow,
@@ -354,7 +356,7 @@ impl<'a> Unwinder<'a> {
         if matches!(frame, FrameAddr::Return(_)) {
             return row.caller(registers, read);
         }
-        // If the function has called others, the link register holds an address within the function itself.
+        // If the function has called others, the link register holds an address in the function itself.
         let is_own = |caller: &Registers| caller.pc().is_some_and(|pc| self.is_in_function(moment, Addr(pc), row));
         let link =
             || frame_pointer::caller(registers, Stage::in_link(Some(0)), read).filter(|to| by_link || !is_own(to));
@@ -379,7 +381,7 @@ impl<'a> Unwinder<'a> {
         code.is_some_and(exidx::ends_in_call)
     }
 
-    /// Determines by `stage` how far the code at a place in a file has set up its frame.
+    /// How much of its frame the code at this place in a file has set up, as determined by `stage`.
     fn file_stage(&self, place: Place, stage: fn(&[u8], u64) -> Stage) -> Stage {
         /// How many bytes before and after the place are examined, if the file has that many.
         const BEFORE: u64 = 64;
@@ -442,7 +444,8 @@ impl<'a> Unwinder<'a> {
         row.clone()
     }
 
-    /// Only the running function can be in its prologue or epilogue. All functions above it are in a call.
+    /// How much of its frame JIT code has set up. Only the running function can be in its prologue or epilogue; its
+    /// callers are all at a call.
     fn stage(&self, hit: &Hit, frame: FrameAddr, machine: Machine) -> Stage {
         match (frame, machine, self.codes.code(hit.code).bytes) {
             (FrameAddr::Ip(_), Machine::X86_64, Some(bytes)) => frame_pointer::stage_x86_64(bytes, hit.offset),
@@ -452,8 +455,8 @@ impl<'a> Unwinder<'a> {
     }
 }
 
-/// True if the caller's frame lies higher on the stack, as stacks grow down. The first step may leave the stack pointer
-/// unchanged, because a leaf function on AArch64 may have no frame.
+/// True if the caller's frame lies higher on the stack than the callee's, because stacks grow down. The first step may
+/// leave the stack pointer unchanged, because a leaf function on AArch64 may have no frame.
 fn progresses(callee: &Registers, caller: &Registers, frame: FrameAddr) -> bool {
     match (callee.sp(), caller.sp()) {
         (Some(callee), Some(caller)) => caller > callee || caller == callee && matches!(frame, FrameAddr::Ip(_)),

@@ -1,4 +1,4 @@
-//! The registers of one frame, by DWARF number. Each one is known or unknown.
+//! The registers of one frame by DWARF number. The value of each register is known or unknown.
 
 use crate::model::abi::{EM_386, EM_AARCH64, EM_ARM, EM_RISCV, EM_S390, EM_X86_64};
 use gimli::RunTimeEndian;
@@ -42,7 +42,7 @@ pub mod aarch64 {
     pub const PC: u16 = 32;
 }
 
-/// DWARF register numbers of 32-bit x86 (i386 psABI, in Linux's version).
+/// DWARF register numbers of 32-bit x86, as Linux uses them (i386 psABI).
 pub mod i386 {
     /// `ebp`
     pub const EBP: u16 = 5;
@@ -144,7 +144,7 @@ impl Machine {
         }
     }
 
-    /// True if at least some processes' stacks can be unwound in a recording with this `e_machine`.
+    /// True if the stacks of at least some processes can be unwound in a recording with this `e_machine`.
     pub fn is_any_known(machine: u16) -> bool {
         [ABI_32, ABI_64].iter().any(|&abi| Self::of_sample(machine, abi).is_some())
     }
@@ -199,8 +199,8 @@ impl Machine {
         }
     }
 
-    /// Removes what is stored in an address besides the address itself: AArch64's signature or tag in the upper bits,
-    /// Arm's Thumb mark in the lowest bit.
+    /// Removes additional information from an address: AArch64's signature or tag in the upper bits, and Arm's Thumb
+    /// bit, which is the lowest one.
     pub fn plain(self, addr: u64) -> u64 {
         match self {
             Self::X86_64 | Self::Riscv64 | Self::S390x => addr,
@@ -226,7 +226,7 @@ impl Machine {
         })
     }
 
-    /// Translates perf's number of a register to DWARF's.
+    /// Translates perf's number of a register to DWARF's; `None` for registers that aren't needed.
     fn of_perf(self, number: u64) -> Option<u16> {
         let same = u16::try_from(number).ok();
         match self {
@@ -265,7 +265,7 @@ pub struct Registers {
 impl Registers {
     const COUNT: usize = 33;
 
-    /// Registers of a frame, all of them unknown yet.
+    /// Creates the registers of a frame, all of them unknown.
     pub fn new(machine: Machine) -> Self {
         Self { machine, values: [0; Self::COUNT], known: 0, sp_is_low: false }
     }
@@ -321,7 +321,7 @@ impl Registers {
         self.get(self.machine.sp())
     }
 
-    /// The link register, where the machine has one.
+    /// The link register; `None` if it is unknown or the machine has none.
     pub fn link(&self) -> Option<u64> {
         self.get(self.machine.link()?)
     }
@@ -372,7 +372,8 @@ mod tests {
         let registers = Registers::from_perf(i386, 0b1_1100_0010, [3, 6, 7, 8]);
         assert_eq!((registers.get(3), registers.fp()), (Some(3), Some(6)));
         assert_eq!((registers.sp(), registers.pc()), (Some(7), Some(8)));
-        // The kernel repeats them under the numbers of a 64-bit process.
+        // For a 32-bit Arm process on a 64-bit kernel, the kernel also reports these registers under the numbers of a
+        // 64-bit process.
         let arm = Machine::of_sample(EM_AARCH64, ABI_32).unwrap();
         let registers = Registers::from_perf(arm, 0b111 << 13 | 0b111 << 30, [1, 2, 3, 2, 1, 3]);
         assert_eq!((registers.sp(), registers.link(), registers.pc()), (Some(1), Some(2), Some(3)));

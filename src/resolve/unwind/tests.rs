@@ -1,4 +1,4 @@
-//! Unwinds hand-made stacks. Native code is the test binary itself; JIT code lies in anonymous memory.
+//! Unwinds handmade stacks. The native code is the test binary itself; the JIT code lies in anonymous memory.
 
 use super::registers::aarch64;
 use super::registers::x86_64::{RBP, RIP, RSP};
@@ -42,7 +42,7 @@ fn load<'data>(addr: u64, bytes: &'data [u8], unwind: Option<Unwind<'data>>) -> 
     CodeEvent { pid: Pid(1), tid: Tid(1), time: Some(Nanos(1)), kind: CodeEventKind::Load(code) }
 }
 
-/// Leaks a value: everything here borrows from everything else and lives as long as the test program.
+/// Leaks a value, so that it lives as long as the test program. The values here borrow from each other.
 fn kept<T>(thing: T) -> &'static T {
     Box::leak(Box::new(thing))
 }
@@ -80,7 +80,7 @@ fn addresses(chain: &UnwoundChain) -> Vec<u64> {
     chain.frames.iter().map(|frame| frame.raw().0).collect()
 }
 
-/// `push rbp; mov rbp, rsp; …; pop rbp; ret`
+/// The code `push rbp; mov rbp, rsp; …; pop rbp; ret`.
 const FRAMED: [u8; 16] =
     [0x55, 0x48, 0x89, 0xe5, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x5d, 0xc3];
 

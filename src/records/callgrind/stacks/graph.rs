@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// The call graph of all parts of a file.
+/// The call graph of a whole file, including all of its `part:` sections.
 #[derive(Debug, Default)]
 pub(super) struct CallGraph {
     /// Names of the events. Events of the file come first, derived ones after them.
@@ -37,7 +37,7 @@ pub(super) struct CallGraph {
 /// The costs of one thread, or of all threads if the file doesn't separate them.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    /// callgrind's number of the thread, from `thread:`. `None` for costs of no particular thread.
+    /// callgrind's number of the thread, from `thread:`. `None` for costs that are not attributed to a thread.
     pub(super) number: Option<i32>,
     /// Self cost by function.
     pub(super) costs: Vec<(u32, Costs)>,
@@ -53,7 +53,7 @@ pub(super) struct Thread {
 #[derive(Debug, Default, Clone)]
 pub(super) struct Costs(Vec<i64>);
 
-/// A function, by the numbers of its texts.
+/// A function. Its fields are numbers of texts in [`CallGraph::texts`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GraphFunction {
     pub(super) name: TextNumber,
@@ -96,7 +96,7 @@ fn signed_number(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// The formula of a derived event: indices of other events, and factors.
+/// The formula of a derived event, as (index of another event, factor) pairs to sum up.
 struct DerivedEvent(Vec<(usize, i64)>);
 
 impl DerivedEvent {
@@ -119,7 +119,7 @@ impl DerivedEvent {
                 b"*" if factor.is_some() => {}
                 _ if needs_sign => return None,
                 word if word[0].is_ascii_digit() => {
-                    // `10Bm` without a blank also means ten times Bm.
+                    // `10Bm` without a blank also means 10 times Bm.
                     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
                     let number = i64::try_from(decimal(&word[..digits])?).ok()?;
                     factor = Some(number);
@@ -143,7 +143,8 @@ impl DerivedEvent {
     }
 }
 
-/// More events that are computed from others are not looked at: every function and call has a cost of each.
+/// The most derived events that are read; the rest are skipped. Each one adds a cost to every function and call, so a
+/// file with many formulas would need a lot of memory.
 const MOST_FORMULAS: usize = 64;
 
 fn place_of(name: &[u8], events: &[Vec<u8>]) -> Option<usize> {
@@ -208,7 +209,7 @@ impl Thread {
 /// Reads a whole callgrind file from a stream.
 pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) -> Result<CallGraph> {
     let mut reader = GraphReader { with_lines, skipped: Skipped::new("line"), ..GraphReader::default() };
-    // Number 0 is the empty text: the object and file until one is specified.
+    // Number 0 is the empty text. It stands for the object and the file until the first `ob=` and `fl=` lines.
     reader.text(b"");
     reader.enter_thread(None);
     for chunk in ReadChunks::new(input, CHUNK_SIZE) {
@@ -242,7 +243,8 @@ struct GraphReader {
     with_lines: bool,
     /// Decodes the positions of cost lines.
     decoder: PositionDecoder,
-    /// True if the lines after `calls=` move relative positions.
+    /// True if the lines after `calls=` and `jump=` also move the base of relative positions, as the manual says.
+    /// callgrind itself writes files in which they don't.
     every_line_moves: bool,
     /// Index of the current thread.
     thread: usize,
@@ -261,7 +263,7 @@ struct GraphReader {
     skipped: Skipped,
 }
 
-/// What the next cost line means.
+/// Whether the next cost line is a self cost or the inclusive cost of a call.
 #[derive(Debug, Default, Clone, Copy)]
 enum NextCost {
     #[default]
@@ -317,7 +319,7 @@ impl GraphReader {
                     ));
                 }
             }
-            // In a file that separates threads, each part specifies its thread.
+            // In a file that separates threads, each `part:` is followed by a `thread:` line.
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
             b"event" => {

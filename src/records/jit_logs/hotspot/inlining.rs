@@ -24,8 +24,8 @@ use crate::records::jit_logs::code_log::LogPositions;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Arguments that follow so many bytes are not spelled out: each number may stand for a name of any length. In Java's
-/// own files, a name has at most as many.
+/// The list of arguments in a method's name is cut after this many bytes, because each type ID in a damaged or hostile
+/// log may stand for a name of any length. Names in Java class files are at most this long.
 const LONGEST: usize = 1 << 16;
 
 /// Reads the inlined calls of tasks.
@@ -129,7 +129,7 @@ impl<'a> CompileTask<'a> {
         at
     }
 
-    /// All inlined calls, callers before callees.
+    /// All inlined calls, with callers before callees.
     fn callers_first(&self) -> Vec<ExpandedCall> {
         let mut calls: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for (at, call) in self.parsed.iter().enumerate() {
@@ -137,7 +137,7 @@ impl<'a> CompileTask<'a> {
                 calls.entry(parent).or_default().push(at);
             }
         }
-        // Reversed, because the last element is taken next.
+        // Reversed, because the last element is taken first.
         let mut order = |caller: usize| {
             let mut those = calls.remove(&caller).unwrap_or_default();
             those.sort_by_key(|at| std::cmp::Reverse(self.parsed[*at].bytecode));

@@ -1,7 +1,7 @@
 //! Disassembles AArch64 code with yaxpeax-arm, in objdump's spelling.
 //!
-//! The library spells numbers and some aliases differently. `spelling.rs` rewrites its text. `system.rs` formats the
-//! few instructions for which it shows less than objdump or something else.
+//! The library spells numbers and some aliases differently, so `spelling.rs` rewrites its text. `system.rs` formats the
+//! few instructions for which the library's text lacks something or is wrong.
 
 mod reserved;
 mod spelling;
@@ -47,7 +47,8 @@ impl Aarch64 {
     }
 }
 
-/// The address that an instruction at `addr` refers to: branches, and operands relative to the instruction.
+/// The address that an instruction at `addr` refers to, if it is a branch or has an operand relative to the
+/// instruction. `None` for other instructions.
 fn target(word: u32, addr: u64) -> Option<Target> {
     let (kind, distance) = match word {
         _ if bits(word, 26, 6) == 0b00_0101 => (TargetKind::Jump, signed(word, 0, 26) * 4), // b

@@ -2,7 +2,7 @@
 
 use super::super::fields::bits;
 
-/// The width of the mnemonic column; a blank follows.
+/// The width of the column with the mnemonic. A blank follows the column.
 const COLUMN: usize = 6;
 
 /// Mnemonics whose numbers are all decimal, because they count bits, bytes or lanes. In other instructions, only
@@ -14,11 +14,11 @@ const DECIMAL: &[&str] = &[
     "ucvtf", "uqrshrn", "uqshl", "uqshrn", "urshr", "ursra", "ushll", "ushr", "usra",
 ];
 
-/// Operands that a shift amount follows.
+/// The shift and extend operators, which are followed by a shift amount.
 const SHIFTS: &[&str] =
     &["asr ", "lsl ", "lsr ", "msl ", "ror ", "sxtb ", "sxth ", "sxtw ", "sxtx ", "uxtb ", "uxth ", "uxtw ", "uxtx "];
 
-/// Aliases of widening shifts by 0.
+/// Widening shifts and the aliases that objdump shows if they shift by 0.
 const LENGTHENED: &[(&str, &str)] = &[("ushll", "uxtl"), ("ushll2", "uxtl2"), ("sshll", "sxtl"), ("sshll2", "sxtl2")];
 
 /// Rewrites the text of an instruction. `target` is the address it refers to, if any.
@@ -27,7 +27,7 @@ pub(super) fn respelled(text: &str, word: u32, target: Option<u64>) -> String {
     let mut mnemonic = match mnemonic {
         "b.hs" => "b.cs",
         "b.lo" => "b.cc",
-        // Copies one lane into every lane.
+        // This instruction copies one lane into every lane.
         "mov" if word & 0xbfe0_fc00 == 0x0e00_0400 => "dup",
         other => other,
     };
@@ -92,7 +92,7 @@ fn numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
     out + rest
 }
 
-/// True if a number after this text is an address offset or a shift amount.
+/// True if the number after this text is an address offset or a shift amount.
 fn is_distance(before: &str) -> bool {
     let is_open = before.rfind('[').is_some_and(|open| !before[open..].contains(']'));
     is_open || before.ends_with("], ") || SHIFTS.iter().any(|shift| before.ends_with(shift))

@@ -1,4 +1,4 @@
-//! Demangles names of Rust (legacy and v0), C++ (Itanium ABI) and OCaml. Like perf, it leaves out parameters.
+//! Demangles names of Rust (legacy and v0), C++ (Itanium ABI) and OCaml. Like perf, it omits parameters.
 
 mod itanium;
 mod ocaml;
@@ -23,11 +23,11 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     Some(name + suffix)
 }
 
-/// The readable form of a Rust name that was printed by the rules of C++: `_$LT$T$u20$as$u20$a..B$GT$::f::h0123…` is
-/// `<T as a::B>::f`. `None` if it isn't one.
+/// Corrects a legacy Rust name that another tool demangled as C++. For example, `_$LT$T$u20$as$u20$a..B$GT$::f::h0123…`
+/// becomes `<T as a::B>::f`. `None` if the name isn't such a name.
 pub fn demangle_rust_printed_as_cpp(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok().filter(|text| is_rust_printed_as_cpp(text.as_bytes()))?;
-    // LLVM's number of a function that was made local.
+    // LLVM appends a number to a function that it made local.
     let text = text.find(" (.llvm.").map_or(text, |at| &text[..at]);
     let mut mangled = "_ZN".to_owned();
     for part in text.split("::") {
@@ -38,7 +38,7 @@ pub fn demangle_rust_printed_as_cpp(name: &[u8]) -> Option<String> {
     Some(format!("{rust:#}"))
 }
 
-/// True if a name has Rust's hash at its end, or Rust's spelling of brackets.
+/// True if a name was demangled as C++ but is Rust's: it ends in Rust's hash or contains Rust's spelling of brackets.
 pub fn is_rust_printed_as_cpp(name: &[u8]) -> bool {
     let has = |text: &str| memchr::memmem::find(name, text.as_bytes()).is_some();
     let bare = memchr::memmem::find(name, b" (.llvm.").map_or(name, |at| &name[..at]);
@@ -47,8 +47,8 @@ pub fn is_rust_printed_as_cpp(name: &[u8]) -> bool {
     has_hash || has("$LT$") || has("$u7b$") || has("$RF$")
 }
 
-/// Removes the number (`.1234`) that link-time optimization appends to local functions of the same name. Readers don't
-/// need it.
+/// Removes the number (`.1234`) that link-time optimization appends to local functions of the same name. It means
+/// nothing to readers.
 fn strip_number(mut name: String) -> String {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if stem.len() < name.len() && stem.ends_with('.') {

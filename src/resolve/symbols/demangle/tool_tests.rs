@@ -45,7 +45,7 @@ fn mangled_names(arguments: &[&str], dir: &Path) -> BTreeSet<String> {
     names.filter(|name| name.starts_with("_Z")).map(str::to_owned).collect()
 }
 
-/// Checks every name that c++filt can demangle, and returns how many that are.
+/// Compares every name that c++filt can demangle, and returns the number of such names.
 fn compare_with_cxxfilt(names: &BTreeSet<String>, dir: &Path) -> usize {
     let list: Vec<&str> = names.iter().map(String::as_str).collect();
     std::fs::write(dir.join("list"), list.join("\n")).unwrap();

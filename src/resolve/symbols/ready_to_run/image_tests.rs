@@ -1,4 +1,4 @@
-//! Compares a real .NET image with the results of a second reader and with .NET's own spelling.
+//! Compares what is read from a real .NET image with the results of another reader and with .NET's own spelling.
 
 use super::ReadyToRun;
 use crate::second_readers::ready_to_run::{Second, fixture, library, plain};

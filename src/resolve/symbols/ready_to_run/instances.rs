@@ -1,4 +1,4 @@
-//! Reads the entry points of generic methods: which method, for which types, and where its code starts.
+//! Reads the entry points of instantiated generic methods: the method, its type arguments, and where its code starts.
 
 use super::entry_points::EntryPoints;
 use super::names;
@@ -15,10 +15,10 @@ const CONSTRAINED: u32 = 0x20;
 const OWNER_TYPE: u32 = 0x40;
 const OTHER_CONTEXT: u32 = 0x80;
 
-/// More type parameters than any real method has.
+/// No real method has more type parameters than this.
 const MOST_PARAMETERS: u32 = 64;
 
-/// Reads the hash table at `at`. Returns true if the start of the code could be read for every entry.
+/// Reads the hash table at `at`. Returns true if the entry point of every method could be read.
 pub(super) fn read(native: Native<'_>, at: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> bool {
     let Some((entries, mut all_read)) = hash_table(native, at) else { return false };
     for entry in entries {

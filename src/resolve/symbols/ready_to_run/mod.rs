@@ -9,12 +9,12 @@
 //! | instance entry points | a generic method and its type arguments → its first piece of code |
 //! | metadata (ECMA-335) | names and signatures |
 //!
-//! Methods are spelled as in .NET's perf map, with `[PreJIT]` as the tier, so that a method has the same name after it
-//! is recompiled at run time. For instances of generic methods, type arguments of the class are shown, those of the
-//! method are not. An instance of a method defined in another file has no name. Composite images, where one file holds
-//! the code of several, are not supported.
+//! Methods are spelled as in .NET's perf map, with `[PreJIT]` as the tier, so that a method keeps its name when it is
+//! recompiled at run time. For instances of generic methods, the type arguments of the class are shown, but not the
+//! ones of the method. An instance of a method that is defined in another file has no name. Composite images, in which
+//! one file holds the code of several, are not supported.
 //!
-//! Nothing tells which build of a file ran, because perf records no build ID for PE files.
+//! Whether a file is the build that ran can't be checked, because perf records no build ID for PE files.
 //!
 //! Spec: `docs/design/coreclr/botr/readytorun-format.md` in dotnet/runtime; ECMA-335, part II.
 
@@ -50,11 +50,11 @@ pub struct ReadyToRun {
 /// The code of a method, or one part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method {
-    /// Its first address, relative to the image.
+    /// The first address of the code, relative to the image.
     pub start: u64,
-    /// One past its last address.
+    /// One past the last address of the code.
     pub end: u64,
-    /// Its name, as perf maps spell it. All parts of a method share it.
+    /// The method's name, as perf maps spell it. All parts of a method share it.
     pub name: Arc<[u8]>,
 }
 

@@ -30,7 +30,8 @@ pub(super) fn method_of(metadata: &Metadata<'_>, method: Token, owner: &[u8]) ->
     Some(whole)
 }
 
-/// The name of the class that a method belongs to. For a method of another file, the class that the reference names.
+/// The name of the class that contains a method. If the method is defined in another file, this is the class in the
+/// reference to it.
 pub(super) fn owner(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
     let owner = match method.table {
         METHOD_DEF => type_of(metadata, method.row)?,
@@ -39,7 +40,8 @@ pub(super) fn owner(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
     type_name(metadata, owner, Spelling::Owner)
 }
 
-/// The type that contains a method. The type table stores the first method of each type, in ascending order.
+/// The type that contains a method. It is found by the first method of each type, which the type table stores in
+/// ascending order.
 fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     let first = |row| metadata.number(Token { table: TYPE_DEF, row }, 5).unwrap_or(u32::MAX);
     let (mut low, mut high) = (0, metadata.len(TYPE_DEF));
@@ -50,7 +52,7 @@ fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     (low > 0).then_some(Token { table: TYPE_DEF, row: low })
 }
 
-/// The assembly that defines a type, as far as this file tells.
+/// The name of the assembly that defines a type; `None` if this file doesn't tell it.
 fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Option<&'a [u8]> {
     match token.table {
         _ if depth > DEPTH => None,

@@ -11,7 +11,7 @@ pub(super) struct Native<'a>(pub(super) &'a [u8]);
 const BLOCK: u32 = 16;
 
 impl Native<'_> {
-    /// Reads an integer: its bits, how many bits it has, and the offset after it.
+    /// Reads an integer. Returns its bits, their number, and the offset after the integer.
     fn number(self, at: usize) -> Option<(u32, u32, usize)> {
         let first = *self.0.get(at)?;
         let len = first.trailing_ones() as usize + 1;
@@ -38,14 +38,14 @@ impl Native<'_> {
         Some(((bits << unused) as i32 >> unused, end))
     }
 
-    /// Reads a method's entry: the index of its first runtime function.
+    /// Reads a method's entry and returns the index of the method's first runtime function.
     pub(super) fn runtime_function(self, at: usize) -> Option<u32> {
         let (number, _) = self.unsigned(at)?;
         // The low bits tell what the runtime must do before the method can run.
         Some(if number & 1 == 0 { number >> 1 } else { number >> 2 })
     }
 
-    /// Reads the element with this number from an index whose elements take 2^`size` bytes.
+    /// Reads element `number` of an index whose elements take 2^`size` bytes each.
     fn index(self, at: usize, size: u32, number: usize) -> Option<usize> {
         match size {
             0 => self.0.get(at.checked_add(number)?).map(|&byte| byte.into()),
@@ -70,7 +70,7 @@ impl<'a> Array<'a> {
         Some(Self { native, base, len: head >> 2, index_size: head & 3 })
     }
 
-    /// The indices and offsets of the elements that exist, among the first `most`.
+    /// The index and the offset of each element that exists, among the first `most` elements.
     pub(super) fn iter(&self, most: u32) -> impl Iterator<Item = (u32, usize)> {
         (0..self.len.min(most)).filter_map(|index| Some((index, self.find(index)?)))
     }
@@ -92,7 +92,8 @@ impl<'a> Array<'a> {
     }
 }
 
-/// The offsets of all entries of a hash table; true if none was unreadable. `None` if the table's header is damaged.
+/// The offsets of all readable entries of a hash table, and true if all entries are readable. `None` if the table's
+/// header is damaged.
 pub(super) fn hash_table(native: Native<'_>, at: usize) -> Option<(Vec<usize>, bool)> {
     let head = *native.0.get(at)?;
     let (base, index_size) = (at + 1, u32::from(head & 3));

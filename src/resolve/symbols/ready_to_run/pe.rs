@@ -1,13 +1,13 @@
 //! The outer structure of a .NET PE file: its sections, its metadata, and the header of its precompiled code.
 
-/// A range of the file that is loaded into memory. Addresses are relative to the image.
+/// A range of the file that is loaded into memory. Addresses are relative to the start of the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
-    /// Its first address.
+    /// The first address of the range.
     pub rva: u32,
-    /// Where it starts in the file.
+    /// The offset of the range in the file.
     pub offset: u32,
-    /// Its size in the file, in bytes.
+    /// The size of the range in the file, in bytes.
     pub size: u32,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct Pe<'a> {
     pub(super) sections: Vec<Section>,
     /// Address and size of the metadata.
     pub(super) metadata: (u32, u32),
-    /// The address of the header of precompiled code; `None` if there is none.
+    /// The address of the header of precompiled code; `None` if the file has no precompiled code.
     pub(super) native_header: Option<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! The columns of the ECMA-335 metadata tables (part II, section 22). Tables that aren't used are listed as well if
-//! they come before ones that are, because the width of their rows must be known.
+//! The columns of the ECMA-335 metadata tables (part II, section 22). Tables that aren't used are included if they come
+//! before tables that are, because the size of their rows must be known.
 
 /// What a column contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) enum Column {
     Guid,
     /// An offset in the blob heap.
     Blob,
-    /// A row of this table.
+    /// A row of the table with this number.
     Row(u8),
     /// A row of one of several tables. The low bits tell which.
     Coded(Coded),
@@ -27,7 +27,7 @@ pub(super) struct Coded {
     pub(super) tables: &'static [u8],
 }
 
-/// The tables that are used, by number.
+/// The numbers of the tables that are used.
 pub(super) const MODULE: u8 = 0x00;
 pub(super) const TYPE_REF: u8 = 0x01;
 pub(super) const TYPE_DEF: u8 = 0x02;
@@ -39,7 +39,7 @@ pub(super) const ASSEMBLY: u8 = 0x20;
 pub(super) const ASSEMBLY_REF: u8 = 0x23;
 pub(super) const NESTED_CLASS: u8 = 0x29;
 
-/// Stands for an unused value of the low bits.
+/// Stands for a value of the low bits that selects no table.
 const NONE: u8 = 0xff;
 
 pub(super) const TYPE_DEF_OR_REF: Coded = Coded { bits: 2, tables: &[TYPE_DEF, TYPE_REF, TYPE_SPEC] };

@@ -3,10 +3,10 @@
 use super::schema::{ASSEMBLY_REF, MODULE_REF, RESOLUTION_SCOPE, TYPE_DEF, TYPE_REF, TYPE_SPEC};
 use super::tables::{Blob, LONGEST, Metadata, Token};
 
-/// The deepest nesting of types. A signature that nests deeper is damaged.
+/// The maximum nesting of types. A signature with deeper nesting is damaged.
 pub(super) const DEPTH: usize = 32;
 
-/// Element types: the number, the name in signatures, and the name as a type argument.
+/// Element types without further data: the number, the name in signatures, and the name as a type argument.
 const SIMPLE: &[(u8, &str, &str)] = &[
     (0x01, "void", "System.Void"),
     (0x02, "bool", "System.Boolean"),
@@ -55,7 +55,7 @@ const EXPLICIT_THIS: u8 = 0x40;
 const CONVENTIONS: [&str; 6] =
     ["", "unmanaged cdecl ", "unmanaged stdcall ", "unmanaged thiscall ", "unmanaged fastcall ", "vararg "];
 
-/// The signature of a method, with its name in the right place.
+/// The text of a method's signature, including the method's name.
 pub(super) fn method(metadata: &Metadata<'_>, signature: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(name.len() + 64);
     let mut writer =
@@ -64,7 +64,7 @@ pub(super) fn method(metadata: &Metadata<'_>, signature: &[u8], name: &[u8]) -> 
     Some(out)
 }
 
-/// How a type's name is written.
+/// How the name of a type is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
     /// As in a signature: `/` before nested types, and the assembly's name before types of other assemblies.
@@ -98,7 +98,7 @@ pub(super) fn argument(metadata: &Metadata<'_>, blob: &mut Blob<'_>) -> Option<V
     Some(out)
 }
 
-/// The generic type that a signature instantiates.
+/// The generic type that a type signature instantiates; `None` if it isn't an instantiation.
 pub(super) fn generic(signature: &[u8]) -> Option<Token> {
     let mut blob = Blob::new(signature, 0);
     if blob.byte()? != GENERIC {
@@ -293,7 +293,8 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         (0..count).map(|_| one(&mut self.blob)).collect()
     }
 
-    /// Skips a type defined in another file and writes `?`, because only its number there is known.
+    /// Reads a type that is defined in the module with the number before it. For a module other than this file, writes
+    /// `?`, because only the type's number in that module is known.
     fn of_other_module(&mut self, depth: usize) -> Option<()> {
         let own = self.blob.number()? == 0;
         let written = self.out.len();
@@ -306,7 +307,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
     }
 }
 
-/// The bounds of one dimension: its size and its lowest index.
+/// The text for the bounds of one array dimension, from its size and its lowest index.
 fn bounds(size: Option<u32>, low: Option<i32>) -> String {
     match (size, low) {
         (Some(size), None | Some(0)) => size.to_string(),

@@ -4,7 +4,7 @@ use super::pe::{Pe, u16_at, u32_at};
 use super::schema::{Coded, Column, METHOD_DEF, NESTED_CLASS, TABLES, TYPE_DEF, TYPE_DEF_OR_REF};
 use rustc_hash::FxHashMap;
 
-/// No real name has this many bytes.
+/// The maximum length of a name in bytes. No real name is longer.
 pub(super) const LONGEST: usize = 8192;
 
 /// The metadata of one file.
@@ -22,7 +22,7 @@ pub(super) struct Metadata<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) table: u8,
-    /// Counted from 1; 0 means none.
+    /// The number of the row, counted from 1; 0 means no row.
     pub(super) row: u32,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Metadata<'a> {
         self.len(METHOD_DEF)
     }
 
-    /// The type that a nested type is in.
+    /// The type in which a nested type is declared; `None` if the type isn't nested.
     pub(super) fn enclosing(&self, inner: Token) -> Option<Token> {
         self.nested.get(&inner.row).map(|&row| Token { table: TYPE_DEF, row })
     }
@@ -161,7 +161,7 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
         *rows = u32_at(stream, at)?;
         at += 4;
     }
-    // A flag found in unoptimized metadata: four more bytes follow.
+    // This flag occurs in unoptimized metadata. Four more bytes follow.
     if heaps & 0x40 != 0 {
         at += 4;
     }

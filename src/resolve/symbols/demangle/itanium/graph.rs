@@ -1,4 +1,4 @@
-//! A parsed name as a graph. Parts that the name refers back to are shared.
+//! A parsed name as a graph. Parts to which the name refers back are shared.
 
 /// The index of a node.
 pub(super) type NodeId = u32;
@@ -18,7 +18,7 @@ pub(super) struct Qualifiers {
     pub(super) is_restrict: bool,
 }
 
-/// `&` or `&&` after a member function's parameters.
+/// The `&` or `&&` after a member function's parameters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum RefQualifier {
     #[default]
@@ -27,7 +27,7 @@ pub(super) enum RefQualifier {
     RValue,
 }
 
-/// A part of a name. The comments show how each is written.
+/// A part of a name. The comments show how each kind is written in C++.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Node<'a> {
     /// An identifier or a fixed text.
@@ -37,7 +37,7 @@ pub(super) enum Node<'a> {
         scope: NodeId,
         name: NodeId,
     },
-    /// Something local to a function: `function(parameters)::name`
+    /// An entity that is local to a function: `function(parameters)::name`
     Local {
         function: NodeId,
         name: NodeId,
@@ -49,7 +49,7 @@ pub(super) enum Node<'a> {
     },
     /// The arguments of a parameter pack.
     Pack(List),
-    /// `T_`, `T0_` and so on: the template argument with this index, of the enclosing function.
+    /// `T_`, `T0_` and so on: the enclosing function's template argument with this index.
     TemplateParameter(u32),
     /// `pattern...`
     Expansion(NodeId),
@@ -176,7 +176,7 @@ pub(super) enum Node<'a> {
         ty: Option<NodeId>,
         items: List,
     },
-    /// `sizeof...(pack)`, or the pack's length where it is known.
+    /// `sizeof...(pack)`, or the pack's length if it is known.
     PackLength(NodeId),
     /// `{parm#number}`
     Parameter(u32),
@@ -200,7 +200,7 @@ pub(super) enum Node<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FunctionNode {
     pub(super) name: NodeId,
-    /// `None` if it isn't a function.
+    /// The parameter types. `None` if the name isn't that of a function.
     pub(super) parameters: Option<List>,
     pub(super) result: Option<NodeId>,
     pub(super) qualifiers: Qualifiers,
@@ -224,5 +224,5 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The greatest depth of parsing and printing.
+/// The maximum depth of parsing and of printing. Deeper names are not demangled.
 pub(super) const MOST_DEPTH: u32 = 384;

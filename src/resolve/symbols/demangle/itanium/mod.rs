@@ -1,11 +1,11 @@
 //! Demangles C++ names of the Itanium ABI. The result is spelled as by c++filt and gdb.
 //!
-//! [`parse`] turns a name into a graph. Parts that a name refers back to are shared in the graph, so a name of one
-//! kilobyte can stand for arbitrarily long text. [`print`] walks the graph and gives up once the text is longer than
-//! any real name. Both limit their depth, because names are untrusted and are processed on threads with small stacks.
+//! [`parse`] turns a name into a graph. Parts to which the name refers back are shared, so a name of one kilobyte can
+//! stand for an arbitrarily long text. [`print`] walks the graph and gives up once the text is longer than any real
+//! name. Both limit their depth, because names are untrusted and are processed on threads with small stacks.
 //!
-//! Template parameters are replaced, and packs expanded, only when printing: a back reference stands for the mangled
-//! letters, which may mean another template's parameter in another place.
+//! Template parameters are replaced, and packs expanded, only when printing: a back reference stands for mangled
+//! letters, which may refer to different templates in different places.
 //!
 //! Spec: <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling>
 
@@ -42,7 +42,7 @@ mod tests {
         }
     }
 
-    /// The expected names are those of c++filt.
+    /// c++filt prints the same names.
     #[test]
     fn types_references_and_packs() {
         let cases = [
@@ -66,8 +66,8 @@ mod tests {
         }
     }
 
-    /// `S1_` refers back to the letters `T_`. They mean the inner function's template parameter in one place and the
-    /// outer function's in the other.
+    /// `S1_` refers back to the letters `T_`. In one place they mean the inner function's template parameter, in the
+    /// other the outer function's.
     #[test]
     fn parameters_of_templates_are_those_of_the_function_they_are_in() {
         let name = demangle("_ZZ5outerIZ5innerIcEvPT_EUlvE_EvRS1_ENKUlvE_clEv");
@@ -90,7 +90,8 @@ mod tests {
         assert_eq!(name.as_deref(), Some("non-virtual thunk to A::f(int)"));
     }
 
-    /// A name with templates nested this deep. V8's chains of reducers nest up to 40.
+    /// A mangled name with templates nested to this depth, and its demangled form. V8's chains of reducers nest up to
+    /// 40 deep.
     fn nested(depth: usize) -> (String, String) {
         let mangled = format!("_Z1fI{}i{}vv", "1AI".repeat(depth), "E".repeat(depth + 1));
         (mangled, format!("f<{}int>{} >", "A<".repeat(depth), " >".repeat(depth - 1)))

@@ -1,17 +1,17 @@
 //! The operators of the Itanium ABI by their two-letter codes.
 
-/// Where an operator goes in an expression.
+/// Where an operator is written in an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Before,
-    /// Before its operand if `_` follows the code, else after it (`++` and `--`).
+    /// Before its operand if `_` follows the code, otherwise after it (`++` and `--`).
     BeforeOrBehind,
     Between,
     /// Only used in names, such as `operator new`.
     Name,
 }
 
-/// Code, spelling and position, sorted by code.
+/// The code, spelling and position of each operator, sorted by code.
 const OPERATORS: &[(&str, &str, Place)] = &[
     ("aN", "&=", Place::Between),
     ("aS", "=", Place::Between),

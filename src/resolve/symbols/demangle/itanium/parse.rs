@@ -1,16 +1,16 @@
-//! Parses a mangled name into a graph. Functions are named after the rules of the ABI's grammar.
+//! Parses a mangled name into a graph. Methods are named after the rules of the ABI's grammar.
 
 use super::graph::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
 use super::operators::{self, Place};
 
-/// The longest name that is parsed.
+/// The maximum length of a mangled name. Longer ones are not parsed.
 const LONGEST: usize = 64 << 10;
 
-/// How many rules may be tried; more than a name of that length needs.
+/// The maximum number of grammar rules that are tried for a name. No name of [`LONGEST`] bytes needs as many.
 const MOST_TRIED: u32 = 1 << 18;
 
-/// Parses a name that begins with `_Z` or `__Z`. The root is the name without its parameters, or a special name such as
-/// a vtable's.
+/// Parses a name that begins with `_Z` or `__Z`. The returned node is the name without its parameters, or a special
+/// name such as that of a vtable. `None` if the name can't be parsed.
 pub(super) fn parse(mangled: &str) -> Option<(Graph<'_>, NodeId)> {
     let rest = mangled.strip_prefix("_Z").or_else(|| mangled.strip_prefix("__Z"))?;
     if rest.len() > LONGEST {
@@ -27,15 +27,15 @@ struct Parser<'a> {
     graph: Graph<'a>,
     /// What `S_`, `S0_` and so on refer to.
     substitutions: Vec<NodeId>,
-    /// False while parsing the type of a conversion operator: template arguments after the type then belong to the
-    /// operator.
+    /// False while the type of a conversion operator is parsed. Template arguments after that type belong to the
+    /// operator, not to the type.
     takes_arguments: bool,
     depth: u32,
-    /// How many rules were tried. Some are tried twice, even within each other.
+    /// How many rules were tried. Some are tried twice, and such attempts can be nested.
     tried: u32,
 }
 
-/// What a function's name tells about its type.
+/// What a function's name reveals about the function's type.
 #[derive(Debug, Clone, Copy, Default)]
 struct NameFacts {
     ends_with_arguments: bool,
@@ -142,7 +142,8 @@ impl<'a> Parser<'a> {
         (types.is_some() && self.is_at_end() || looks_like_types).then_some(name)
     }
 
-    /// Compilers and linkers append suffixes to the names of copies and parts of functions.
+    /// True at the end of the name, or before a suffix. Compilers and linkers append suffixes to the names of copies
+    /// and parts of functions.
     fn is_at_end(&self) -> bool {
         matches!(self.peek(), 0 | b'.' | b'$')
     }
@@ -301,7 +302,7 @@ impl<'a> Parser<'a> {
     fn nested_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.expect("N")?;
         if self.take("H") {
-            // An explicit object parameter. It needs no output here.
+            // An explicit object parameter. It is not printed.
         }
         facts.qualifiers = self.qualifiers();
         facts.reference = self.ref_qualifier();
@@ -343,7 +344,7 @@ impl<'a> Parser<'a> {
         if !is_remembered {
             return None;
         }
-        // Callers that use the whole name as a type record it themselves.
+        // The whole name must not be a substitution yet. Callers that use it as a type record it themselves.
         self.substitutions.pop();
         name
     }
@@ -371,7 +372,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Local { function, name }))
     }
 
-    /// Skips the number that tells apart entities of the same name.
+    /// Skips the number that distinguishes local entities of the same name.
     fn discriminator(&mut self) {
         let before = self.rest;
         if self.take("__") {
@@ -454,7 +455,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Lambda { parameters, number }))
     }
 
-    /// Skips the parameters of a lambda's template, or of a template template argument.
+    /// Skips the declared template parameters of a lambda or of a template template argument.
     fn template_declarations(&mut self) -> Option<()> {
         while self.peek() == b'T' && matches!(self.second(), b'y' | b'n' | b't' | b'p' | b'k') {
             self.deeper(Self::template_declaration)?;
@@ -536,7 +537,8 @@ impl<'a> Parser<'a> {
         let is_whole = matches!(text, "std::string" | "std::istream" | "std::ostream" | "std::iostream");
         let followed = self.peek();
         let mut name = if is_whole && matches!(followed, b'C' | b'D') {
-            // Constructors are named after the class template, not after the type alias.
+            // Constructors are named after the class template, even if the abbreviation stands for a type alias such as
+            // `std::string`.
             let class = match text {
                 "std::string" => "std::basic_string",
                 "std::istream" => "std::basic_istream",
@@ -557,7 +559,7 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    /// A standard library class with its template arguments spelled out.
+    /// A standard library class, written with all its template arguments.
     fn abbreviated(&mut self, class: &'a str) -> NodeId {
         let name = self.text(class);
         let mut arguments = vec!["char", "std::char_traits<char>"];
@@ -580,12 +582,13 @@ impl<'a> Parser<'a> {
 
     fn template_arguments(&mut self) -> Option<List> {
         self.expect("I")?;
-        // Within the angle brackets, arguments after a type belong to that type again.
+        // Template arguments in angle brackets are independent of the conversion operator: those after a type belong to
+        // that type.
         let before = std::mem::replace(&mut self.takes_arguments, true);
         let mut arguments = Vec::new();
         while !self.take("E") {
             if self.take("Q") {
-                // A constraint, which adds nothing to the arguments.
+                // A constraint on the argument. It is not printed.
                 self.expression()?;
                 continue;
             }
@@ -704,7 +707,7 @@ impl<'a> Parser<'a> {
                 let before = self.substitutions.len();
                 let name = self.substitution()?;
                 if self.peek() != b'I' || !self.takes_arguments {
-                    // A name with an ABI tag has been recorded already.
+                    // A name with an ABI tag is already in the list of substitutions.
                     return (before <= self.substitutions.len()).then_some(name);
                 }
                 let arguments = self.template_arguments()?;
@@ -732,7 +735,7 @@ impl<'a> Parser<'a> {
         Some(self.remember(node))
     }
 
-    /// Builtin types with codes of several letters. Back references don't count them.
+    /// Parses a builtin type whose code has several letters. Such types don't count as substitutions.
     fn long_builtin(&mut self) -> Option<NodeId> {
         let text = match self.skip(2)? {
             "Da" => "auto",
@@ -1005,9 +1008,9 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Template { name, arguments }))
     }
 
-    /// Parses a member of a type that depends on template arguments. The ABI lists the type's parts up to an `E`, but
-    /// GCC writes the type itself. That can look like such a list, but then it has two parts without arguments, and the
-    /// second one is the member.
+    /// Parses a member of a type that depends on template arguments. According to the ABI, the parts of the type are
+    /// listed up to an `E`, but GCC writes the type itself. GCC's form can look like such a list; it then has two parts
+    /// without arguments, and the second one is the member.
     fn unresolved_name(&mut self) -> Option<NodeId> {
         let before = std::mem::replace(&mut self.takes_arguments, true);
         let scope = self.scope_of_parts().or_else(|| self.ty());
@@ -1030,7 +1033,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Nested { scope, name }))
     }
 
-    /// Parses a list of parts. If there is none, consumes nothing and returns `None`.
+    /// Parses a list of scope parts. Returns `None` and consumes nothing if there is no such list.
     fn scope_of_parts(&mut self) -> Option<NodeId> {
         let (rest, substitutions) = (self.rest, self.substitutions.len());
         let scope = self.parts_of_scope();

@@ -1,14 +1,14 @@
-//! Prints a graph, in c++filt's spelling.
+//! Prints a graph as text, in c++filt's spelling.
 //!
 //! C++ types surround what they apply to: in `void (*)(int)`, the result comes before the `*` and the parameters after
 //! it. Each node therefore has a left and a right part; for most nodes the right part is empty.
 
 use super::graph::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
 
-/// The longest text. Nothing longer is a real name.
+/// The maximum length of the text. No real name is longer.
 const LONGEST: usize = 256 << 10;
 
-/// How many nodes may be printed; more than a text of that length needs.
+/// The maximum number of nodes that are printed. No text of [`LONGEST`] bytes needs as many.
 const MOST_NODES: u32 = 1 << 20;
 
 /// The text of a node. `None` if it would be too long.
@@ -30,21 +30,21 @@ pub(super) fn print(graph: &Graph<'_>, root: NodeId) -> Option<String> {
 struct Printer<'g, 'a> {
     graph: &'g Graph<'a>,
     out: String,
-    /// Template arguments of the functions being printed, each with the scope of the code around that function.
+    /// The template arguments of the functions being printed, each with the scope that applied outside of the function.
     scopes: Vec<(List, Scope)>,
     scope: Scope,
-    /// How many lambdas' parameter lists are being printed, one inside the other.
+    /// The number of nested lambdas whose parameter lists are being printed.
     lambdas: u32,
-    /// While a pack expansion is printed: which element of the pack.
+    /// The index of the current pack element while a pack expansion is printed; otherwise `None`.
     pack_index: Option<usize>,
     depth: u32,
     nodes_left: u32,
 }
 
-/// An index into [`Printer::scopes`]: the arguments that template parameters refer to.
+/// Which template arguments the template parameters refer to, as an index into [`Printer::scopes`].
 type Scope = Option<usize>;
 
-/// `None` stops printing.
+/// `None` means that printing has to stop, because the text is too long or the graph too deep.
 type Printed = Option<()>;
 
 impl<'a> Printer<'_, 'a> {
@@ -68,7 +68,7 @@ impl<'a> Printer<'_, 'a> {
         self.right(id)
     }
 
-    /// Calls `write` with the template arguments of the function `name` in scope.
+    /// Calls `write` while template parameters refer to the arguments of the function `name`.
     fn in_scope_of(&mut self, name: NodeId, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
         let node = match self.graph.get(name) {
             Node::Local { name, .. } => self.graph.get(name),
@@ -141,12 +141,12 @@ impl<'a> Printer<'_, 'a> {
                     self.put(" ")?;
                 }
                 self.put("<")?;
-                // c++filt omits the space if an empty pack is last.
+                // If an empty pack is last, c++filt omits the space.
                 let ends_empty = self.list(arguments)?;
                 self.put(if self.ends_with('>') && !ends_empty { " >" } else { ">" })
             }
             Node::Pack(list) => self.list(list).map(|_| ()),
-            // Not replaced by an argument: a parameter of a generic lambda.
+            // A parameter without an argument is a parameter of a generic lambda.
             Node::TemplateParameter(number) => self.put(&format!("auto:{}", u64::from(number) + 1)),
             Node::Expansion(pattern) => self.expansion(pattern),
             Node::Constructor { class, is_destructor } => {
@@ -298,7 +298,7 @@ impl<'a> Printer<'_, 'a> {
         self.right(inner)
     }
 
-    /// True for function and array types, which have a part after what they apply to.
+    /// True for function and array types, which have parts before and after what they apply to.
     fn is_written_around(&self, id: NodeId) -> bool {
         matches!(self.base(id), Some(Node::FunctionType { .. } | Node::Array { .. }))
     }
@@ -318,7 +318,7 @@ impl<'a> Printer<'_, 'a> {
         false
     }
 
-    /// A type without its qualifiers.
+    /// The type without its qualifiers.
     fn base(&self, id: NodeId) -> Option<Node<'a>> {
         let (mut id, mut scope) = self.resolve_in(id, self.scope)?;
         for _ in 0..MOST_DEPTH {
@@ -361,7 +361,7 @@ impl<'a> Printer<'_, 'a> {
             printer.all(name)?;
             let Some(parameters) = parameters else { return Some(()) };
             printer.put("(")?;
-            // If a lambda is inside, template parameters in the function's own parameter list are still the function's.
+            // Inside a lambda, template parameters in the function's own parameter list still refer to the function.
             let lambdas = std::mem::take(&mut printer.lambdas);
             printer.list(parameters)?;
             printer.lambdas = lambdas;
@@ -406,7 +406,7 @@ impl<'a> Printer<'_, 'a> {
         Some(ends_empty)
     }
 
-    /// Prints the pattern once for each element of the pack in it.
+    /// Prints the pattern once for each element of the pack that it contains.
     fn expansion(&mut self, pattern: NodeId) -> Printed {
         let mut nodes_left = MOST_NODES;
         let Some(pack) = self.find_pack(pattern, 0, &mut nodes_left) else {
@@ -426,7 +426,7 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
-    /// Finds the first pack in a pattern, except in inner expansions.
+    /// Finds the first pack in a pattern, but not in expansions inside the pattern.
     fn find_pack(&self, id: NodeId, depth: u32, nodes_left: &mut u32) -> Option<List> {
         *nodes_left = nodes_left.checked_sub(1)?;
         if depth > MOST_DEPTH {
@@ -497,7 +497,7 @@ impl<'a> Printer<'_, 'a> {
                 self.subexpression(operand)
             }
             Node::Binary { operator, left, right } => {
-                // Without parentheses, `>` would end the template arguments.
+                // Without parentheses, a `>` would end the template arguments.
                 let is_closing = operator == ">";
                 self.put(if is_closing { "(" } else { "" })?;
                 self.subexpression(left)?;
