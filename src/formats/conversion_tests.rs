@@ -157,18 +157,19 @@ proptest! {
         let events = events.map(|(name, unit)| profile.series_named(name, unit));
         let track = profile.track(Track { comm: b"t".to_vec(), ..Track::default() });
         for (at, (event, functions, weight, count)) in samples.iter().enumerate() {
+            // The first weights are positive, so that every event has samples even in formats without negative
+            // weights. Negative ones have a function of their own: formats that add up equal stacks would mix the signs.
+            let is_negative = has_negative && at > 2 && weight % 3 == 0;
+            let functions = functions.iter().map(|function| FUNCTIONS[*function]);
             let mut stack = None;
-            for function in functions {
-                let (name, file, line, column) = FUNCTIONS[*function];
+            for (name, file, line, column) in functions.chain(is_negative.then_some(("freed", "src/a.py", 30, 0))) {
                 let (name, file) = (profile.name(name.as_bytes()), Some(profile.name(file.as_bytes())));
                 let start = FunctionStart { file, line, column };
                 let frame = profile.frame(Frame { file, start, ..Frame::new(name, FrameKind::User) });
                 stack = Some(profile.stack(stack, frame));
             }
             let row = Row { track, stack, weight: weight.unsigned_abs() * 1_000_000, count: *count, time: None };
-            // The first weights are positive, so that every event has samples even in formats without negative
-            // weights.
-            match has_negative && at > 2 && weight % 3 == 0 {
+            match is_negative {
                 true => profile.push_negative(events[*event], row),
                 false => profile.push(events[*event], row),
             }

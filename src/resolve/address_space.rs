@@ -202,7 +202,12 @@ impl AddressSpaces {
     pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
         let own = self.spaces.get(&(pid, Realm::User)).map_or(ALWAYS, |space| space.quiet(addr, time));
         let mut quiet = Quiet::around(time);
-        self.executing.get(&pid).into_iter().flatten().for_each(|stretch| quiet.cut(stretch.clone()));
+        // Only the period that began last, and the next one, can be next to `time`.
+        let periods = self.executing.get(&pid).map_or(&[][..], Vec::as_slice);
+        let next = periods.partition_point(|period| period.start <= time);
+        for period in &periods[next.saturating_sub(1)..periods.len().min(next + 1)] {
+            quiet.cut(period.clone());
+        }
         let holds = both(both(self.ancestry.settled(pid, time), own), quiet.stretch);
         Lasting { answer: self.user(pid, addr, time), holds }
     }
@@ -230,7 +235,9 @@ impl AddressSpaces {
 
     fn user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
         self.mapped(pid, addr, time).or_else(|| {
-            let executing = self.executing.get(&pid)?.iter().find(|stretch| stretch.contains(&time))?;
+            let periods = self.executing.get(&pid)?;
+            let begun = periods.partition_point(|period| period.start <= time);
+            let executing = periods[..begun].last().filter(|period| period.contains(&time))?;
             let before = Nanos(executing.start.0.checked_sub(1)?);
             Some(Place { until: time, ..self.mapped(pid, addr, before)? })
         })
@@ -299,13 +306,16 @@ fn kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
 /// was mapped, which comes last. The user address of a sample in such a period belongs to the previous program, which
 /// called `execve`.
 fn executing(process: &Process) -> Vec<Range<Nanos>> {
-    let stretch = |(at, &exec): (usize, &Nanos)| {
+    let vdsos = process.mappings.iter().filter(|mapping| mapping.backing() == Backing::Vdso);
+    let mut ends: Vec<Nanos> = vdsos.map(|mapping| mapping.time).collect();
+    ends.sort_unstable();
+    let mut periods = Vec::new();
+    for (at, &exec) in process.execs.iter().enumerate() {
         let next = process.execs.get(at + 1).copied().unwrap_or(Nanos(u64::MAX));
-        let is_last_step = |mapping: &&Mapping| mapping.backing() == Backing::Vdso && exec <= mapping.time;
-        let end = process.mappings.iter().filter(is_last_step).map(|mapping| mapping.time).min()?;
-        (end < next).then_some(exec..end)
-    };
-    process.execs.iter().enumerate().filter_map(stretch).collect()
+        let end = ends.get(ends.partition_point(|end| *end < exec)).copied();
+        periods.extend(end.filter(|end| *end < next).map(|end| exec..end));
+    }
+    periods
 }
 
 /// True if a kernel module's mapping starts at `addr`. If perf doesn't find the kernel's end, it extends the kernel's
