@@ -124,8 +124,8 @@ pub struct Calls {
 impl Calls {
     /// Adds calls from other places. Calls to the same function are summed.
     pub(super) fn join(all: &mut Vec<Self>, others: &[Self]) {
-        let mut places: FxHashMap<(Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>), usize> = FxHashMap::default();
-        places.extend(all.iter().zip(0..).map(|(calls, at)| (calls.function(), at)));
+        let mut places: FxHashMap<_, usize> =
+            all.iter().enumerate().map(|(at, calls)| (calls.function(), at)).collect();
         for other in others {
             match places.entry(other.function()) {
                 Entry::Occupied(place) => {

@@ -94,7 +94,7 @@ pub enum Holes {
 /// The kind of file that is expected at a path.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Recognizes the kind by the file's first bytes ([`HEAD`]) and returns which holes are allowed; `None` for other
+    /// Recognizes the kind by the file's first bytes (4 KiB) and returns which holes are allowed; `None` for other
     /// kinds.
     pub holes: fn(&[u8]) -> Option<Holes>,
     /// The error message for another user's file that isn't of this kind.

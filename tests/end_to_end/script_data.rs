@@ -43,7 +43,7 @@ fn accesses(order: Order) -> Vec<u8> {
         let number = at as u64;
         let more = More {
             addr: 0x7000 + number,
-            weight: number << 48 | 5 << 32 | 300 + number,
+            weight: number << 48 | 5 << 32 | (300 + number),
             data_src,
             phys_addr: 0x1234_5000 * number,
             cgroup: if at == 1 { 5 } else { 77 },

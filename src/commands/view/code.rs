@@ -34,7 +34,7 @@ pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) ->
     let mut section = listings.columns(Section::new("code").json(listings.json(all, profile, limit)));
     for (at, series) in profile.series.iter().enumerate() {
         if let Some(total) = exact_event(all, &series.name) {
-            section = section.numbers(&format!("cost.{at}"), listings.costs(total.number));
+            section = section.numbers(format!("cost.{at}"), listings.costs(total.number));
         }
     }
     (Some(section), listings.spots(all, profile))
