@@ -91,8 +91,10 @@ impl Profile {
     pub fn frame_in(&self, other: &mut Self, frame: &Frame) -> Frame {
         let mut name = |id: NameId| other.name(self.name_of(id));
         let function = name(frame.name);
-        let [module, build, file] = [frame.module, frame.build, frame.file].map(|id| id.map(&mut name));
-        Frame { name: function, module, build, file, ..*frame }
+        let [module, build, file, start_file] =
+            [frame.module, frame.build, frame.file, frame.start.file].map(|id| id.map(&mut name));
+        let start = FunctionStart { file: start_file, ..frame.start };
+        Frame { name: function, module, build, file, start, ..*frame }
     }
 
     /// Merges another profile whose frames have already been translated.
