@@ -212,6 +212,16 @@ fn pprof(broken: bool) -> Vec<u8> {
     encode(&fields)
 }
 
+fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
 /// Values alone, times alone, as many of both, none of a stack, below zero.
 fn otlp(broken: bool) -> Vec<u8> {
     let times = |count: u64| {
@@ -219,13 +229,15 @@ fn otlp(broken: bool) -> Vec<u8> {
         (5, Protobuf::Bytes(times))
     };
     let kind = message(1, &numbers(&[(1, 1), (2, 2)]));
-    let sample = |of: &[(u64, i64)]| numbers(of);
+    // Packed, as encoders write them: unpacked, field 4 would be the link of protocol 1.9.
+    let values = |list: &[i64]| (4, Protobuf::Bytes(list.iter().flat_map(|value| varint(*value as u64)).collect()));
+    let stack = |index: i64| numbers(&[(1, index)]);
     let samples = [
-        sample(&[(1, 1), (4, 12)]),
-        [sample(&[(1, 1), (4, 7), (4, -2)]), vec![times(2)]].concat(),
-        [sample(&[(1, 1)]), vec![times(3)]].concat(),
-        sample(&[(4, 5)]),
-        sample(&[(1, if broken { 9 } else { 1 }), (4, 3)]),
+        [stack(1), vec![values(&[12])]].concat(),
+        [stack(1), vec![values(&[7, -2]), times(2)]].concat(),
+        [stack(1), vec![times(3)]].concat(),
+        vec![values(&[5])],
+        [stack(if broken { 9 } else { 1 }), vec![values(&[3])]].concat(),
     ];
     let samples = samples.iter().map(|sample| message(2, sample));
     let profile = message(2, &[kind].into_iter().chain(samples).collect::<Vec<_>>());

@@ -458,7 +458,7 @@ fn a_width_cuts_names_in_the_middle_in_pipes_too() {
     let whole = crate::support::runner::stdout(&["report", "-q"], &input);
     assert!(whole.contains(&long), "{whole}");
     assert!(whole.lines().all(|line| line.len() < 200 || line.contains(&long)), "{whole}");
-    for width in [80, 100, 120] {
+    for width in [90, 100, 120] {
         let cut = crate::support::runner::stdout(&["report", "-q", "--width", &width.to_string()], &input);
         assert!(cut.lines().filter(|line| !line.starts_with('#')).all(|line| line.chars().count() <= width), "{cut}");
         assert!(cut.contains("begin") && cut.contains('…') && cut.contains("_end"), "{cut}");
