@@ -91,7 +91,7 @@ fn reversed_pictures_have_the_same_shares_of_code() {
             .replacen("ffffffff81000010 read ([kernel.kallsyms])", "4012 f (/bin/x)", 1),
     );
     for (path, shares) in
-        [(&rv, ["kernel 90", "native 3", "JIT"].as_slice()), (&script, ["kernel 66.7", "native 33.3"].as_slice())]
+        [(&rv, ["kernel 90", "native 3", "JIT"].as_slice()), (&script, ["kernel 66.67", "native 33.33"].as_slice())]
     {
         for flags in [&["flamegraph", "-q", "-o", "-"][..], &["flamegraph", "-q", "-o", "-", "--reverse"]] {
             let svg = stdout(flags, path);

@@ -212,7 +212,9 @@ fn all_spans_says_what_it_leaves_out_and_json_has_one_shape() {
     let (told, _) = said(&["stats", "--all"], text);
     assert!(told.contains("all spans: 2 instants, 1 span of no duration, 1 span that never ends left out"), "{told}");
     let (_dir, path) = file(text);
-    for (questions, keys) in [(&["--all"][..], vec!["all spans"]), (&["--all", "--gaps"], vec!["all spans", "gaps"])] {
+    for (questions, keys) in
+        [(&["--all"][..], vec!["all spans", "version"]), (&["--all", "--gaps"], vec!["all spans", "gaps", "version"])]
+    {
         let args = [&["stats", "-q", "--format", "json"], questions].concat();
         let json: serde_json::Value = serde_json::from_str(&stdout(&args, &path)).unwrap();
         let found: Vec<&String> = json.as_object().unwrap().keys().collect();

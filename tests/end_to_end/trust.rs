@@ -157,9 +157,9 @@ fn a_link_beside_the_input_is_not_followed() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("is a symbolic link; name its target with --jitdump"), "{said}");
     assert_eq!(said.matches("is a symbolic link").count(), 1, "it is told once: {said}");
-    assert!(said.contains("0 jitdumps"), "{said}");
+    assert!(said.contains("No dumps, maps or logs of JIT code were loaded"), "{said}");
     let output = scene.run(&format!("inject -i perf.data.zst -o out.data --jitdump {}", target.display()));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("1 jitdumps"), "what the user names is meant");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("from 1 jitdump"), "what the user names is meant");
 }
 
 #[test]
