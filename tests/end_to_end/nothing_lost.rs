@@ -80,7 +80,10 @@ fn check(file: &File, path: &Path) {
         for row in event["stacks"].as_array().unwrap() {
             held.samples += 1;
             held.weight += i128::from(row["weight"].as_i64().unwrap());
-            assert!(!row["frames"].as_array().unwrap().is_empty() || file.format == "perf-script", "{what}");
+            assert!(
+                !row["frames"].as_array().unwrap().is_empty() || ["perf-script", "sample"].contains(&file.format),
+                "{what}"
+            );
         }
     }
     let skipped = skipped(&said);
