@@ -27,7 +27,7 @@ pub struct BareAddress {
 pub struct CodeFile {
     /// The file's path, or only its file name.
     pub path: Vec<u8>,
-    /// The file's build ID.
+    /// The file's build ID; `None` if the profile doesn't state one.
     pub build_id: Option<BuildId>,
     /// Another kind of build ID: OpenTelemetry's hash of the start and end of the file
     /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image)).

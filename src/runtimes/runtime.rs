@@ -149,7 +149,7 @@ impl fmt::Display for UnderValgrind {
 /// An environment variable that contains command-line flags.
 #[derive(Debug)]
 pub struct FlagVariable {
-    /// For example `NODE_OPTIONS`.
+    /// The variable's name, such as `NODE_OPTIONS`.
     pub name: &'static str,
     /// If set, the variable contains items of this option's list, separated by commas. Otherwise it contains flags
     /// separated by spaces.
@@ -262,15 +262,15 @@ fn starts_with_version(text: &str) -> bool {
 pub enum Shape {
     /// The whole name.
     Is(&'static str),
-    /// A prefix.
+    /// Names that start with this text.
     Starts(&'static str),
-    /// A suffix.
+    /// Names that end with this text.
     Ends(&'static str),
-    /// A prefix and a suffix.
+    /// Names that start with the first text and end with the second.
     Around(&'static str, &'static str),
-    /// A substring.
+    /// Names that contain this text.
     Holds(&'static str),
-    /// One of several prefixes, followed by a text.
+    /// Names that start with one of the prefixes, followed by the text.
     After(&'static [&'static str], &'static str),
 }
 

@@ -305,7 +305,8 @@ impl CallSums {
 
     /// Converts the sums to a profile. `tracks` and `labels` are indexed by number; `series` is the name of the event.
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
-        // Times aren't negative, so this passes all remaining starts. Only calls without edges are still open.
+        // The last argument is a span that starts at time 0. No time is negative, so every start that is still queued is
+        // handled. After that, only calls that never ended are open.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         self.close_all();
         for OneTrack { carry, .. } in &mut self.tracks {
