@@ -219,6 +219,10 @@ pub mod sources;
 #[path = "../tests/support/writers/mod.rs"]
 mod test_writers;
 
+#[cfg(test)]
+#[path = "../tests/support/effort.rs"]
+mod test_effort;
+
 /// Second readers of fixtures, to check ours.
 #[cfg(test)]
 #[allow(dead_code, reason = "tests of the program need more of them")]

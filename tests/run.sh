@@ -19,7 +19,7 @@ arguments=() with_python=
 if [ "${1-}" = --all ]; then
   shift
   with_python=1
-  export JITGRAFT_STEP=1
+  export JITGRAFT_THOROUGH=1
   tools+=(node:nodejs npm:npm javac:default-jdk-headless go:golang-go)
   tools+=(qemu-system-aarch64:qemu-system-arm qemu-system-s390x:qemu-system-misc cpio:cpio)
   tools+=("aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu libc6-dev-arm64-cross" "arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf libc6-dev-armhf-cross")

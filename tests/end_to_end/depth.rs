@@ -3,6 +3,7 @@
 //!
 //! Quick runs are less deep, and their workers have stacks that are as much smaller.
 
+use crate::support::effort::is_thorough;
 use crate::support::protobuf::{Value, encode};
 use crate::support::runner::formats;
 
@@ -13,11 +14,7 @@ use std::sync::Mutex;
 
 /// As many levels as no machine's stack holds.
 fn deep() -> usize {
-    if is_thorough() { 100_000 } else { 15_000 }
-}
-
-fn is_thorough() -> bool {
-    std::env::var("JITGRAFT_STEP").is_ok_and(|step| step == "1")
+    if is_thorough() { 100_000 } else { 6_000 }
 }
 
 /// The result of reading an input.

@@ -487,8 +487,7 @@ fn callgrind_states_why_a_map_is_not_used() {
 #[test]
 fn a_line_of_many_megabytes_is_read() {
     let dir = tempfile::tempdir().unwrap();
-    // 64 with `tests/run.sh --all`.
-    let megabytes = if std::env::var_os("JITGRAFT_STEP").is_some() { 64 } else { 16 };
+    let megabytes = if support::effort::is_thorough() { 64 } else { 8 };
     let text = format!("main;{};leaf 1\nmain;f 4\n", "a".repeat(megabytes << 20));
     fs::write(dir.path().join("long.folded"), &text).unwrap();
     let script = format!(

@@ -4,16 +4,21 @@
 use crate::support;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use support::bytes::Order;
+use support::effort::is_thorough;
 use support::jitdump::{JitDump, Load};
 use support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
 use support::protobuf::{Value, encode};
 use support::runner::jitgraft;
+use support::tool::run;
 
 /// The number of times that something happens in the shorter history. With fewer, tables that double count too much.
-const FEW: u64 = 300;
+fn few() -> u64 {
+    if is_thorough() { 320 } else { 160 }
+}
 
 /// Linear work of four times the size takes 4 times as long, quadratic work 16 times.
 const MOST: f64 = 5.3;
@@ -57,25 +62,41 @@ impl History {
     }
 }
 
+/// The program without symbols and lines: valgrind takes twice as long if it has to read them.
+fn stripped_program() -> &'static Path {
+    static STRIPPED: LazyLock<PathBuf> = LazyLock::new(|| {
+        let stripped = Path::new(env!("CARGO_TARGET_TMPDIR")).join("jitgraft-stripped");
+        run("strip", &["-o", stripped.to_str().unwrap(), env!("CARGO_BIN_EXE_jitgraft")], Path::new("/"));
+        stripped
+    });
+    &STRIPPED
+}
+
 /// The instructions that a command takes for an input.
 fn instructions(words: &str, input: &Path) -> f64 {
-    let program = env!("CARGO_BIN_EXE_jitgraft");
     let command = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", program, "-q", "--threads=1"])
+        .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
+        .arg(stripped_program())
+        .args(["-q", "--threads=1"])
         .args(words.split(' '))
         .arg(input)
         .output()
         .expect("valgrind is installed (tests/run.sh)");
     let said = String::from_utf8_lossy(&command.stderr);
     assert!(command.status.success(), "{words}: {said}");
-    let counted = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    let count = |line: &str| line.split_once("refs:")?.1.trim().replace(',', "").parse().ok();
+    let counted = said.lines().find_map(count);
     counted.unwrap_or_else(|| panic!("{words}: valgrind counted nothing: {said}"))
 }
 
 /// N repetitions take instructions in proportion to N.
 fn is_linear(commands: &[&str], make: impl Fn(&Path, u64)) {
+    is_linear_from(few(), commands, make);
+}
+
+fn is_linear_from(few: u64, commands: &[&str], make: impl Fn(&Path, u64)) {
     let dir = tempfile::tempdir().unwrap();
-    let inputs = [1, FEW, 4 * FEW].map(|times| {
+    let inputs = [1, few, 4 * few].map(|times| {
         let path = dir.path().join(format!("{times}.data"));
         make(&path, times);
         path
@@ -90,7 +111,7 @@ fn is_linear(commands: &[&str], make: impl Fn(&Path, u64)) {
 #[test]
 fn a_plugin_that_is_loaded_again_and_again() {
     for distinct in [false, true] {
-        is_linear(&["report"], |path, times| {
+        is_linear_from(320, &["report"], |path, times| {
             let mut history = History::new();
             for n in 0..times {
                 let number = if distinct { n } else { 0 };

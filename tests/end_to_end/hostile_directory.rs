@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::bytes::Order;
+use support::effort;
 use support::jitdump::{JitDump, Line, Load};
 use support::perf_data::{CONTEXT_USER, Event, IDENTIFIER, Mmap, Mode, PerfData, Stamp, USER, USUAL};
 
@@ -347,19 +348,15 @@ fn everything_but_outputs(place: &Place) -> BTreeMap<PathBuf, String> {
     all
 }
 
-/// Every which of the recordings is tried: one of three, as each takes its time, and each by `tests/run.sh --all`.
-fn step() -> usize {
-    std::env::var("JITGRAFT_STEP").ok().map_or(3, |step| step.parse().unwrap())
-}
-
 #[test]
 fn fifty_hostile_recordings_in_a_row_change_nothing_and_show_nothing() {
     let place = Place::new();
+    let step = effort::step(5);
     let names = hostile(&place);
     assert!(names.len() >= 50, "only {}", names.len());
     let before = everything_but_outputs(&place);
     let mut slowest = (Duration::ZERO, String::new());
-    for name in names.iter().step_by(step()) {
+    for name in names.iter().step_by(step) {
         for words in COMMANDS {
             let start = Instant::now();
             let output = run(&place, words, name);
@@ -386,5 +383,5 @@ fn fifty_hostile_recordings_in_a_row_change_nothing_and_show_nothing() {
         let tells = memchr::memmem::find(&bytes, SECRET.as_bytes()).is_some();
         assert!(!tells, "{} tells what it must not", path.display());
     }
-    println!("{} recordings, {taken} bytes of outputs, slowest {slowest:?}", names.len().div_ceil(step()));
+    println!("{} recordings, {taken} bytes of outputs, slowest {slowest:?}", names.len().div_ceil(step));
 }

@@ -7,6 +7,7 @@
 use crate::support;
 mod written;
 
+use crate::support::effort::is_thorough;
 use crate::support::runner::formats;
 use std::fmt::Write as _;
 use std::fs;
@@ -87,8 +88,7 @@ fn check(directory: &Path, shape: &Shape, words: &[&str]) -> Result<(), String> 
 
 const WRITTEN: &[&[&str]] = &[&["report"], &["export", "--to", "pprof"], &["export", "--to", "firefox"], &["view"]];
 
-/// Writes each shape in all of [`WRITTEN`] if `JITGRAFT_STEP` is set (`tests/run.sh --all`), else in two of them, by turns.
-/// Two shapes at a time.
+/// Writes each shape in all of [`WRITTEN`], or by turns in one of them if the run is quick. Two shapes at a time.
 fn check_all(shapes: Vec<Shape>) {
     let (next, failed) = (Mutex::new(shapes.iter().enumerate()), Mutex::new(Vec::new()));
     let directory = tempfile::tempdir().unwrap();
@@ -97,7 +97,7 @@ fn check_all(shapes: Vec<Shape>) {
             let Some((at, shape)) = next.lock().unwrap().next() else { return };
             let (input, out) = (format!("input-{at}"), format!("out-{at}"));
             fs::write(directory.path().join(&input), &shape.bytes).unwrap();
-            let count = if std::env::var_os("JITGRAFT_STEP").is_some() { WRITTEN.len() } else { 2 };
+            let count = if is_thorough() { WRITTEN.len() } else { 1 };
             for words in WRITTEN.iter().cycle().skip(at).take(count) {
                 let words = [words, &["-i", &input, "-o", &out][..]].concat();
                 failed.lock().unwrap().extend(check(directory.path(), shape, &words).err());

@@ -2,6 +2,7 @@
 
 #[allow(dead_code, reason = "tests/tools/pages.rs drives more of it")]
 pub(crate) mod browser;
+pub(crate) mod effort;
 pub(crate) mod frames;
 pub(crate) mod interpreter;
 pub(crate) mod limits;

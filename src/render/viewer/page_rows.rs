@@ -236,12 +236,12 @@ mod tests {
 
     #[test]
     fn more_are_summed_in_units_that_are_as_fine_as_there_is_room() {
-        let (samples, stacks) = (4_000_000, 10);
+        let (samples, stacks) = (1_600_000, 10);
         let (profile, numbers) = profile(samples, stacks);
         let rows = PageRows::of(&profile, &profile.series, &[], &numbers);
         let (unit, rows) = (rows.clock.unwrap().unit() as usize, rows.rows(0).collect::<Vec<_>>());
-        // In each unit of 50 µs, all samples of a stack become one row.
-        assert_eq!((unit, rows.len()), (50_000, samples as usize / 50 * stacks));
+        // In each unit of 20 µs, all samples of a stack become one row.
+        assert_eq!((unit, rows.len()), (20_000, samples as usize / 20 * stacks));
         assert!(rows.is_sorted_by_key(|row| row.time));
         let series = &profile.series[0].rows;
         for (from, to) in [(0, 80_000), (17, 4_711), (79_999, 80_000)] {
@@ -249,7 +249,7 @@ mod tests {
             let page = rows.iter().filter(|row| row.node == 3 && is_within(row.time));
             let page = page.fold((0, 0), |(weight, count), row| (weight + row.weight, count + row.count));
             let exact = series.iter().filter(|row| numbers.nodes[row.stack.unwrap().index()] == 2);
-            let exact = exact.filter(|row| is_within((row.time.unwrap().0 - 5_000) / 50_000));
+            let exact = exact.filter(|row| is_within((row.time.unwrap().0 - 5_000) / 20_000));
             assert_eq!(page, exact.fold((0, 0), |(weight, count), row| (weight + row.weight, count + row.count)));
         }
     }

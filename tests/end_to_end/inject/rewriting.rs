@@ -340,7 +340,7 @@ fn the_kernel_and_its_vdso_have_the_build_ids_of_those_that_run_here_only_if_the
 fn memory_does_not_grow_with_the_recording() {
     const LIMIT: u64 = 24 << 20;
     let case = Case::new(PLAN);
-    // A recorder that was killed: its records reach to the end of the file, which is 20 times what may be allocated.
+    // A recorder that was killed: its records reach to the end of the file, which is eight times what may be allocated.
     let mut long = case.made.perf_data.clone();
     let word = |at: usize| u64::from_le_bytes(long[at..at + 8].try_into().unwrap()) as usize;
     let end = word(40) + word(48);
@@ -355,7 +355,7 @@ fn memory_does_not_grow_with_the_recording() {
     // Records of a type that no recorder writes: they are to be passed on like any others.
     let mut other = [&0x1000u32.to_le_bytes()[..], &0u16.to_le_bytes(), &0xfff8u16.to_le_bytes()].concat();
     other.resize(0xfff8, 0x55);
-    (0..20 * LIMIT / 0xfff8 + 1).for_each(|_| file.write_all(&other).unwrap());
+    (0..7 * LIMIT / 0xfff8 + 1).for_each(|_| file.write_all(&other).unwrap());
     drop(file);
     for input in ["long.data", "-"] {
         let mut limited = Command::new("prlimit");

@@ -35,9 +35,9 @@ fn recording() -> (Scratch, PerfData) {
     (scratch, recording)
 }
 
-/// Every so many bytes are tried: all of them with `tests/run.sh --all`.
+/// Every so many bytes are tried.
 fn step() -> usize {
-    std::env::var("JITGRAFT_STEP").map_or(5, |step| step.parse().unwrap())
+    crate::test_effort::step(10)
 }
 
 /// Injects in this process. True if it was done.

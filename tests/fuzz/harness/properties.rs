@@ -4,6 +4,7 @@
 use super::commands::jitgraft;
 use super::scene::{PID, Recording};
 use super::scratch::Scratch;
+use crate::test_effort::is_thorough;
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
@@ -100,8 +101,9 @@ fn exported(scratch: &Scratch, input: &Path, format: &str) -> PathBuf {
     scratch.put(&format!("as.{format}"), &bytes)
 }
 
-/// The number of cases, the same ones on every machine: others are made by another seed.
+/// The number of cases, the same ones on every machine: others are made by another seed. A quick run tries a quarter.
 fn tried(cases: u32) -> ProptestConfig {
+    let cases = if is_thorough() { cases } else { cases / 4 };
     ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(17), ..ProptestConfig::with_cases(cases) }
 }
 
