@@ -68,7 +68,7 @@ fn commands(runtime: &'static Runtime) -> Vec<(&'static str, String)> {
     let corrected = switch.and_then(|switch| runtime.corrected(switch, command, "DIR"));
     let corrected = corrected.unwrap_or_else(|| CorrectedCommand { variables: Vec::new(), words: words.to_vec() });
     let called = [b"perf".to_vec(), b"record".to_vec()];
-    let perf = RecordCommand::of(PerfCommand::parse_options(&called, &[]));
+    let perf = RecordCommand::from_perf(PerfCommand::parse_options(&called, &[]));
     let perf = perf.with_clock().with_stacks(runtime.stacks(facts)).with_program(corrected).to_string();
     let mut commands = vec![("record with", perf)];
     if switch.is_some() {

@@ -1,8 +1,8 @@
 //! Passes the rows of any input to a writer as they are read.
 
-use super::any::{LoadOptions, no_samples, run_one};
+use super::any::{LoadOptions, report_no_samples, run_one};
 use super::job::{Job, Outcome};
-use super::open::{Looked, Opened, shown};
+use super::open::{Opened, PeekedInput, shown};
 use super::recording::{check_events, is_wanted};
 use super::sink::Sink;
 use crate::contract::rows::{RowOrigin, RowWriter, recording_of};
@@ -35,7 +35,7 @@ impl RowsRead {
         (job, outcome): (&Job, &mut Outcome),
     ) -> Result<()> {
         let mut sink = RowSink { read: self, given, options, writer, has_begun: false, has_ended: false };
-        run_one(opened, path, options, (&mut sink, &mut |_, _, _| {}), job, outcome)
+        run_one(opened, path, options, &mut sink, &mut |_, _, _| {}, job, outcome)
             .map_err(|error| error.in_file(&shown(path)))
     }
 
@@ -49,7 +49,7 @@ impl RowsRead {
         let events: Vec<&str> = self.events.iter().map(String::as_str).collect();
         check_events(&events, &options.event)?;
         if self.rows == 0 {
-            no_samples(inputs, options, job, outcome)?;
+            report_no_samples(inputs, options, job, outcome)?;
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
 
 /// Hashes a file's contents up to the first error in unpacking; whoever reads the file reports that.
 fn add_unpacked(path: &InPath, hash: &mut Sha1) -> Result<()> {
-    let Looked::File(looked) = Looked::at(path)? else { return Ok(()) };
+    let PeekedInput::File(looked) = PeekedInput::open(path)? else { return Ok(()) };
     let (mut reader, mut piece) = (looked.into_stream()?.into_reader(), vec![0; 1 << 18]);
     loop {
         match reader.read(&mut piece) {

@@ -73,7 +73,7 @@ pub(crate) fn open_lines(
     match Opened::open(path, job).map_err(in_file)? {
         Opened::Stream { reader, format, .. } if matches!(format.read, Read::Script(_)) => {
             let text = Stream::new(reader);
-            script_text::sums((text, path), options, &load.sources, load.readable(), job, outcome)
+            script_text::read_sums(text, path, options, &load.sources, load.readable(), job, outcome)
                 .map(Sorted::Sums)
                 .map_err(in_file)
         }

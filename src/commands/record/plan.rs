@@ -29,7 +29,7 @@ impl Plan {
     pub(super) fn new(options: &RecordOptions, machine: &Machine) -> Result<Self> {
         let called = [b"perf".to_vec(), b"record".to_vec()];
         let typed = PerfCommand { called: &called, ..options.typed() };
-        let command = RecordCommand::of(typed).with_clock();
+        let command = RecordCommand::from_perf(typed).with_clock();
         let command = command.with_option(&["F", "freq", "c", "count"], "-F", &options.frequency.to_string());
         let command = match machine.event {
             Some(event) => command.with_option(&["e", "event"], "-e", event),
