@@ -179,7 +179,7 @@ impl<'a> Lister<'a> {
         let mut wanted: Vec<PlaceId> = Vec::new();
         each_unknown_target(picked, functions, listings, |function, shift, target_addr, _| {
             let (addr, last) = (Addr(target_addr.wrapping_add(shift)), function.last);
-            wanted.push(self.resolution.place_at(&mut places, (last.pid, last.mode), addr, last.time));
+            wanted.push(self.resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));
         });
         let named = self.resolution.name(&places, job, warnings);
         let mut wanted = wanted.into_iter();

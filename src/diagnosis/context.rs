@@ -106,7 +106,7 @@ impl<'a> DoctorContext<'a> {
 
     /// The runtimes of a process, those that embed others first.
     pub(super) fn runtimes_of(&self, pid: Pid) -> impl Iterator<Item = &'static Runtime> + use<> {
-        self.runtimes.borrow_mut().of(pid).iter()
+        self.runtimes.borrow_mut().find(pid).iter()
     }
 
     /// The runtime that owns the JIT code of a process. Without JIT code, the runtime that the process runs.

@@ -242,9 +242,10 @@ mod tests {
         {
             let (job, mut outcome, mut also) = (job(threads), Outcome::default(), Outcome::default());
             let (input, path) = streamed(&text);
-            let profile = stacks::stacks((input, &path), Keep::Sums, &sources, |_| None, &job, &mut outcome).unwrap();
+            let profile =
+                stacks::read_stacks(input, &path, Keep::Sums, &sources, |_| None, &job, &mut outcome).unwrap();
             let (input, path) = streamed(&text);
-            let events = sums((input, &path), &options, &sources, |_| None, &job, &mut also).unwrap();
+            let events = read_sums(input, &path, &options, &sources, |_| None, &job, &mut also).unwrap();
             assert_eq!(events.len(), 4);
             assert_eq!(format!("{:?}", outcome.warnings), format!("{:?}", also.warnings));
             for (series, event) in events.iter().enumerate() {

@@ -167,7 +167,7 @@ impl UsingSample<'_> {
 impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     pub(super) fn new(context: UseContext<'a, 'data, 'r>) -> Self {
         let (found, memo, chain_uses) = Default::default();
-        Self { context, found, memo, chains: ChainMemo::of_repeated(), chain_uses }
+        Self { context, found, memo, chains: ChainMemo::only_repeated(), chain_uses }
     }
 
     /// Looks at all samples among `records` and ignores other records.
@@ -224,7 +224,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// Looks up a call chain, or the sample's own address if the chain is empty. Returns whether any frame is in JIT
     /// code.
     fn chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> bool {
-        let key = ChainKey::of(sample, user.pid, None).zip(user.time);
+        let key = ChainKey::from_sample(sample, user.pid, None).zip(user.time);
         let ChainCounts { frames, bad, has_frames } = match key.and_then(|(key, time)| self.chains.get(&key, time)) {
             Some(known) => {
                 known.again.get_or_insert(user.as_use()).join(user.as_use());

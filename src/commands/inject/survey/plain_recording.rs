@@ -64,7 +64,7 @@ impl PlainRecording {
         }
         let recording = Recording::parse(&bytes, warnings)?;
         let endian = recording.header.endian;
-        let plain = |bytes: &[u8], base| Walk::of(bytes, base, endian, pool);
+        let plain = |bytes: &[u8], base| Walk::find_records(bytes, base, endian, pool);
         let is_plain = streams.is_none() && !recording.says_compressed();
         let walk = if is_plain { plain(own_records(&recording, &bytes), recording.data.start) } else { Walk::none() };
         let is_plain = is_plain && !walk.has_compressed;
