@@ -89,6 +89,6 @@ fn samples(profile: &Profile) -> String {
 }
 
 fn shares(profile: &Profile) -> String {
-    let shares = main_event(profile).map(|series| CodeShares::of(profile, series, Weight::Period));
+    let shares = main_event(profile).map(|series| CodeShares::count(profile, series, Weight::Period));
     shares.map_or_else(|| "no code".to_owned(), |shares| shares.to_string())
 }

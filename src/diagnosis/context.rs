@@ -197,7 +197,7 @@ impl<'a> DoctorContext<'a> {
         let images = &self.examined.resolution.images;
         tally.files.iter().find_map(|dso| {
             let elf = images.get(*dso)?.object().ok()?;
-            RuntimeSet::of_elf(&elf).first()
+            RuntimeSet::from_elf(&elf).first()
         })
     }
 

@@ -145,9 +145,9 @@ fn program(process: Option<&Who>, context: DoctorContext<'_>) -> Option<(&'stati
     }
     let command = command_line(perf.program);
     let corrected = match context.command_of(process.pid) {
-        Some(_) => runtime.corrected(switch, command, "."),
+        Some(_) => runtime.correct(switch, command, "."),
         // Another process of the recording started this one, so that options of the recorded command don't reach it.
-        None => runtime.corrected_by_variable(switch, command, "."),
+        None => runtime.correct_by_variable(switch, command, "."),
     };
     Some((switch, corrected?))
 }

@@ -40,7 +40,7 @@ impl CountedDiagnosis {
         let profile = load(std::slice::from_ref(path), Keep::Sums, &LoadOptions::default(), job, outcome)?;
         let (cost, unnamed) = costs(&profile);
         let comm = String::from_utf8_lossy(&coverage.program).into_owned();
-        let runtime = RuntimeSet::of_program(&coverage.program).first();
+        let runtime = RuntimeSet::from_program(&coverage.program).first();
         let process =
             Who { pid: coverage.pid.unwrap_or(Pid(-1)), comm, runtime, others: 0, advice: None, too_old: None };
         let mut found: Vec<Finding> = find_unnamed_jit(&coverage, &process, &shown(path), cost);

@@ -121,7 +121,7 @@ fn finding(process: &Who, problem: OfProcess, command: Option<&String>) -> Findi
 fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
     let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
-    let CorrectedCommand { variables, words } = runtime.corrected(switch, running.command(), ".")?;
+    let CorrectedCommand { variables, words } = runtime.correct(switch, running.command(), ".")?;
     if variables.is_empty() && words == running.words {
         return None;
     }

@@ -485,7 +485,8 @@ fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
     while wrappings.len() < MAX_WRAPPINGS {
         let Some(one) = wrapping(&bytes) else { return Ok(Unpacked { bytes, wrappings }) };
-        bytes = io::spool(unwrap(Box::new(&bytes[..]), &[one])?)?;
+        let unpacked = io::spool(unwrap(Box::new(&bytes[..]), &[one])?)?;
+        bytes = unpacked;
         wrappings.push(one);
     }
     Err(Error::new(format!("is packed more than {MAX_WRAPPINGS} times")))

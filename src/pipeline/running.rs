@@ -79,12 +79,12 @@ impl RunningProcess {
 
     /// The runtimes of the process, according to the files that it mapped, or else the contents of its executable.
     pub(crate) fn runtimes(&self) -> RuntimeSet {
-        let mapped = RuntimeSet::of_files(self.mappings.iter().map(|map| &map.path[..]));
+        let mapped = RuntimeSet::from_files(self.mappings.iter().map(|map| &map.path[..]));
         if mapped != RuntimeSet::default() {
             return mapped;
         }
         let Ok(bytes) = io::map_file(&self.program) else { return mapped };
-        object::File::parse(&bytes[..]).map_or(mapped, |file| RuntimeSet::of_elf(&file))
+        object::File::parse(&bytes[..]).map_or(mapped, |file| RuntimeSet::from_elf(&file))
     }
 
     /// The command that it was started with.

@@ -118,7 +118,7 @@ impl Sink for Whole {
 
 fn renaming(readable: &ReadableNames) -> impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]> + Copy + '_ {
     |frame, name| match frame.kind {
-        FrameKind::Jit => readable.of(name),
+        FrameKind::Jit => readable.convert(name),
         _ => Cow::Borrowed(name),
     }
 }

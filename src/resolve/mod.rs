@@ -198,7 +198,7 @@ impl Resolver<'_> {
             let piece = self.codes.code(id);
             let asked = self.options.lines || self.options.inlines && piece.lines.positions.is_some();
             let source = if asked { piece.lines.source_map() } else { SourceMap::default() };
-            let mut by_name = joined(piece.name);
+            let mut by_name = split_joined(piece.name);
             if let Some(calls) = by_name.as_mut().filter(|calls| calls.expanded.len() > MOST_INLINED) {
                 calls.expanded.truncate(MOST_INLINED);
                 too_deep += 1;

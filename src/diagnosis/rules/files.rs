@@ -152,7 +152,7 @@ fn stripped_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     }
     // Runtimes count as packaged wherever they are: nobody builds a runtime to profile a program.
     let path = &context.dso(id).path;
-    let is_runtime = RuntimeSet::of_files(std::iter::once(&path[..])).first().is_some();
+    let is_runtime = RuntimeSet::from_files(std::iter::once(&path[..])).first().is_some();
     if is_runtime || is_packaged(path) { FileGroup::Packaged } else { FileGroup::OwnBuild }
 }
 

@@ -301,7 +301,7 @@ fn stripped_runtime_samples(
     for (cause, spoilt) in &context.tally.causes {
         let Cause::Stripped(id) = cause else { continue };
         let path = &context.dso(*id).path;
-        let is_of_runtime = RuntimeSet::of_files(std::iter::once(&path[..])).iter().any(|of| of.name == runtime.name);
+        let is_of_runtime = RuntimeSet::from_files(std::iter::once(&path[..])).iter().any(|of| of.name == runtime.name);
         if is_of_runtime && context.programs.mappings(pid).any(|mapping| mapping.path == *path) {
             all.merge(*spoilt);
         }

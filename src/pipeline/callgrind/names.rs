@@ -218,7 +218,7 @@ impl<'m, 'data> Painter<'m, 'data> {
     /// What is visible after painting, sorted by address.
     fn visible_ranges(&self) -> Vec<EntryRange> {
         let mut ranges = Vec::new();
-        for Entry { start, end, value: entry } in self.spans.iter() {
+        for Entry { start, end, value: entry, .. } in self.spans.iter() {
             ranges.push(EntryRange { start, end, entry });
         }
         ranges

@@ -47,14 +47,7 @@ impl<'data> ChainKey<'data> {
     }
 
     #[inline]
-    fn new(
-        words: &'data [u8],
-        ip: Addr,
-        leaf_caller: Option<Addr>,
-        pid: Pid,
-        event: u32,
-        mode: CpuMode,
-    ) -> Self {
+    fn new(words: &'data [u8], ip: Addr, leaf_caller: Option<Addr>, pid: Pid, event: u32, mode: CpuMode) -> Self {
         let mut hasher = FxHasher::default();
         (words, ip, pid, event, mode, leaf_caller).hash(&mut hasher);
         Self { hash: hasher.finish(), words, ip, pid, event, mode, leaf_caller }

@@ -79,7 +79,7 @@ impl Counters<'_> {
         let tid = sample.pid_tid.map(|(_, tid)| tid);
         let values = sample.read.map(|read| read.values()).unwrap_or_default();
         if values.iter().all(|value| value.id.is_none()) {
-            members.push(own(self.recording, sample));
+            members.push(single_member(self.recording, sample));
         }
         for value in values {
             let Some((id, event)) = value.id.and_then(|id| Some((id, self.recording.event_with(id)?))) else {

@@ -293,8 +293,8 @@ impl FrameNaming<'_> {
                         other_time = self.spots.codes.has_code_at_other_times(spot.pid, Addr(offset));
                         // Either the process mapped files of a runtime, or there is or was a jitdump, perf map or log
                         // of this process.
-                        let has_jit = self.announced.contains(&spot.pid)
-                            || self.runtimes.find(spot.pid) != RuntimeSet::default();
+                        let has_jit =
+                            self.announced.contains(&spot.pid) || self.runtimes.find(spot.pid) != RuntimeSet::default();
                         kind = if has_jit { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
                     }
                     // The CPU mode of a branch's ends isn't recorded, so the file tells whether it is kernel code.

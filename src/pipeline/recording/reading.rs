@@ -133,7 +133,11 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 
     /// Reads a chunk and returns its samples.
-    pub(super) fn read_chunk(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) -> SampleChunk {
+    pub(super) fn read_chunk(
+        &mut self,
+        records: impl Iterator<Item = RawRecord<'data>>,
+        counted: &Counted,
+    ) -> SampleChunk {
         if self.samples.chains.len() > MOST_CHAINS {
             *self = Self::new(self.context, self.thread);
         }
