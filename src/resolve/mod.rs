@@ -18,7 +18,7 @@ use crate::model::bpf::BpfFunction;
 use crate::model::code::{Code, MOST_INLINED, SourceMap};
 use crate::model::recorded_symbols::{RecordedSymbol, RecordedSymbols};
 use crate::parallel::{Pool, join};
-use crate::runtimes::java_calls::{JoinedCalls, joined};
+use crate::runtimes::java_calls::{JoinedCalls, split_joined};
 use address_space::AddressSpaces;
 use code_map::{CodeId, CodeMap};
 use dso::{Dso, DsoId, DsoKind};
