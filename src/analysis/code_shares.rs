@@ -32,7 +32,7 @@ impl CodeShares {
     }
 
     /// The shares of all samples of an event.
-    pub fn of(profile: &Profile, series: &Series, weight: Weight) -> Self {
+    pub fn count(profile: &Profile, series: &Series, weight: Weight) -> Self {
         let mut shares = Self::new(&series.name);
         for row in &series.rows {
             let frame = profile.frames_up(row.stack).next().map(|frame| profile.frame_of(frame));

@@ -46,8 +46,8 @@ pub struct PlacedFilter<'a> {
 
 impl Filter {
     /// Resolves the filter for a recording whose samples are between these times.
-    pub fn placed(&self, first: Nanos, last: Nanos) -> PlacedFilter<'_> {
-        PlacedFilter { filter: self, times: self.time.iter().map(|range| range.of_samples(first, last)).collect() }
+    pub fn place(&self, first: Nanos, last: Nanos) -> PlacedFilter<'_> {
+        PlacedFilter { filter: self, times: self.time.iter().map(|range| range.sample_times(first, last)).collect() }
     }
 
     /// True if samples need times to be judged.
@@ -60,39 +60,48 @@ impl Filter {
         if *self == Self::default() {
             return;
         }
-        let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
-        let (first, last) = times.fold((Nanos(u64::MAX), Nanos(0)), |(a, b), time| (a.min(time), b.max(time)));
-        let placed = self.placed(first, last);
-        let tracks: Vec<bool> = profile.tracks().iter().map(|track| placed.track(track)).collect();
-        let cut = profile.cut_to_time;
-        let keeps = |row: &Row| tracks[row.track.index()] && (cut || placed.time(row.time));
+        let times = || profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
+        let first = times().min().unwrap_or(Nanos(u64::MAX));
+        let last = times().max().unwrap_or(Nanos(0));
+        let filter = self.place(first, last);
+        let allowed_tracks: Vec<bool> = profile.tracks().iter().map(|track| filter.track(track)).collect();
+        let is_cut = profile.cut_to_time;
+        let is_allowed = |row: &Row| allowed_tracks[row.track.index()] && (is_cut || filter.time(row.time));
         for series in &mut profile.series {
-            series.rows.retain(keeps);
-            series.negative.retain(keeps);
+            series.rows.retain(is_allowed);
+            series.negative.retain(is_allowed);
         }
-        profile.calls.retain(|calls| tracks[calls.track.index()] && (cut || placed.time(None)));
+        profile.calls.retain(|calls| allowed_tracks[calls.track.index()] && (is_cut || filter.time(None)));
     }
 }
 
 impl TimeRange {
     /// The times of the range in a recording from `first` to `last`.
-    pub fn placed(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
-        let place = |bound: Bound| match bound {
-            Bound::At(time) => time,
-            Bound::Percent(percent) => {
+    pub fn times(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
+        let from = self.from.map_or(Nanos(0), |bound| bound.time(first, last));
+        let to = self.to.map_or(Nanos(u64::MAX), |bound| bound.time(first, last));
+        (from, to)
+    }
+
+    /// Like [`times`](Self::times), for samples. As in perf, the end of a range given in percent belongs to the next
+    /// range, so that no sample counts twice.
+    fn sample_times(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
+        let (from, to) = self.times(first, last);
+        let is_shared = matches!(self.to, Some(Bound::Percent(_))) && from < to && to != last;
+        (from, if is_shared { Nanos(to.0 - 1) } else { to })
+    }
+}
+
+impl Bound {
+    /// The time in a recording from `first` to `last`.
+    fn time(self, first: Nanos, last: Nanos) -> Nanos {
+        match self {
+            Self::At(time) => time,
+            Self::Percent(percent) => {
                 let span = last.0.saturating_sub(first.0) as f64;
                 Nanos(first.0.saturating_add((percent / 100.0 * span).round() as u64))
             }
-        };
-        (self.from.map_or(Nanos(0), place), self.to.map_or(Nanos(u64::MAX), place))
-    }
-
-    /// Like [`placed`](Self::placed), for samples. As in perf, the end of a range given in percent belongs to the next
-    /// range, so that no sample counts twice.
-    fn of_samples(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
-        let (from, to) = self.placed(first, last);
-        let is_shared = matches!(self.to, Some(Bound::Percent(_))) && from < to && to != last;
-        (from, if is_shared { Nanos(to.0 - 1) } else { to })
+        }
     }
 }
 
@@ -109,17 +118,17 @@ impl PlacedFilter<'_> {
 
     /// True if the filter allows this process.
     pub fn pid(&self, pid: Option<Pid>) -> bool {
-        one_of(&self.filter.pid, pid)
+        is_allowed(&self.filter.pid, pid)
     }
 
     /// True if the filter allows this thread ID.
     pub fn tid(&self, tid: Option<Tid>) -> bool {
-        one_of(&self.filter.tid, tid)
+        is_allowed(&self.filter.tid, tid)
     }
 
     /// True if the filter allows this CPU.
     pub fn cpu(&self, cpu: Option<u32>) -> bool {
-        one_of(&self.filter.cpu, cpu)
+        is_allowed(&self.filter.cpu, cpu)
     }
 
     /// True if the filter allows this time.
@@ -128,8 +137,9 @@ impl PlacedFilter<'_> {
     }
 }
 
-fn one_of<T: PartialEq>(wanted: &[T], value: Option<T>) -> bool {
-    wanted.is_empty() || value.is_some_and(|value| wanted.contains(&value))
+/// True if the list is empty or contains the value.
+fn is_allowed<T: PartialEq>(list: &[T], value: Option<T>) -> bool {
+    list.is_empty() || value.is_some_and(|value| list.contains(&value))
 }
 
 #[cfg(test)]
@@ -141,24 +151,24 @@ mod tests {
         let range = |from, to| Filter { time: vec![TimeRange { from, to }], ..Filter::default() };
         let (first, last) = (Nanos(1000), Nanos(2000));
         let half = range(Some(Bound::Percent(50.0)), None);
-        assert!(!half.placed(first, last).time(Some(Nanos(1499))));
-        assert!(half.placed(first, last).time(Some(Nanos(1500))));
+        assert!(!half.place(first, last).time(Some(Nanos(1499))));
+        assert!(half.place(first, last).time(Some(Nanos(1500))));
         let tenth = range(Some(Bound::Percent(10.0)), Some(Bound::Percent(20.0)));
-        let tenth = tenth.placed(first, last);
+        let tenth = tenth.place(first, last);
         assert!(tenth.time(Some(Nanos(1100))) && tenth.time(Some(Nanos(1199))) && !tenth.time(Some(Nanos(1200))));
         let end = range(Some(Bound::Percent(90.0)), Some(Bound::Percent(100.0)));
-        assert!(end.placed(first, last).time(Some(last)));
+        assert!(end.place(first, last).time(Some(last)));
         let early = range(None, Some(Bound::At(Nanos(1200))));
-        assert!(early.placed(first, last).time(Some(Nanos(1200))));
-        assert!(!early.placed(first, last).time(Some(Nanos(1201))));
-        assert!(!early.placed(first, last).time(None));
-        assert!(Filter::default().placed(first, last).time(None));
+        assert!(early.place(first, last).time(Some(Nanos(1200))));
+        assert!(!early.place(first, last).time(Some(Nanos(1201))));
+        assert!(!early.place(first, last).time(None));
+        assert!(Filter::default().place(first, last).time(None));
     }
 
     #[test]
     fn every_condition_must_hold() {
         let filter = Filter { comm: vec![b"node".to_vec()], pid: vec![Pid(1), Pid(2)], ..Filter::default() };
-        let placed = filter.placed(Nanos(0), Nanos(0));
+        let placed = filter.place(Nanos(0), Nanos(0));
         let track =
             |comm: &[u8], pid| Track { comm: comm.to_vec(), pid: Some(Pid(pid)), tid: None, ..Track::default() };
         assert!(placed.track(&track(b"node", 2)));

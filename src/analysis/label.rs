@@ -255,11 +255,11 @@ pub fn unnamed_at(profile: &Profile, frame: &Frame, annotate: Annotate) -> Strin
 /// The function's whole name, for writers that have room for it. An unknown function is spelled as in [`label`], but
 /// without its address: with it, each address would look like a function of its own.
 pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
-    called(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))
+    function_name(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))
 }
 
 /// Like [`function`], for a name and its module.
-pub fn called<'n>(name: &'n [u8], module: Option<&[u8]>) -> Cow<'n, str> {
+pub fn function_name<'n>(name: &'n [u8], module: Option<&[u8]>) -> Cow<'n, str> {
     match name {
         UNKNOWN => Cow::Owned(unknown_in(module, None)),
         name => String::from_utf8_lossy(name),

@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::model::backing::Backing;
 use crate::model::backing::base_name;
-use crate::model::stacks::{Frame, FrameId, FrameKind, FunctionStart, Profile, StackId, UNKNOWN};
+use crate::model::stacks::{Frame, FrameId, FrameKind, FunctionStart, NameId, Profile, StackId, UNKNOWN};
 use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
@@ -46,31 +46,44 @@ pub struct NamedFrames {
 
 impl NamedFrames {
     /// Interns the frame in the profile.
-    pub fn frame(&mut self, profile: &mut Profile, told: StatedFrame<'_>) -> FrameId {
-        let StatedFrame { function, module, file, line, .. } = told;
-        let named = is_name(function, module);
-        let addr = told.addr.or_else(|| address(function));
-        let name = profile.name(if named { function } else { UNKNOWN });
-        // Files from older versions of jitgraft don't have kinds for unnamed code.
-        let said = told.kind.filter(|kind| named || !matches!(kind, FrameKind::User | FrameKind::Unknown));
-        let kind = match said {
-            Some(kind) if named => kind,
-            Some(kind) => kind.unnamed(),
-            None if named => kind_of_function(module),
-            None => kind_of_unnamed(module),
+    pub fn frame(&mut self, profile: &mut Profile, stated: StatedFrame<'_>) -> FrameId {
+        let StatedFrame { function, module, .. } = stated;
+        let is_named = is_name(function, module);
+        let name = profile.name(if is_named { function } else { UNKNOWN });
+        let kind = if is_named {
+            stated.kind.unwrap_or_else(|| kind_of_function(module))
+        } else {
+            match stated.kind {
+                // Files from older versions of jitgraft don't have kinds for unnamed code.
+                None | Some(FrameKind::User | FrameKind::Unknown) => kind_of_unnamed(module),
+                Some(kind) => kind.unnamed(),
+            }
         };
-        let tier = (kind == FrameKind::Jit && named)
-            .then(|| told.tier.or_else(|| self.tiers.of(name, function, RuntimeSet::default())));
-        let tier = tier.flatten();
-        let known = |bytes: &[u8]| (!bytes.is_empty()).then(|| profile.name(bytes));
-        let [module, build, file] = [module, told.build, file].map(known);
-        let (line, column) = if file.is_some() { (line, told.column) } else { (0, 0) };
-        let start = match file {
-            Some(_) => FunctionStart { file, line: told.start.0, column: told.start.1 },
-            None => FunctionStart::default(),
+        let mut tier = None;
+        if is_named && kind == FrameKind::Jit {
+            tier = stated.tier.or_else(|| self.tiers.find(name, function, RuntimeSet::default()));
+        }
+        let mut frame = Frame {
+            module: intern_if_known(profile, module),
+            build: intern_if_known(profile, stated.build),
+            file: intern_if_known(profile, stated.file),
+            addr: stated.addr.or_else(|| address(function)),
+            tier,
+            ..Frame::new(name, kind)
         };
-        profile.frame(Frame { module, build, file, line, column, start, addr, tier, ..Frame::new(name, kind) })
+        if frame.file.is_some() {
+            let (line, column) = stated.start;
+            frame.line = stated.line;
+            frame.column = stated.column;
+            frame.start = FunctionStart { file: frame.file, line, column };
+        }
+        profile.frame(frame)
     }
+}
+
+/// Interns a name; `None` if it is empty.
+fn intern_if_known(profile: &mut Profile, name: &[u8]) -> Option<NameId> {
+    if name.is_empty() { None } else { Some(profile.name(name)) }
 }
 
 /// The frames of locations, by location ID. A location is a function together with the calls inlined in it.
@@ -81,7 +94,8 @@ impl NamedFrames {
 pub struct LocationFrames {
     /// The frames of all locations.
     frames: Vec<FrameId>,
-    of: FxHashMap<u64, Range<usize>>,
+    /// For each location, the range of its frames in `frames`.
+    ranges: FxHashMap<u64, Range<usize>>,
     /// What messages call the input.
     owner: &'static str,
     /// How many more frames samples may have.
@@ -94,8 +108,8 @@ pub(crate) const FRAMES_PER_BYTE: u64 = 100;
 
 impl LocationFrames {
     /// Starts without locations, for an input of this size.
-    pub fn of(owner: &'static str, bytes: usize) -> Self {
-        Self { frames: Vec::new(), of: FxHashMap::default(), owner, left: FRAMES_PER_BYTE * bytes as u64 }
+    pub fn new(owner: &'static str, bytes: usize) -> Self {
+        Self { frames: Vec::new(), ranges: FxHashMap::default(), owner, left: FRAMES_PER_BYTE * bytes as u64 }
     }
 
     /// Adds a location: its functions, innermost first, or the frame `whole` if no function is known.
@@ -107,7 +121,8 @@ impl LocationFrames {
         named: &mut NamedFrames,
         profile: &mut Profile,
     ) {
-        let (from, mut lines) = (self.frames.len(), lines.peekable());
+        let start = self.frames.len();
+        let mut lines = lines.peekable();
         if lines.peek().is_none() {
             self.frames.push(named.frame(profile, whole));
         }
@@ -115,7 +130,7 @@ impl LocationFrames {
             let kind = if lines.peek().is_some() { Some(FrameKind::Inlined) } else { whole.kind };
             self.frames.push(named.frame(profile, StatedFrame { kind, ..line }));
         }
-        self.of.insert(number, from..self.frames.len());
+        self.ranges.insert(number, start..self.frames.len());
     }
 
     /// Builds the stack of these locations, innermost first. Fails if a location doesn't exist or the limit is
@@ -123,11 +138,14 @@ impl LocationFrames {
     pub fn stack(&mut self, locations: &[u64], profile: &mut Profile) -> Result<Option<StackId>> {
         let mut stack = None;
         for number in locations.iter().rev() {
-            let missing = || Error::new(format!("is of location {number}, which the {} does not have", self.owner));
-            let frames = self.of.get(number).cloned().ok_or_else(missing)?;
-            let too_many = || Error::new("the samples have more frames than a file of this size can contain");
-            self.left = self.left.checked_sub(frames.len() as u64).ok_or_else(too_many)?;
-            for frame in self.frames[frames].iter().rev() {
+            let Some(range) = self.ranges.get(number).cloned() else {
+                return Err(Error::new(format!("is of location {number}, which the {} does not have", self.owner)));
+            };
+            let Some(left) = self.left.checked_sub(range.len() as u64) else {
+                return Err(Error::new("the samples have more frames than a file of this size can contain"));
+            };
+            self.left = left;
+            for frame in self.frames[range].iter().rev() {
                 stack = Some(profile.stack(stack, *frame));
             }
         }
@@ -144,8 +162,11 @@ fn is_name(function: &[u8], module: &[u8]) -> bool {
 
 /// The address that a file uses as a name.
 fn address(function: &[u8]) -> Option<u64> {
-    let digits = function.strip_prefix(b"0x").filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
-    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    let digits = std::str::from_utf8(function.strip_prefix(b"0x")?).ok()?;
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    u64::from_str_radix(digits, 16).ok()
 }
 
 /// The kind of code of a named function.
@@ -174,8 +195,8 @@ mod tests {
 
     fn frame(function: &str, module: &str) -> (String, FrameKind, Option<u64>) {
         let mut profile = Profile::new();
-        let told = StatedFrame { function: function.as_bytes(), module: module.as_bytes(), ..StatedFrame::default() };
-        let id = NamedFrames::default().frame(&mut profile, told);
+        let stated = StatedFrame { function: function.as_bytes(), module: module.as_bytes(), ..StatedFrame::default() };
+        let id = NamedFrames::default().frame(&mut profile, stated);
         let frame = *profile.frame_of(id);
         (String::from_utf8_lossy(profile.name_of(frame.name)).into_owned(), frame.kind, frame.addr)
     }

@@ -58,7 +58,7 @@ struct Functions<'p> {
     profile: &'p Profile,
     list: Vec<Function<'p>>,
     /// The function of each frame.
-    of_frames: Vec<u32>,
+    by_frame: Vec<u32>,
 }
 
 /// The weights of a function's callers and callees, by hash of their names.
@@ -73,13 +73,13 @@ enum Side {
 /// Returns `before` with its functions renamed like their partners in `after`. With `exact_names`, names may only
 /// differ in directories and lines.
 pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
-    let (old, new) = (Functions::of(before), Functions::of(after));
+    let old = Functions::collect(before);
+    let new = Functions::collect(after);
     let partners = pair(&old, &new, exact_names);
     before.with_frames(|aligned, id, frame| {
-        let number = old.of_frames[id.index()] as usize;
-        let Some(partner) = partners[number].map(|partner| &new.list[partner].key) else {
-            return before.frame_in(aligned, frame);
-        };
+        let function = old.by_frame[id.index()] as usize;
+        let Some(partner) = partners[function] else { return before.frame_in(aligned, frame) };
+        let partner = &new.list[partner].key;
         let name = aligned.name(after.name_of(partner.name));
         let module = partner.module.map(|module| aligned.name(after.name_of(module)));
         let start_file = partner.start.file.map(|file| aligned.name(after.name_of(file)));
@@ -103,79 +103,112 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
 
 /// The partner of each function of the earlier profile, if it has one.
 fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Option<usize>> {
-    let mut pairs = Pairs { of_old: vec![None; old.list.len()], is_taken: vec![false; new.list.len()] };
+    let mut pairs = Pairs { partners: vec![None; old.list.len()], is_taken: vec![false; new.list.len()] };
     pairs.add_identical(old, new);
     let steps = [Step::Exact, Step::WithoutAddresses, Step::WithoutRunNumbers];
     let steps = if exact_names { &steps[..1] } else { &steps[..] };
-    for step in steps {
-        let mut groups = BTreeMap::<_, Candidates>::new();
-        for (at, function) in old.list.iter().enumerate().filter(|(at, _)| pairs.of_old[*at].is_none()) {
-            groups.entry(function.group(*step)).or_default().earlier.push(at);
-        }
-        for (at, function) in new.list.iter().enumerate().filter(|(at, _)| !pairs.is_taken[*at]) {
-            groups.entry(function.group(*step)).or_default().later.push(at);
-        }
-        let mut several = Vec::new();
+    for &step in steps {
+        let groups = pairs.group_unpaired(old, new, |function| function.group(step));
+        let mut ambiguous = Vec::new();
         for group in groups.into_values() {
             match (&group.earlier[..], &group.later[..]) {
                 ([], _) | (_, []) => {}
-                ([one], [other]) => pairs.add(*one, *other),
-                _ => several.push(group),
+                ([earlier], [later]) => pairs.add(*earlier, *later),
+                _ => ambiguous.push(group),
             }
         }
-        if several.is_empty() {
+        if ambiguous.is_empty() {
             continue;
         }
-        let earlier = several.iter().flat_map(|group| &group.earlier).copied();
-        let later = several.iter().flat_map(|group| &group.later).copied();
-        let neighbors = (old.neighbors(earlier, *step), new.neighbors(later, *step));
-        for Candidates { earlier, later } in several {
-            pairs.add_group((old, earlier), (new, later), &neighbors);
+        let old_neighbors = old.neighbors(ambiguous.iter().flat_map(|group| &group.earlier).copied(), step);
+        let new_neighbors = new.neighbors(ambiguous.iter().flat_map(|group| &group.later).copied(), step);
+        for group in ambiguous {
+            let rest = pairs.add_by_path(old, new, group);
+            pairs.add_most_similar(old, new, &rest, &old_neighbors, &new_neighbors);
         }
     }
-    for step in steps {
-        pairs.add_partly_known(old, new, *step);
+    for &step in steps {
+        pairs.add_partly_known(old, new, step);
     }
-    pairs.of_old
+    pairs.partners
 }
 
-/// Functions of both profiles that may be partners.
+/// Functions of both profiles that may be partners, as indexes in their lists.
 #[derive(Debug, Default)]
 struct Candidates {
     earlier: Vec<usize>,
     later: Vec<usize>,
 }
 
+impl Candidates {
+    /// True if comparing each with each would take too long.
+    fn are_too_many(&self) -> bool {
+        self.earlier.len().max(self.later.len()) > MOST_COMPARED
+    }
+}
+
 /// The pairs found so far.
 struct Pairs {
-    of_old: Vec<Option<usize>>,
+    /// By function of the earlier profile.
+    partners: Vec<Option<usize>>,
+    /// By function of the later profile.
     is_taken: Vec<bool>,
 }
 
 impl Pairs {
     fn add(&mut self, old: usize, new: usize) {
-        self.of_old[old] = Some(new);
+        self.partners[old] = Some(new);
         self.is_taken[new] = true;
+    }
+
+    /// Pairs the first with the first, the second with the second, and so on.
+    fn add_in_order(&mut self, old: &[usize], new: &[usize]) {
+        for (old, new) in old.iter().zip(new) {
+            self.add(*old, *new);
+        }
+    }
+
+    /// Groups the functions without a partner by a key.
+    fn group_unpaired<'f, K: Ord>(
+        &self,
+        old: &'f Functions<'_>,
+        new: &'f Functions<'_>,
+        key: impl Fn(&'f Function<'_>) -> K,
+    ) -> BTreeMap<K, Candidates> {
+        let mut groups = BTreeMap::<K, Candidates>::new();
+        for (index, function) in old.list.iter().enumerate() {
+            if self.partners[index].is_none() {
+                groups.entry(key(function)).or_default().earlier.push(index);
+            }
+        }
+        for (index, function) in new.list.iter().enumerate() {
+            if !self.is_taken[index] {
+                groups.entry(key(function)).or_default().later.push(index);
+            }
+        }
+        groups
     }
 
     /// Pairs functions that agree in everything. Only done if most functions of that name agree: otherwise an edit may
     /// have moved a function to the line where another one was.
     fn add_identical(&mut self, old: &Functions<'_>, new: &Functions<'_>) {
-        let places: FxHashMap<_, usize> =
-            new.list.iter().enumerate().map(|(at, function)| (function.identity(), at)).collect();
+        let new_indexes: FxHashMap<_, usize> =
+            new.list.iter().enumerate().map(|(index, function)| (function.identity(), index)).collect();
         let mut groups = BTreeMap::<_, Vec<(usize, Option<usize>)>>::new();
-        for (at, function) in old.list.iter().enumerate() {
-            let same = places.get(&function.identity()).copied();
-            groups.entry(function.group(Step::Exact)).or_default().push((at, same));
+        for (index, function) in old.list.iter().enumerate() {
+            let identical = new_indexes.get(&function.identity()).copied();
+            groups.entry(function.group(Step::Exact)).or_default().push((index, identical));
         }
         for group in groups.into_values() {
-            let same = group.iter().filter(|(_, same)| same.is_some()).count();
-            if same * 2 <= group.len() {
+            let identical_count = group.iter().filter(|(_, identical)| identical.is_some()).count();
+            if identical_count * 2 <= group.len() {
                 continue;
             }
-            for (at, same) in group {
-                if let Some(same) = same.filter(|same| !self.is_taken[*same]) {
-                    self.add(at, same);
+            for (index, identical) in group {
+                if let Some(identical) = identical
+                    && !self.is_taken[identical]
+                {
+                    self.add(index, identical);
                 }
             }
         }
@@ -184,92 +217,102 @@ impl Pairs {
     /// Pairs functions with the same name (ignoring what `step` ignores) whose modules and files don't contradict each
     /// other: an unknown module or file agrees with any. Both must have exactly one such candidate.
     fn add_partly_known(&mut self, old: &Functions<'_>, new: &Functions<'_>, step: Step) {
-        let mut groups = BTreeMap::<_, Candidates>::new();
-        for (at, function) in old.list.iter().enumerate().filter(|(at, _)| self.of_old[*at].is_none()) {
-            groups.entry(function.called(step)).or_default().earlier.push(at);
-        }
-        for (at, function) in new.list.iter().enumerate().filter(|(at, _)| !self.is_taken[*at]) {
-            groups.entry(function.called(step)).or_default().later.push(at);
-        }
-        for Candidates { earlier, later } in groups.into_values() {
-            if earlier.len().max(later.len()) > MOST_COMPARED {
+        for group in self.group_unpaired(old, new, |function| function.comparable_name(step)).into_values() {
+            if group.are_too_many() {
                 continue;
             }
-            for one in &earlier {
-                let fits = |from: &[usize], test: &dyn Fn(usize) -> bool| {
-                    let mut fitting = from.iter().copied().filter(|at| test(*at));
-                    fitting.next().filter(|_| fitting.next().is_none())
-                };
-                let Some(other) = fits(&later, &|at| old.list[*one].may_be(&new.list[at])) else { continue };
-                if fits(&earlier, &|at| old.list[at].may_be(&new.list[other])).is_some() {
-                    self.add(*one, other);
+            for &earlier in &group.earlier {
+                let agrees_with_earlier = |later: usize| old.list[earlier].agrees_with(&new.list[later]);
+                let Some(later) = find_only(&group.later, agrees_with_earlier) else { continue };
+                let agrees_with_later = |earlier: usize| old.list[earlier].agrees_with(&new.list[later]);
+                if find_only(&group.earlier, agrees_with_later).is_some() {
+                    self.add(earlier, later);
                 }
             }
         }
     }
 
-    /// Pairs functions of equal name and module.
-    fn add_group(
-        &mut self,
-        (old, mut earlier): (&Functions<'_>, Vec<usize>),
-        (new, mut later): (&Functions<'_>, Vec<usize>),
-        neighbors: &(FxHashMap<usize, Neighbors>, FxHashMap<usize, Neighbors>),
-    ) {
-        earlier.sort_by_cached_key(|at| old.list[*at].order());
-        later.sort_by_cached_key(|at| new.list[*at].order());
+    /// Pairs functions with equal name and module that are in the same file, in the order of their lines. Returns those
+    /// that are left, sorted by file and line.
+    fn add_by_path(&mut self, old: &Functions<'_>, new: &Functions<'_>, group: Candidates) -> Candidates {
+        let Candidates { mut earlier, mut later } = group;
+        earlier.sort_by_cached_key(|index| old.list[*index].order());
+        later.sort_by_cached_key(|index| new.list[*index].order());
         // Functions in the same file are in the same order in both profiles, even if their lines changed.
-        let mut by_path = BTreeMap::<&[u8], (Vec<usize>, Vec<usize>)>::new();
-        for at in &earlier {
-            by_path.entry(&old.list[*at].path).or_default().0.push(*at);
+        let mut by_path = BTreeMap::<&[u8], Candidates>::new();
+        for &index in &earlier {
+            by_path.entry(&old.list[index].path).or_default().earlier.push(index);
         }
-        for at in &later {
-            by_path.entry(&new.list[*at].path).or_default().1.push(*at);
+        for &index in &later {
+            by_path.entry(&new.list[index].path).or_default().later.push(index);
         }
-        let moved =
-            earlier.len() == later.len() && by_path.values().all(|(one, other)| one.is_empty() || other.is_empty());
-        let has_lines = |function: &Function<'_>| function.line > 0;
-        if moved && by_path.len() == 2 && earlier.iter().all(|at| has_lines(&old.list[*at])) {
+        let have_lines = |indexes: &[usize]| indexes.iter().all(|index| old.list[*index].line > 0);
+        let has_moved = earlier.len() == later.len()
+            && by_path.len() == 2
+            && by_path.values().all(|file| file.earlier.is_empty() || file.later.is_empty());
+        if has_moved && have_lines(&earlier) {
             // All functions of one profile are in one path, and all of the other in another: the same file in another
             // directory.
-            earlier.iter().zip(&later).for_each(|(one, other)| self.add(*one, *other));
-            return;
+            self.add_in_order(&earlier, &later);
+            return Candidates::default();
         }
-        for (one, other) in by_path.values().filter(|(one, other)| one.len() == other.len()) {
-            if one.len() == 1 || one.iter().all(|at| has_lines(&old.list[*at])) {
-                one.iter().zip(other).for_each(|(one, other)| self.add(*one, *other));
+        for file in by_path.values() {
+            let is_same_number = file.earlier.len() == file.later.len();
+            if is_same_number && (file.earlier.len() == 1 || have_lines(&file.earlier)) {
+                self.add_in_order(&file.earlier, &file.later);
             }
         }
-        earlier.retain(|at| self.of_old[*at].is_none());
-        later.retain(|at| !self.is_taken[*at]);
-        if earlier.len().max(later.len()) > MOST_COMPARED {
-            earlier.iter().zip(&later).for_each(|(one, other)| self.add(*one, *other));
+        earlier.retain(|index| self.partners[*index].is_none());
+        later.retain(|index| !self.is_taken[*index]);
+        Candidates { earlier, later }
+    }
+
+    /// Pairs the most similar functions first: by directories, line, callers and callees, then by their order.
+    fn add_most_similar(
+        &mut self,
+        old: &Functions<'_>,
+        new: &Functions<'_>,
+        group: &Candidates,
+        old_neighbors: &FxHashMap<usize, Neighbors>,
+        new_neighbors: &FxHashMap<usize, Neighbors>,
+    ) {
+        if group.are_too_many() {
+            self.add_in_order(&group.earlier, &group.later);
             return;
         }
         let none = Neighbors::default();
-        let mut candidates = Vec::new();
-        for (rank, one) in earlier.iter().enumerate() {
-            for (other_rank, other) in later.iter().enumerate() {
-                let (function, partner) = (&old.list[*one], &new.list[*other]);
-                let same_place = (function.line, function.column) == (partner.line, partner.column);
-                let known = [neighbors.0.get(one), neighbors.1.get(other)].map(|known| known.unwrap_or(&none));
+        let mut ranked = Vec::new();
+        for (earlier_rank, &earlier) in group.earlier.iter().enumerate() {
+            for (later_rank, &later) in group.later.iter().enumerate() {
+                let (one, other) = (&old.list[earlier], &new.list[later]);
+                let is_same_place = (one.line, one.column) == (other.line, other.column);
+                let one_neighbors = old_neighbors.get(&earlier).unwrap_or(&none);
+                let other_neighbors = new_neighbors.get(&later).unwrap_or(&none);
                 let key = (
-                    Reverse(common_ending(&function.path, &partner.path)),
-                    Reverse(same_place),
-                    Reverse(similarity(known[0], known[1])),
-                    rank.abs_diff(other_rank),
-                    rank,
-                    other_rank,
+                    Reverse(common_ending(&one.path, &other.path)),
+                    Reverse(is_same_place),
+                    Reverse(similarity(one_neighbors, other_neighbors)),
+                    earlier_rank.abs_diff(later_rank),
+                    earlier_rank,
+                    later_rank,
                 );
-                candidates.push((key, *one, *other));
+                ranked.push((key, earlier, later));
             }
         }
-        candidates.sort_by_key(|(key, ..)| *key);
-        for (_, one, other) in candidates {
-            if self.of_old[one].is_none() && !self.is_taken[other] {
-                self.add(one, other);
+        ranked.sort_by_key(|(key, ..)| *key);
+        for (_, earlier, later) in ranked {
+            if self.partners[earlier].is_none() && !self.is_taken[later] {
+                self.add(earlier, later);
             }
         }
     }
+}
+
+/// The only index in the list for which `fits` is true. `None` if there are several.
+fn find_only(indexes: &[usize], fits: impl Fn(usize) -> bool) -> Option<usize> {
+    let mut fitting = indexes.iter().copied().filter(|index| fits(*index));
+    let first = fitting.next()?;
+    fitting.next().is_none().then_some(first)
 }
 
 /// The number of path components that two paths have in common, counted from the end.
@@ -280,25 +323,28 @@ fn common_ending(one: &[u8], other: &[u8]) -> usize {
 
 /// How similar two functions' callers and callees are, from 0 to 8. Finer differences would be chance.
 fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
-    let mut same = 0.0;
+    let mut common = 0.0;
     for side in [Side::Caller, Side::Callee] {
-        let whole = |neighbors: &Neighbors| {
-            neighbors.iter().filter(|((of, _), _)| *of == side).map(|(_, weight)| *weight as f64).sum::<f64>()
-        };
-        let (whole_one, whole_other) = (whole(one), whole(other));
-        if whole_one == 0.0 || whole_other == 0.0 {
+        let one_total = total_weight(one, side);
+        let other_total = total_weight(other, side);
+        if one_total == 0.0 || other_total == 0.0 {
             continue;
         }
-        for (neighbor, weight) in one.iter().filter(|((of, _), _)| *of == side) {
+        for (neighbor, weight) in one.iter().filter(|((neighbor_side, _), _)| *neighbor_side == side) {
             let other_weight = other.get(neighbor).copied().unwrap_or(0) as f64;
-            same += (*weight as f64 / whole_one).min(other_weight / whole_other);
+            common += (*weight as f64 / one_total).min(other_weight / other_total);
         }
     }
-    (same * 4.0).round() as u32
+    (common * 4.0).round() as u32
+}
+
+fn total_weight(neighbors: &Neighbors, side: Side) -> f64 {
+    let of_side = neighbors.iter().filter(|((neighbor_side, _), _)| *neighbor_side == side);
+    of_side.map(|(_, weight)| *weight as f64).sum()
 }
 
 impl<'p> Function<'p> {
-    fn of(profile: &'p Profile, key: FunctionKey) -> Self {
+    fn new(profile: &'p Profile, key: FunctionKey) -> Self {
         let name = profile.name_of(key.name);
         let text = std::str::from_utf8(name).unwrap_or_default();
         let module = match key.module {
@@ -306,41 +352,46 @@ impl<'p> Function<'p> {
             Some(module) => base_name(profile.name_of(module)),
             None => b"",
         };
-        let stated = key.start.file.map(|file| profile.name_of(file)).unwrap_or_default();
-        let FunctionStart { line, column, .. } = key.start;
-        let unplaced =
-            Self { key, name, module, path: Cow::Borrowed(stated), line, column, stem: String::from_utf8_lossy(name) };
+        let FunctionStart { file, line, column } = key.start;
+        let path = file.map(|file| profile.name_of(file)).unwrap_or_default();
+        let function =
+            Self { key, name, module, path: Cow::Borrowed(path), line, column, stem: String::from_utf8_lossy(name) };
         match PlacedName::parse(text) {
-            Some(PlacedName { before, path, line, column, after }) => {
-                let (path, stem) = (Cow::Borrowed(path.as_bytes()), Cow::Owned(format!("{before}{after}")));
-                Self { path, line, column, stem, ..unplaced }
-            }
-            None => unplaced,
+            Some(PlacedName { before, path, line, column, after }) => Self {
+                path: Cow::Borrowed(path.as_bytes()),
+                line,
+                column,
+                stem: Cow::Owned(format!("{before}{after}")),
+                ..function
+            },
+            None => function,
         }
     }
 
     /// What functions must have in common to be paired in this step: everything but directories and lines.
     fn group(&self, step: Step) -> (&[u8], &[u8], String) {
-        (self.module, file_name(&self.path), self.called(step).into_owned())
+        (self.module, file_name(&self.path), self.comparable_name(step).into_owned())
     }
 
     /// True if the module and the file name agree as far as both are known. Lines and directories may differ.
-    fn may_be(&self, other: &Self) -> bool {
-        let fits = |one: &[u8], other: &[u8]| one.is_empty() || other.is_empty() || one == other;
-        self.name != UNKNOWN && fits(self.module, other.module) && fits(file_name(&self.path), file_name(&other.path))
+    fn agrees_with(&self, other: &Self) -> bool {
+        let agree = |one: &[u8], other: &[u8]| one.is_empty() || other.is_empty() || one == other;
+        self.name != UNKNOWN && agree(self.module, other.module) && agree(file_name(&self.path), file_name(&other.path))
     }
 
-    fn called(&self, step: Step) -> Cow<'_, str> {
-        let called = match step {
+    /// The name without what the step ignores.
+    fn comparable_name(&self, step: Step) -> Cow<'_, str> {
+        let name = match step {
             Step::Exact => Cow::Borrowed(&*self.stem),
             Step::WithoutAddresses => without_addresses(&self.stem),
             Step::WithoutRunNumbers => without_run_numbers(&self.stem),
         };
         // A name that consists only of an address identifies nothing.
-        let is_name = called.replace("0x", "").contains(char::is_alphabetic);
-        if is_name { called } else { Cow::Borrowed(&self.stem) }
+        let has_letters = name.replace("0x", "").contains(char::is_alphabetic);
+        if has_letters { name } else { Cow::Borrowed(&self.stem) }
     }
 
+    /// Equal for functions that agree in everything.
     fn identity(&self) -> (&[u8], &[u8], &[u8], u32, u32) {
         (self.module, self.name, &self.path, self.line, self.column)
     }
@@ -354,14 +405,14 @@ impl<'p> Function<'p> {
 /// The numbers in a name: decimal, or hexadecimal after `0x`.
 fn numbers(name: &[u8]) -> Vec<u64> {
     let words = name.split(|byte| !byte.is_ascii_alphanumeric());
-    let number = |word: &[u8]| {
+    let parse_number = |word: &[u8]| {
         let word = std::str::from_utf8(word).ok()?;
         match word.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
             None => word.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse().ok(),
         }
     };
-    words.filter_map(number).collect()
+    words.filter_map(parse_number).collect()
 }
 
 fn file_name(path: &[u8]) -> &[u8] {
@@ -369,21 +420,25 @@ fn file_name(path: &[u8]) -> &[u8] {
 }
 
 impl<'p> Functions<'p> {
-    fn of(profile: &'p Profile) -> Self {
-        let (mut list, mut numbers, mut of_frames) = (Vec::new(), FxHashMap::default(), Vec::new());
+    fn collect(profile: &'p Profile) -> Self {
+        let mut list = Vec::new();
+        let mut numbers = FxHashMap::default();
+        let mut by_frame = Vec::new();
         for (_, frame) in profile.frames() {
-            let key = FunctionKey::of(frame);
+            let Frame { name, module, start, .. } = *frame;
+            let key = FunctionKey { name, module, start, is_jit: frame.kind.is_jit() };
             let number = *numbers.entry(key).or_insert_with(|| {
-                list.push(Function::of(profile, key));
+                list.push(Function::new(profile, key));
                 list.len() as u32 - 1
             });
-            of_frames.push(number);
+            by_frame.push(number);
         }
-        Self { profile, list, of_frames }
+        Self { profile, list, by_frame }
     }
 
+    /// The callers and callees of these functions.
     fn neighbors(&self, wanted: impl Iterator<Item = usize>, step: Step) -> FxHashMap<usize, Neighbors> {
-        let mut found: FxHashMap<usize, Neighbors> = wanted.map(|at| (at, Neighbors::default())).collect();
+        let mut found: FxHashMap<usize, Neighbors> = wanted.map(|function| (function, Neighbors::default())).collect();
         let mut weights = vec![0u64; self.profile.stack_count()];
         for row in self.profile.series.iter().flat_map(|series| &series.rows) {
             if let Some(stack) = row.stack {
@@ -391,14 +446,14 @@ impl<'p> Functions<'p> {
                 *weight = weight.saturating_add(row.weight.max(row.count));
             }
         }
-        let hashes: Vec<u64> = self.list.iter().map(|function| hash_of(&function.called(step))).collect();
+        let hashes: Vec<u64> = self.list.iter().map(|function| hash_of(&function.comparable_name(step))).collect();
         // A callee's ID is larger than its caller's, so it has its total weight when it is visited.
-        for (at, (parent, frame)) in self.profile.stacks().enumerate().collect::<Vec<_>>().into_iter().rev() {
+        for (stack, (parent, frame)) in self.profile.stacks().enumerate().collect::<Vec<_>>().into_iter().rev() {
             let Some(parent) = parent else { continue };
-            let weight = weights[at];
+            let weight = weights[stack];
             weights[parent.index()] = weights[parent.index()].saturating_add(weight);
-            let callee = self.of_frames[frame.index()] as usize;
-            let caller = self.of_frames[self.profile.stack_of(parent).1.index()] as usize;
+            let callee = self.by_frame[frame.index()] as usize;
+            let caller = self.by_frame[self.profile.stack_of(parent).1.index()] as usize;
             if let Some(neighbors) = found.get_mut(&callee) {
                 let sum = neighbors.entry((Side::Caller, hashes[caller])).or_default();
                 *sum = sum.saturating_add(weight);
@@ -409,13 +464,6 @@ impl<'p> Functions<'p> {
             }
         }
         found
-    }
-}
-
-impl FunctionKey {
-    fn of(frame: &Frame) -> Self {
-        let Frame { name, module, start, .. } = *frame;
-        Self { name, module, start, is_jit: frame.kind.is_jit() }
     }
 }
 
@@ -516,7 +564,7 @@ mod tests {
         };
         let paired = |before: &[(&str, &str, &str)], after: &[(&str, &str, &str)]| {
             let (before, after) = (functions(before), functions(after));
-            pair(&Functions::of(&before), &Functions::of(&after), true)
+            pair(&Functions::collect(&before), &Functions::collect(&after), true)
         };
         assert_eq!(paired(&[("f", "", "")], &[("f", "app", "a.c")]), [Some(0)]);
         assert_eq!(paired(&[("f", "app", "")], &[("f", "app", "a.c"), ("f", "lib.so", "a.c")]), [Some(0)]);

@@ -155,7 +155,7 @@ impl Sampled<'_> {
         self.examined.named.each(place, |frame| {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
             let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
-            let tier = jit.and_then(|text| tiers.of(names.intern(text.to_vec()), text, frame.runtimes));
+            let tier = jit.and_then(|text| tiers.find(names.intern(text.to_vec()), text, frame.runtimes));
             let category = Category::of(&Frame { tier, ..Frame::new(NameId(0), frame.kind) });
             named = Some((name, frame.module.map(<[u8]>::to_vec), category));
         });

@@ -164,7 +164,7 @@ mod tests {
     use crate::io::InPath;
     use crate::model::stacks::{Keep, Weight};
     use crate::pipeline::Outcome;
-    use crate::pipeline::any::{LoadOptions, load_and_ask};
+    use crate::pipeline::any::{LoadOptions, load_and_inspect};
     use crate::resolve::disasm::Syntax;
 
     /// Summing samples by [`Spot`] gives the same costs per instruction as the annotation has, whether samples are kept
@@ -185,7 +185,7 @@ mod tests {
         let mut ask = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
             hot = Some(hot_code(examined, &options, &load.recording().symbols, job, warnings));
         };
-        let profile = load_and_ask((&[input]).into(), Keep::EachRow, &load, &mut ask, &job, &mut outcome).unwrap();
+        let profile = load_and_inspect((&[input]).into(), Keep::EachRow, &load, &mut ask, &job, &mut outcome).unwrap();
         let HotCode { annotation, spots } = hot.unwrap();
         let mut summed = vec![Vec::new(); annotation.listings.len()];
         for (event, (series, spots)) in profile.series.iter().zip(&spots).enumerate() {

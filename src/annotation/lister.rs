@@ -57,28 +57,28 @@ impl<'a> Lister<'a> {
         job: &Job,
         warnings: &mut Warnings,
     ) -> Vec<Listing> {
-        let unknown = picked.iter().filter_map(|&at| self.machine(&functions[at]));
-        let unknown: BTreeSet<u16> =
-            unknown.filter(|&machine| !Disassembler::new(machine, self.syntax).is_known()).collect();
-        for machine in unknown {
+        let mut machines: BTreeSet<u16> = picked.iter().filter_map(|&index| self.machine(&functions[index])).collect();
+        machines.retain(|&machine| !Disassembler::new(machine, self.syntax).is_known());
+        for machine in machines {
             warnings.push(Warning::new(format!(
                 "code of {} is shown in bytes: only x86, aarch64 and 32-bit Arm are decoded",
                 machine_name(machine)
             )));
         }
-        if picked.iter().any(|&at| self.is_in_kernel(&functions[at])) {
+        if picked.iter().any(|&index| self.is_in_kernel(&functions[index])) {
             warnings.push(Warning::new(
                 "the kernel's code is shown as linked: a running kernel patches itself (alternatives, static \
                  branches, tracing)",
             ));
         }
-        let listing = |&at: &usize| self.listing(at, &functions[at]);
-        let mut listings: Vec<Listing> = picked.iter().map(listing).collect();
+        let mut listings: Vec<Listing> = picked.iter().map(|&index| self.listing(index, &functions[index])).collect();
         self.name_targets(picked, functions, &mut listings, job, warnings);
         let mut listed: Vec<(&Function, &mut Listing)> =
-            picked.iter().map(|&at| &functions[at]).zip(&mut listings).collect();
+            picked.iter().map(|&index| &functions[index]).zip(&mut listings).collect();
         let mut sources = Sources::new(self.resolution, self.symbols, &listed, job, warnings);
-        listed.iter_mut().for_each(|(function, listing)| sources.add_to(function, listing));
+        for (function, listing) in &mut listed {
+            sources.add_to(function, listing);
+        }
         warnings.append(sources.into_warnings());
         listings
     }
@@ -110,7 +110,8 @@ impl<'a> Lister<'a> {
             CodePlace::Bpf(id) => self.resolution.survey.processes.bpf_loaded(id),
             _ => None,
         };
-        let mut listing = of(function, self.names.version(at), self.code(function), loaded);
+        let (number, all_versions) = self.names.version(at);
+        let mut listing = new_listing(function, number, all_versions, self.code(function), loaded);
         match (&function.place, listing.versions.first_mut()) {
             (CodePlace::Jit(code), Some(version)) => {
                 let code = self.resolution.sources.map.code(*code);
@@ -118,9 +119,10 @@ impl<'a> Lister<'a> {
                 version.extent = version.extent.or(Some((function.last.base, code.size)));
             }
             (CodePlace::Bpf(id), Some(version)) => {
-                version.bpf = self.bpf(*id).map(|function| {
-                    let (BpfFunction { program, .. }, name) = (function, function.source_name().map(<[u8]>::to_vec));
-                    BpfSource { program: program.id, program_name: program.name.clone(), function: name }
+                version.bpf = self.bpf(*id).map(|function| BpfSource {
+                    program: function.program.id,
+                    program_name: function.program.name.clone(),
+                    function: function.source_name().map(<[u8]>::to_vec),
                 });
             }
             _ => {}
@@ -179,7 +181,7 @@ impl<'a> Lister<'a> {
         let mut wanted: Vec<PlaceId> = Vec::new();
         each_unknown_target(picked, functions, listings, |function, shift, target_addr, _| {
             let (addr, last) = (Addr(target_addr.wrapping_add(shift)), function.last);
-            wanted.push(self.resolution.place_at(&mut places, (last.pid, last.mode), addr, last.time));
+            wanted.push(self.resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));
         });
         let named = self.resolution.name(&places, job, warnings);
         let mut wanted = wanted.into_iter();
@@ -217,9 +219,10 @@ fn each_unknown_target(
 
 /// A listing of one version. `number` is its rank among `all_versions` versions of the function, and `loaded` is when
 /// its code was written.
-pub(super) fn of(
+pub(super) fn new_listing(
     function: &Function,
-    (number, all_versions): (usize, usize),
+    number: usize,
+    all_versions: usize,
     code: Code,
     loaded: Option<Nanos>,
 ) -> Listing {
@@ -244,21 +247,21 @@ pub(super) fn of(
 /// The lines for `len` bytes of code at `addr`. `at` has the costs by offset; costs at an offset inside an instruction
 /// belong to that instruction.
 pub(super) fn lines(instructions: Vec<Instruction>, len: usize, addr: u64, at: &BTreeMap<u64, Costs>) -> Vec<Line> {
-    let place = |target: Target| {
-        let inside = target.addr.wrapping_sub(addr);
-        let place = if inside < len as u64 { TargetPlace::Inside(inside) } else { TargetPlace::Unknown };
+    let line_target = |target: Target| {
+        let offset = target.addr.wrapping_sub(addr);
+        let place = if offset < len as u64 { TargetPlace::Inside(offset) } else { TargetPlace::Unknown };
         LineTarget { addr: target.addr, kind: target.kind, place }
     };
-    let line = |instruction: Instruction| {
-        let Instruction { offset, len, text, target } = instruction;
-        let costs = at.range(offset..offset + len).map(|(_, costs)| costs).fold(None, |sum: Option<Costs>, costs| {
-            let mut sum = sum.unwrap_or_default();
-            sum.join(costs);
-            Some(sum)
-        });
-        Line { offset, len, text, costs, target: target.map(place), source: None, calls: Vec::new() }
-    };
-    instructions.into_iter().map(line).collect()
+    let mut lines = Vec::with_capacity(instructions.len());
+    for Instruction { offset, len, text, target } in instructions {
+        let mut sum: Option<Costs> = None;
+        for (_, costs) in at.range(offset..offset + len) {
+            sum.get_or_insert_default().join(costs);
+        }
+        let target = target.map(line_target);
+        lines.push(Line { offset, len, text, costs: sum, target, source: None, calls: Vec::new() });
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::pipeline::Job;
 use crate::pipeline::recording::Resolution;
 use crate::resolve::code_map::CodeId;
 use crate::resolve::dso::DsoId;
-use crate::resolve::frames::Frames;
+use crate::resolve::frames::Frame;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
@@ -56,54 +56,55 @@ impl<'a> Sources<'a> {
             }
         }
         let options = SymbolOptions { lines: true, inlines: true, ..symbols.clone() };
-        let positions = |(dso, mut offsets): (DsoId, Vec<u64>)| {
+        let mut native = FxHashMap::default();
+        for (dso, mut offsets) in addresses {
             offsets.sort_unstable();
             offsets.dedup();
             let request = Request { dso, offsets, base: Base::Linked(0) };
-            (dso, positions(&request, resolution, &options, job, warnings))
-        };
-        let native = addresses.into_iter().map(positions).collect();
+            native.insert(dso, find_lines(&request, resolution, &options, job, warnings));
+        }
         Self { resolution, native, texts: Texts::new(&symbols.search) }
     }
 
     /// Adds source lines to the instructions of a listing.
     pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
         let Code::Listed { addr, lines, files, .. } = &mut listing.code else { return };
-        let of_jit;
-        let (positions, start) = match function.place {
+        let jit_origins;
+        let (origins, start) = match function.place {
             CodePlace::Jit(code) => {
-                of_jit = self.of_jit(code);
-                (&of_jit, 0)
+                jit_origins = self.jit_origins(code);
+                (&jit_origins, 0)
             }
             CodePlace::File(dso, _) => match self.native.get(&dso) {
-                Some(positions) => (positions, *addr),
+                Some(origins) => (origins, *addr),
                 None => return,
             },
-            CodePlace::Bpf(id) => return self.of_bpf(id, lines, files),
+            CodePlace::Bpf(id) => return self.add_bpf_lines(id, lines, files),
             CodePlace::Unknown(_) => return,
         };
         let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
         for line in lines {
-            let at = positions.partition_point(|position| position.at <= start + line.offset);
-            let Some(position) = at.checked_sub(1).map(|at| &positions[at]).filter(|position| position.line > 0) else {
+            let after = origins.partition_point(|origin| origin.at <= start + line.offset);
+            let Some(origin) = origins[..after].last() else { continue };
+            if origin.line == 0 {
                 continue;
-            };
-            let number = *numbers.entry(&position.file).or_insert(files.len());
+            }
+            let number = *numbers.entry(&origin.file).or_insert(files.len());
             if number == files.len() {
-                let text = match self.resolution.sources.maps.source_text(&position.file) {
+                let text = match self.resolution.sources.maps.source_text(&origin.file) {
                     // The source map has this file's text. If it doesn't, the file isn't read from disk, because a map
                     // can name any file.
-                    Some(authored) => self.texts.authored(&position.file, authored),
-                    None => self.texts.of(&position.file),
+                    Some(authored) => self.texts.add_authored(&origin.file, authored),
+                    None => self.texts.read(&origin.file),
                 };
-                files.push(SourceFile::new(&position.file, text));
+                files.push(SourceFile::new(&origin.file, text));
             }
-            line.source = Some(SourceLine { file: number, line: position.line });
+            line.source = Some(SourceLine { file: number, line: origin.line });
         }
     }
 
     /// Takes lines and their text from the recording, since the file may have changed.
-    fn of_bpf(&self, id: BpfFunctionId, lines: &mut [Line], files: &mut Vec<SourceFile>) {
+    fn add_bpf_lines(&self, id: BpfFunctionId, lines: &mut [Line], files: &mut Vec<SourceFile>) {
         let Some(function) = self.resolution.survey.processes.bpf_functions.get(id.0 as usize) else { return };
         let mut numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
         let mut texts: Vec<BTreeMap<u32, String>> = Vec::new();
@@ -130,19 +131,17 @@ impl<'a> Sources<'a> {
         self.texts.into_warnings()
     }
 
-    fn of_jit(&self, code: CodeId) -> Vec<CodeOrigin> {
-        let entries = self.resolution.sources.map.code(code).lines.entries();
-        let position = |line: &crate::model::code::Line<'_>| CodeOrigin {
-            at: line.offset,
-            file: line.file.to_vec(),
-            line: line.line,
-        };
-        entries.iter().map(position).collect()
+    fn jit_origins(&self, code: CodeId) -> Vec<CodeOrigin> {
+        let mut origins = Vec::new();
+        for line in self.resolution.sources.map.code(code).lines.entries() {
+            origins.push(CodeOrigin { at: line.offset, file: line.file.to_vec(), line: line.line });
+        }
+        origins
     }
 }
 
 /// The source line of the innermost inlined function at each address.
-fn positions(
+fn find_lines(
     request: &Request,
     resolution: &Resolution<'_>,
     options: &SymbolOptions,
@@ -150,20 +149,21 @@ fn positions(
     warnings: &mut Warnings,
 ) -> Vec<CodeOrigin> {
     let parts = symbols::resolve(std::slice::from_ref(request), &resolution.images, options, &job.pool, warnings);
-    let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, at)));
-    let position = |((part, at), addr): ((&Frames, usize), &u64)| {
-        let innermost = part.of(at).next();
-        let file = innermost.and_then(|frame| frame.file).map(|file| part.text(file).to_vec());
-        let line = innermost.map_or(0, |frame| frame.line);
-        CodeOrigin { at: *addr, line: if file.is_some() { line } else { 0 }, file: file.unwrap_or_default() }
-    };
-    frames.zip(&request.offsets).map(position).collect()
+    let answers = parts.iter().flat_map(|part| (0..part.len()).map(move |index| (part, index)));
+    let mut origins = Vec::with_capacity(request.offsets.len());
+    for ((part, index), &addr) in answers.zip(&request.offsets) {
+        origins.push(match part.of(index).next() {
+            Some(Frame { file: Some(file), line, .. }) => CodeOrigin { at: addr, file: part.text(file).to_vec(), line },
+            _ => CodeOrigin { at: addr, file: Vec::new(), line: 0 },
+        });
+    }
+    origins
 }
 
 /// The texts of source files, each read once.
 #[derive(Debug)]
 pub(super) struct Texts {
-    read: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
+    known: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
     search: SearchOptions,
     /// The reasons why existing texts were not shown.
     warnings: Warnings,
@@ -180,16 +180,15 @@ enum Unshown {
 
 impl Texts {
     pub(super) fn new(search: &SearchOptions) -> Self {
-        let (read, warnings, hidden) = (FxHashMap::default(), Warnings::new(), BTreeMap::new());
-        Self { read, search: search.clone(), warnings, hidden }
+        Self { known: FxHashMap::default(), search: search.clone(), warnings: Warnings::new(), hidden: BTreeMap::new() }
     }
 
     /// The lines of a file, if it exists and may be shown.
-    pub(super) fn of(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
-        if let Some(known) = self.read.get(name) {
+    pub(super) fn read(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
+        if let Some(known) = self.known.get(name) {
             return known.clone();
         }
-        let text = match read(name, &self.search) {
+        let text = match read_lines(name, &self.search) {
             None => None,
             Some(Ok(text)) => Some(text),
             Some(Err(Unshown::Hidden(path, why))) => {
@@ -201,13 +200,13 @@ impl Texts {
                 None
             }
         };
-        self.read.entry(name.to_vec()).or_insert(text).clone()
+        self.known.entry(name.to_vec()).or_insert(text).clone()
     }
 
     /// The lines of a file that a source map names, taken from the map itself.
-    fn authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
+    fn add_authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
         let lines = || text.map(|text| text.lines().map(str::to_owned).collect());
-        self.read.entry(name.to_vec()).or_insert_with(lines).clone()
+        self.known.entry(name.to_vec()).or_insert_with(lines).clone()
     }
 
     pub(super) fn into_warnings(mut self) -> Warnings {
@@ -223,17 +222,16 @@ impl Texts {
 /// Reads a source file. Its name is from the recording, which can't be trusted. So only regular files of limited size
 /// are opened. Root, who could read everything, only gets files that everybody can read. An archive is from another
 /// machine, so files of this machine aren't the ones that it names.
-fn read(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
+fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
-    let here = Path::new(OsStr::from_bytes(name)).to_owned();
+    let path_here = Path::new(OsStr::from_bytes(name)).to_owned();
     let recorded = search.recorded_paths(name);
-    let is_of_here = |path: &Path| search.is_packed && recorded.iter().all(|recorded| recorded != path);
-    let here_only = absolute(&here).ok().filter(|here| is_of_here(here));
-    let mut paths = recorded.iter().chain([&here]).filter_map(|path| absolute(path).ok());
+    let mut paths = recorded.iter().chain([&path_here]).filter_map(|path| absolute(path).ok());
     let door = Named::Recording.door(search.force);
     let is_text = |path: &PathBuf| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST);
     let path = paths.find(is_text)?;
-    if !search.trust_sources && here_only.as_ref() == Some(&path) {
+    let is_only_here = absolute(&path_here).is_ok_and(|here| here == path) && !recorded.contains(&path);
+    if !search.trust_sources && search.is_packed && is_only_here {
         return Some(Err(Unshown::Hidden(path, "it is of this machine, and the recording was packed on another")));
     }
     let opened = match door.open(&path, TEXT)? {
@@ -267,14 +265,14 @@ mod tests {
             ..SearchOptions::default()
         };
         let mut texts = Texts::new(&search(true, false));
-        assert!(texts.of(name).is_none() && texts.of(name).is_none());
+        assert!(texts.read(name).is_none() && texts.read(name).is_none());
         let said: Vec<String> = texts.into_warnings().iter().map(ToString::to_string).collect();
         assert!(said.len() == 1 && said[0].contains("(--trust-sources shows it)"), "{said:?}");
-        assert_eq!(Texts::new(&search(true, true)).of(name).unwrap()[0], "private");
+        assert_eq!(Texts::new(&search(true, true)).read(name).unwrap()[0], "private");
         // A file in the archive belongs to the archive, even if its path is the same.
         let own = packed.join(here.strip_prefix("/").unwrap());
         std::fs::create_dir_all(own.parent().unwrap()).unwrap();
         std::fs::write(&own, "packed\n").unwrap();
-        assert_eq!(Texts::new(&search(true, true)).of(name).unwrap()[0], "packed");
+        assert_eq!(Texts::new(&search(true, true)).read(name).unwrap()[0], "packed");
     }
 }

@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::formats::folded;
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::model::stacks::Keep;
-use crate::pipeline::any::{LoadOptions, load, no_samples};
+use crate::pipeline::any::{LoadOptions, load, report_no_samples};
 use crate::pipeline::inputs::JobInputs;
-use crate::pipeline::outputs::{each_event, each_named};
+use crate::pipeline::outputs::{each_event, each_event_named};
 use crate::pipeline::script_text::EventSums;
 use crate::pipeline::sorted::{self, Sorted};
 use crate::pipeline::terminal::write_text;
@@ -46,14 +46,14 @@ pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     let opened = match options.of_all().map(open).transpose()? {
         Some(Sorted::Sums(events)) if !events.is_empty() => return write(&events, options, &run, outcome),
         Some(Sorted::Sums(_)) => {
-            no_samples(&options.inputs, &options.load, job, &mut outcome)?;
+            report_no_samples(&options.inputs, &options.load, job, &mut outcome)?;
             Output::create(&options.output, &run)?.commit()?;
             return Ok(outcome);
         }
         Some(Sorted::Other(opened)) => Some(opened),
         None => None,
     };
-    let profile = load(JobInputs::opened(opened, &options.inputs), Keep::Sums, &options.load, job, &mut outcome)?;
+    let profile = load(JobInputs::with_first(opened, &options.inputs), Keep::Sums, &options.load, job, &mut outcome)?;
     each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
         let write = WriteOptions { series, ..options.write.clone() };
         write_text(out, |out| folded::write(&profile, &write, out))
@@ -64,7 +64,7 @@ pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
 /// Writes the sums of each event.
 fn write(events: &[EventSums], options: &CollapseOptions, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
     let names = events.iter().enumerate().map(|(at, event)| (at, &event.name[..])).collect();
-    each_named(names, &options.output, run, &mut outcome, |at, out| {
+    each_event_named(names, &options.output, run, &mut outcome, |at, out| {
         write_text(out, |out| folded::write_lines(&events[at].lines, out))
     })?;
     Ok(outcome)

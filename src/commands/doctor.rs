@@ -35,8 +35,8 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
     let mut output = Output::create(&options.output, &run)?;
     let (mut table, mut list) = (Table::new(COLUMNS), Vec::new());
     for (number, path) in options.inputs.iter().enumerate() {
-        let subject =
-            Subject::of(path, &options.recording, job, &mut outcome).map_err(|error| error.in_file(&shown(path)))?;
+        let subject = Subject::examine(path, &options.recording, job, &mut outcome)
+            .map_err(|error| error.in_file(&shown(path)))?;
         outcome.found |= options.exit_code && !subject.findings().is_empty();
         match options.layout {
             Layout::Text => {

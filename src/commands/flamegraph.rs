@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::formats::folded;
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::model::stacks::{Keep, Profile};
-use crate::pipeline::any::{LoadOptions, load, why_no_samples};
+use crate::pipeline::any::{LoadOptions, explain_no_samples, load};
 use crate::pipeline::inputs::JobInputs;
 use crate::pipeline::outputs::each_event;
 use crate::pipeline::sorted::{self, Sorted};
@@ -58,7 +58,7 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
         Some(Sorted::Other(opened)) => Some(opened),
         None => None,
     };
-    let profile = load(JobInputs::opened(opened, &options.inputs), keep, &options.load, job, &mut outcome)?;
+    let profile = load(JobInputs::with_first(opened, &options.inputs), keep, &options.load, job, &mut outcome)?;
     if let Some(why) = outcome.no_samples.take() {
         return Err(Error::new(why));
     }
@@ -87,7 +87,7 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
 /// Draws folded stacks that were summed without building a profile.
 fn draw_sums(sums: &Runs, options: &FlamegraphOptions, run: &Run, job: &Job, outcome: Outcome) -> Result<Outcome> {
     if sums.is_empty() {
-        return Err(Error::new(why_no_samples(&options.inputs, &options.load.filter, false, job)));
+        return Err(Error::new(explain_no_samples(&options.inputs, &options.load.filter, false, job)));
     }
     let mut output = Output::create(&options.output, run)?;
     let look =

@@ -31,7 +31,7 @@ pub struct MergeOptions {
 pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin_repeating();
     let Expanded { inputs, unread } = expand(&options.inputs)?;
-    let first = FirstInput::of(&inputs, job);
+    let first = FirstInput::open(&inputs, job);
     let to = options.to.as_deref().unwrap_or_else(|| usual(first.as_ref()));
     let writer = writer(to)?;
     if let Some(why) = not_for_terminals(to).filter(|_| options.output.is_terminal()) {

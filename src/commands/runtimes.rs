@@ -12,15 +12,19 @@ use std::io::Write;
 /// Writes one line per runtime, or everything known about the runtime with this name.
 pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
     match name {
-        None => RUNTIMES.iter().try_for_each(|runtime| write_line(runtime, out))?,
-        Some(name) => write_all(named(name)?, out)?,
+        None => {
+            for runtime in RUNTIMES {
+                write_line(runtime, out)?;
+            }
+        }
+        Some(name) => write_all(find_runtime(name)?, out)?,
     }
     Ok(Outcome::default())
 }
 
 /// Finds a runtime by its name or that of its program. The error lists the known ones.
-pub fn named(name: &str) -> Result<&'static Runtime> {
-    runtimes::named(name).ok_or_else(|| {
+pub fn find_runtime(name: &str) -> Result<&'static Runtime> {
+    runtimes::find_runtime(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
         Error::new(format!("no runtime is called {name}")).with_remedy(Some(format!("known are {}", all.join(", "))))
     })
@@ -65,10 +69,10 @@ fn commands(runtime: &'static Runtime) -> Vec<(&'static str, String)> {
     let version = runtime.switches.iter().filter_map(|switch| switch.since).max();
     let facts = RunFacts { version, ..RunFacts::default() };
     let switch = runtime.best_switch(facts);
-    let corrected = switch.and_then(|switch| runtime.corrected(switch, command, "DIR"));
+    let corrected = switch.and_then(|switch| runtime.correct(switch, command, "DIR"));
     let corrected = corrected.unwrap_or_else(|| CorrectedCommand { variables: Vec::new(), words: words.to_vec() });
     let called = [b"perf".to_vec(), b"record".to_vec()];
-    let perf = RecordCommand::of(PerfCommand::parse_options(&called, &[]));
+    let perf = RecordCommand::from_perf(PerfCommand::parse_options(&called, &[]));
     let perf = perf.with_clock().with_stacks(runtime.stacks(facts)).with_program(corrected).to_string();
     let mut commands = vec![("record with", perf)];
     if switch.is_some() {

@@ -5,9 +5,9 @@ use crate::analysis::filter::Filter;
 use crate::error::{Error, Result, Warning};
 use crate::formats;
 use crate::io::{InPath, OutPath, Output, Run, Stream};
-use crate::pipeline::any::why_no_samples;
+use crate::pipeline::any::explain_no_samples;
 use crate::pipeline::mistaken;
-use crate::pipeline::open::{self, Input, Looked};
+use crate::pipeline::open::{self, Input, PeekedInput};
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
 use crate::pipeline::script_text::{self, FilterOptions};
@@ -64,7 +64,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let loaded = recording::load(&input, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
     if loaded.samples.rows.is_empty() {
         let RecordingOptions { filter, event, .. } = &options.recording;
-        let why = why_no_samples(std::slice::from_ref(&options.input), filter, !event.is_empty(), job);
+        let why = explain_no_samples(std::slice::from_ref(&options.input), filter, !event.is_empty(), job);
         if !event.is_empty() || *filter != Filter::default() {
             return Err(Error::new(why).in_file(&shown));
         }
@@ -79,14 +79,14 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
 /// at once.
 fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     let mut progress = None;
-    let looked = Looked::through(path, |file| {
-        let (shown, reader) = Progress::of_reading(file, job);
+    let looked = PeekedInput::open_through(path, |file| {
+        let (shown, reader) = Progress::for_reading(file, job);
         progress = Some(shown);
         reader
     })?;
     let mut file = match looked {
-        Looked::Directory(directory) => return Input::open_directory(&directory).map(ScriptInput::Recording),
-        Looked::File(file) => file,
+        PeekedInput::Directory(directory) => return Input::open_directory(&directory).map(ScriptInput::Recording),
+        PeekedInput::File(file) => file,
     };
     if file.is_archive()? || perf_data::sniff(file.peek(HEAD)?) {
         return file.into_whole().map(ScriptInput::Recording);
@@ -94,7 +94,7 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     let mut stream = file.into_stream()?;
     let head = stream.peek(HEAD)?;
     match perf_data::sniff(head) {
-        true => Input::spooled(stream).map(ScriptInput::Recording),
+        true => Input::from_stream(stream).map(ScriptInput::Recording),
         // perf script prints nothing for a recording without samples, so an empty pipe is not an error.
         false if head.is_empty() && matches!(path, InPath::Stdin) => Ok(ScriptInput::Nothing),
         false if head.is_empty() => Err(open::empty(path)),
@@ -106,7 +106,7 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
 /// The error for an input that is neither a recording nor a text of samples.
 fn no_text(head: &[u8]) -> Error {
     formats::detect(head).map_or_else(
-        || mistaken::refused(head),
+        || mistaken::unknown_format(head),
         |format| {
             let message = format!("is {}: script reads perf.data, and filters the text of perf script", format.name);
             Error::new(message).with_remedy(Some("jitgraft report and jitgraft collapse read it".to_owned()))

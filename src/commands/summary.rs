@@ -8,7 +8,7 @@ use crate::io::{self, InPath};
 use crate::model::printable::readable;
 use crate::model::shell::quoted;
 use crate::model::stacks::{Keep, Profile, Series, Weight};
-use crate::pipeline::any::{LoadOptions, load_and_ask};
+use crate::pipeline::any::{LoadOptions, load_and_inspect};
 use crate::pipeline::inputs::JobInputs;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::recording::Examined;
@@ -36,11 +36,17 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         finding = Some(first(&diagnosis::diagnose(examined).findings, "samples"));
     };
     let inputs = std::slice::from_ref(&options.input);
-    let profile =
-        load_and_ask(JobInputs::opened(Some(opened), inputs), Keep::Sums, &options.load, &mut ask, job, &mut outcome)?;
+    let profile = load_and_inspect(
+        JobInputs::with_first(Some(opened), inputs),
+        Keep::Sums,
+        &options.load,
+        &mut ask,
+        job,
+        &mut outcome,
+    )?;
     if is_counted {
         // Like doctor, look for the sources that name the code. Drop the warnings of this second reading.
-        let subject = Subject::of(&options.input, &options.load.recording(), job, &mut Outcome::default())?;
+        let subject = Subject::examine(&options.input, &options.load.recording(), job, &mut Outcome::default())?;
         finding = Some(first(subject.findings(), "cost"));
     }
     let file = path.as_os_str().as_bytes();
@@ -83,6 +89,6 @@ fn samples(profile: &Profile) -> String {
 }
 
 fn shares(profile: &Profile) -> String {
-    let shares = main_event(profile).map(|series| CodeShares::of(profile, series, Weight::Period));
+    let shares = main_event(profile).map(|series| CodeShares::count(profile, series, Weight::Period));
     shares.map_or_else(|| "no code".to_owned(), |shares| shares.to_string())
 }

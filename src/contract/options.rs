@@ -51,7 +51,7 @@ impl ReadOptions {
         let within = match &self.times[..] {
             [] => None,
             [time] => {
-                let (from, to) = time.placed(Nanos(first), Nanos(last));
+                let (from, to) = time.times(Nanos(first), Nanos(last));
                 Some(Span { start: from.0, end: to.0 })
             }
             _ => return Err(Error::usage("intervals can be cut to one stretch of time only: give --time once")),

@@ -41,7 +41,7 @@ impl WrittenNames {
     /// The name to write for a frame whose original name is `name`.
     pub fn of<'n>(&self, frame: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
         match frame.kind {
-            FrameKind::Jit if self.jit_names != JitNames::Raw => self.readable.of(name),
+            FrameKind::Jit if self.jit_names != JitNames::Raw => self.readable.convert(name),
             _ => Cow::Borrowed(name),
         }
     }

@@ -20,13 +20,15 @@ pub(super) struct BpfFrames {
 const PROGRAM: &[u8] = b"bpf_prog_";
 
 impl BpfFrames {
-    pub(super) fn of(examined: &Examined<'_>) -> Self {
+    pub(super) fn count(examined: &Examined<'_>) -> Self {
         let samples = examined.samples;
-        let of_places: Vec<Self> =
-            samples.chains.places().iter().map(|place| Self::at(examined, place.location)).collect();
+        let places = samples.chains.places();
+        let by_place: Vec<Self> = places.iter().map(|place| Self::count_frame(examined, place.location)).collect();
         let mut sum = Self::default();
         for row in &samples.rows {
-            samples.chains.up(row.chain).for_each(|place| sum.add(of_places[place.0 as usize]));
+            for place in samples.chains.up(row.chain) {
+                sum.add(by_place[place.0 as usize]);
+            }
         }
         sum
     }
@@ -46,7 +48,8 @@ impl BpfFrames {
         format!("BPF programs: {all} frames, {known}{remedy}")
     }
 
-    fn at(examined: &Examined<'_>, location: Location) -> Self {
+    /// The counts of one frame at this location.
+    fn count_frame(examined: &Examined<'_>, location: Location) -> Self {
         let none = Self::default();
         let Location::File(dso, offset) = location else { return none };
         let dso = examined.resolution.spaces.dsos().get(dso);

@@ -65,45 +65,49 @@ impl<'a> Examiner<'a> {
         if spot.is_mark() {
             return Status::Truncated;
         }
-        if let Some(jit) = named(self.examined.named, id) {
+        if let Some(jit) = is_named_jit(self.examined.named, id) {
             return Status::Named { jit };
         }
         Status::Unnamed(match spot.location {
             Location::Nothing(_) if spot.mode == CpuMode::Kernel => Cause::Kernel,
-            // The location may be shared between processes; `Cause::of` puts in the process of each sample.
+            // The location may be shared between processes; `Cause::with_process` puts in the process of each sample.
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(spot.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
                 DsoKind::Anonymous => Cause::Memory(spot.pid),
                 DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Cause::Kernel,
                 DsoKind::Guest => Cause::Guest,
-                DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => self.file(dso),
+                DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => {
+                    if let Some(&known) = self.files.get(&dso) {
+                        return Status::Unnamed(known);
+                    }
+                    let cause = self.find_file_cause(dso);
+                    self.files.insert(dso, cause);
+                    cause
+                }
             },
         })
     }
 
-    fn file(&mut self, id: DsoId) -> Cause {
-        if let Some(&known) = self.files.get(&id) {
-            return known;
+    /// Why a file's code has no name.
+    fn find_file_cause(&self, id: DsoId) -> Cause {
+        if let Some(image) = self.examined.resolution.images.get(id) {
+            let has_symbols = image.has_symtab() || self.search.debugging(image, &mut Warnings::new()).is_some();
+            return if has_symbols { Cause::Gap(id) } else { Cause::Stripped(id) };
         }
         let dso = self.examined.resolution.spaces.dsos().get(id);
-        let cause = match self.examined.resolution.images.get(id) {
-            None => match self.search.recorded_paths(&dso.path).iter().find(|path| self.search.is_there(path)) {
-                Some(path) => self.search.no_elf(path).map_or(Cause::OtherVersion(id), |what| Cause::NotElf(id, what)),
-                None => Cause::Missing(id),
-            },
-            Some(image) if image.has_symtab() => Cause::Gap(id),
-            Some(image) => match self.search.debugging(image, &mut Warnings::new()) {
-                Some(_) => Cause::Gap(id),
-                None => Cause::Stripped(id),
-            },
+        let Some(path) = self.search.recorded_paths(&dso.path).into_iter().find(|path| self.search.is_there(path))
+        else {
+            return Cause::Missing(id);
         };
-        self.files.insert(id, cause);
-        cause
+        match self.search.no_elf(&path) {
+            Some(what) => Cause::NotElf(id, what),
+            None => Cause::OtherVersion(id),
+        }
     }
 }
 
 /// Whether a named location is JIT code. `None` if it has no name.
-fn named(names: &Named, place: PlaceId) -> Option<bool> {
+fn is_named_jit(names: &Named, place: PlaceId) -> Option<bool> {
     let mut found = None;
     names.each(place, |frame| {
         if frame.name.is_some() && found.is_none() {
@@ -116,7 +120,7 @@ fn named(names: &Named, place: PlaceId) -> Option<bool> {
 impl Cause {
     /// Adapts the cause to a sample's process. Only `Nowhere` changes: processes share locations where nothing is
     /// mapped.
-    pub(super) fn of(self, pid: Pid) -> Self {
+    pub(super) fn with_process(self, pid: Pid) -> Self {
         match self {
             Self::Nowhere(_) => Self::Nowhere(pid),
             other => other,

@@ -40,9 +40,9 @@ pub(super) struct DoctorContext<'a> {
     /// The machine on which the recording was made.
     pub(super) origin: &'a Origin,
     /// The directory of the recording, where dumps and maps may be found. `None` if the recording is not a file.
-    pub(super) beside: Option<&'a Path>,
+    pub(super) directory: Option<&'a Path>,
     /// A cache for [`Self::runtime`].
-    pub(super) answers: &'a RefCell<FxHashMap<Pid, Option<&'static Runtime>>>,
+    pub(super) runtime_cache: &'a RefCell<FxHashMap<Pid, Option<&'static Runtime>>>,
 }
 
 /// How `perf record` recorded stacks.
@@ -72,11 +72,11 @@ impl<'a> DoctorContext<'a> {
     }
 
     pub(super) fn who(&self, pid: Pid) -> Who {
-        self.who_runs(pid, self.runtime(pid))
+        self.describe_process(pid, self.runtime(pid))
     }
 
     /// Describes a process as one that runs this runtime.
-    pub(super) fn who_runs(&self, pid: Pid, runtime: Option<&'static Runtime>) -> Who {
+    pub(super) fn describe_process(&self, pid: Pid, runtime: Option<&'static Runtime>) -> Who {
         let comm = self.programs.name(pid).into_owned();
         let memory = self.memory(pid);
         let advice = runtime.and_then(|runtime| runtime.advice_for(self.facts(pid, runtime, &memory)));
@@ -106,16 +106,16 @@ impl<'a> DoctorContext<'a> {
 
     /// The runtimes of a process, those that embed others first.
     pub(super) fn runtimes_of(&self, pid: Pid) -> impl Iterator<Item = &'static Runtime> + use<> {
-        self.runtimes.borrow_mut().of(pid).iter()
+        self.runtimes.borrow_mut().find(pid).iter()
     }
 
     /// The runtime that owns the JIT code of a process. Without JIT code, the runtime that the process runs.
     fn runtime(&self, pid: Pid) -> Option<&'static Runtime> {
-        if let Some(known) = self.answers.borrow().get(&pid) {
+        if let Some(known) = self.runtime_cache.borrow().get(&pid) {
             return *known;
         }
         let found = self.find_runtime(pid);
-        self.answers.borrow_mut().insert(pid, found);
+        self.runtime_cache.borrow_mut().insert(pid, found);
         found
     }
 
@@ -127,35 +127,41 @@ impl<'a> DoctorContext<'a> {
         if let Some(runtime) = self.tally.owner_of_unnamed(pid, self.runtimes_of(pid)).or(self.owner_of_memory(pid)) {
             return Some(runtime);
         }
-        let fits = |runtime: &&Runtime| match has_jit {
-            true => (has_shared || !runtime.shares_memory) && runtime.memory.is_empty(),
-            false => !runtime.is_library,
-        };
-        let mut all = self.runtimes_of(pid);
-        let first = self.runtimes_of(pid).find(|runtime| !runtime.is_library);
-        let found = all.find(fits).or(first);
+        for runtime in self.runtimes_of(pid) {
+            let fits = match has_jit {
+                true => runtime.memory.is_empty() && (has_shared || !runtime.shares_memory),
+                false => !runtime.is_library,
+            };
+            if fits {
+                return Some(runtime);
+            }
+        }
+        if let Some(program) = self.runtimes_of(pid).find(|runtime| !runtime.is_library) {
+            return Some(program);
+        }
+        if !has_jit {
+            return None;
+        }
         // No runtime fits, but the memory may have lost its name.
-        found
-            .or_else(|| self.runtimes_of(pid).next().filter(|_| has_jit))
-            .or_else(|| if has_jit { self.runtime_inside(pid) } else { None })
+        self.runtimes_of(pid).next().or_else(|| self.find_embedded_runtime(pid))
     }
 
     /// The runtime that named the memory in which most of the process's JIT code is.
     fn owner_of_memory(&self, pid: Pid) -> Option<&'static Runtime> {
-        let mut places: Vec<(&'static Runtime, u64)> = Vec::new();
-        let mut others = 0;
+        let mut counts: Vec<(&'static Runtime, u64)> = Vec::new();
+        let mut ownerless = 0;
         for path in self.jit_memory(pid) {
             let Some(runtime) = self.runtimes_of(pid).find(|runtime| runtime.owns_memory(path)) else {
-                others += 1;
+                ownerless += 1;
                 continue;
             };
-            match places.iter_mut().find(|(known, _)| known.name == runtime.name) {
+            match counts.iter_mut().find(|(known, _)| known.name == runtime.name) {
                 Some((_, count)) => *count += 1,
-                None => places.push((runtime, 1)),
+                None => counts.push((runtime, 1)),
             }
         }
-        let most = places.into_iter().max_by_key(|(_, count)| *count);
-        most.filter(|(_, count)| *count >= others).map(|(runtime, _)| runtime)
+        let (runtime, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        (count >= ownerless).then_some(runtime)
     }
 
     /// The name of the memory that holds each sampled location in the process's JIT code.
@@ -179,22 +185,39 @@ impl<'a> DoctorContext<'a> {
 
     /// The runtime embedded in an application of another name, recognized by its threads, functions or executable
     /// files.
-    fn runtime_inside(&self, pid: Pid) -> Option<&'static Runtime> {
-        let Examined { resolution, samples, .. } = *self.examined;
-        let tracks = samples.tracks.items().iter().filter(|track| track.pid == Some(pid));
-        let sampled = tracks.map(|track| track.comm.to_vec());
-        let moments = resolution.survey.processes.moments.iter().filter(|moment| moment.pid == pid);
-        let renamed = moments.filter_map(|moment| match &moment.kind {
-            MomentKind::Named(name) => Some(name.to_vec()),
-            _ => None,
-        });
-        let threads: BTreeSet<Vec<u8>> = sampled.chain(renamed).collect();
-        let by_thread = RUNTIMES.iter().find(|runtime| threads.iter().any(|name| runtime.is_thread(name)));
+    fn find_embedded_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         let tally = self.tally.processes.get(&pid)?;
-        let by_function = tally.shown.first().and_then(|number| RUNTIMES.get(*number));
-        by_thread.or(by_function).or_else(|| {
-            tally.files.iter().find_map(|dso| RuntimeSet::of_elf(&resolution.images.get(*dso)?.object().ok()?).first())
+        let threads = self.thread_names(pid);
+        if let Some(by_thread) = RUNTIMES.iter().find(|runtime| threads.iter().any(|name| runtime.is_thread(name))) {
+            return Some(by_thread);
+        }
+        if let Some(by_function) = tally.shown.first().and_then(|number| RUNTIMES.get(*number)) {
+            return Some(by_function);
+        }
+        let images = &self.examined.resolution.images;
+        tally.files.iter().find_map(|dso| {
+            let elf = images.get(*dso)?.object().ok()?;
+            RuntimeSet::from_elf(&elf).first()
         })
+    }
+
+    /// All names that the threads of a process had.
+    fn thread_names(&self, pid: Pid) -> BTreeSet<&'a [u8]> {
+        let Examined { resolution, samples, .. } = *self.examined;
+        let mut names = BTreeSet::new();
+        for track in samples.tracks.items() {
+            if track.pid == Some(pid) {
+                names.insert(&track.comm[..]);
+            }
+        }
+        for moment in &resolution.survey.processes.moments {
+            if let MomentKind::Named(name) = &moment.kind
+                && moment.pid == pid
+            {
+                names.insert(&name[..]);
+            }
+        }
+        names
     }
 
     /// What decides which switches can make a runtime write names: its version, the command, the process's memory.
@@ -244,37 +267,38 @@ impl<'a> DoctorContext<'a> {
     /// The process that perf started.
     fn started_by_perf(&self) -> Option<Pid> {
         let processes = &self.examined.resolution.survey.processes.by_pid;
-        let by_perf = processes
-            .iter()
-            .find(|(_, process)| process.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec"));
-        if let Some((pid, _)) = by_perf {
-            return Some(*pid);
+        for (pid, process) in processes {
+            // Until it executes the program, it has this name.
+            if process.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec") {
+                return Some(*pid);
+            }
         }
         // If perf's exec was not recorded, it is the only sampled process without a parent in the recording.
         let is_root = |pid: &Pid| pid.0 > 0 && processes.get(pid).is_some_and(|process| process.forked.is_none());
         let mut roots = self.tally.processes.keys().copied().filter(is_root);
-        roots.next().filter(|_| roots.next().is_none())
+        let root = roots.next()?;
+        roots.next().is_none().then_some(root)
     }
 
     /// The switch for this runtime that reached the process by the recorded command.
-    pub(super) fn given(&self, pid: Pid, runtime: &'static Runtime) -> Option<&'static Switch> {
+    pub(super) fn given_switch(&self, pid: Pid, runtime: &'static Runtime) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
         // Environment variables reach all child processes.
-        let for_all = command_line(perf.program);
-        let set = runtime.switches.iter().find(|switch| runtime.is_set_by_variable(switch, for_all));
-        let own = self.command_of(pid).map(command_line);
-        set.or_else(|| {
-            let own = own?;
-            runtime.switches.iter().find(|switch| {
-                let is_received = switch.main_flag().is_some_and(|flag| self.received(pid, runtime, flag));
-                is_received || runtime.is_switched_on(switch, own) || runtime.spoiler(switch, own).is_some()
-            })
+        let recorded = command_line(perf.program);
+        if let Some(switch) = runtime.switches.iter().find(|switch| runtime.is_set_by_variable(switch, recorded)) {
+            return Some(switch);
+        }
+        let command = command_line(self.command_of(pid)?);
+        runtime.switches.iter().find(|switch| {
+            switch.main_flag().is_some_and(|flag| self.has_received(pid, runtime, flag))
+                || runtime.is_switched_on(switch, command)
+                || runtime.spoiler(switch, command).is_some()
         })
     }
 
     /// True if the flag reached the process, as far as its command line is known. Applications that embed a runtime
     /// take its flags among their own arguments, so any argument counts for them.
-    pub(super) fn received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
+    pub(super) fn has_received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
         let Some(words) = self.command_of(pid) else { return false };
         let is_embedded = program_at(words, |name| runtime.is_program(name)).is_none();
         runtime.is_given(flag, command_line(words))
@@ -293,16 +317,21 @@ impl<'a> DoctorContext<'a> {
     }
 
     /// The dumps and maps of a process that were loaded, each with its index.
-    pub(super) fn loaded(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
+    pub(super) fn loaded_accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
         self.accounts(pid).filter(|(_, account)| matches!(account.state, SourceState::Loaded { .. }))
     }
 
-    pub(super) fn source_file(&self, (number, account): (usize, &Account)) -> SourceFile {
+    /// The number of frames that a dump or map names. `number` is its index in the accounts.
+    pub(super) fn covered_frames(&self, number: usize) -> u64 {
+        self.tally.covered.get(number).map_or(0, |(frames, _)| *frames)
+    }
+
+    pub(super) fn source_file(&self, number: usize, account: &Account) -> SourceFile {
         let process = self.tally.processes.get(&account.pid);
         SourceFile {
             path: account.path.clone(),
             kind: account.kind,
-            covered: self.tally.covered.get(number).map_or(0, |(frames, _)| *frames),
+            covered: self.covered_frames(number),
             doubtful: self.tally.doubtful.get(number).copied().unwrap_or_default(),
             frames: process.map_or(0, |process| process.named + process.unnamed),
         }

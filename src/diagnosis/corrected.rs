@@ -102,26 +102,31 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
         needs_copies |= change(&finding.problem) == Some(Change::Stacks);
     }
     let copies = needs_copies && !is_silent && context.stacks != RecordedStacks::None;
-    let main = findings.iter().find_map(|finding| finding.problem.process().filter(|who| who.runtime.is_some()));
-    let main = main.cloned();
+    let main_process = findings.iter().find_map(|finding| process_with_runtime(&finding.problem)).cloned();
     for finding in findings {
-        let process = finding.problem.process().filter(|process| process.runtime.is_some()).or(main.as_ref());
-        if let Some(change) =
-            change(&finding.problem).filter(|_| !is_beyond_switches(&finding.problem, process, context))
+        let process = process_with_runtime(&finding.problem).or(main_process.as_ref());
+        if let Some(change) = change(&finding.problem)
+            && !is_beyond_switches(&finding.problem, process, context)
         {
-            finding.command = corrected(process, copies, change, context);
+            finding.command = correct_command(process, copies, change, context);
         }
     }
+}
+
+/// The process that the problem belongs to, if it runs a known runtime.
+fn process_with_runtime(problem: &Problem) -> Option<&Who> {
+    problem.process().filter(|process| process.runtime.is_some())
 }
 
 /// True if a program was interpreted although its runtime received the switch, and the runtime has no switch that
 /// names interpreted functions.
 fn is_beyond_switches(problem: &Problem, process: Option<&Who>, context: DoctorContext<'_>) -> bool {
     let Problem::OfProcess(_, OfProcess::Interpreted { .. }) = problem else { return false };
-    let Some((process, runtime)) = process.and_then(|process| Some((process, process.runtime?))) else { return false };
-    let is_nameless =
-        runtime.interpreter.as_ref().is_some_and(|interpreter| interpreter.frame_a_call && interpreter.flag.is_none());
-    is_nameless && context.given(process.pid, runtime).is_some()
+    let Some(process) = process else { return false };
+    let Some(runtime) = process.runtime else { return false };
+    let Some(interpreter) = &runtime.interpreter else { return false };
+    let can_name_functions = !interpreter.frame_a_call || interpreter.flag.is_some();
+    !can_name_functions && context.given_switch(process.pid, runtime).is_some()
 }
 
 /// The switch that makes a process's runtime write names, and the recorded program with that switch. `None` if perf
@@ -132,7 +137,7 @@ fn program(process: Option<&Who>, context: DoctorContext<'_>) -> Option<(&'stati
     let perf = context.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
     let memory = context.memory(process.pid);
     let facts = context.facts(process.pid, runtime, &memory);
-    let given = context.given(process.pid, runtime).filter(|switch| switch.is_in(facts.version));
+    let given = context.given_switch(process.pid, runtime).filter(|switch| switch.is_in(facts.version));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
     // Older versions of the runtime refuse the flag, and no recorded file shows the version.
     if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_behind.is_empty() {
@@ -140,46 +145,51 @@ fn program(process: Option<&Who>, context: DoctorContext<'_>) -> Option<(&'stati
     }
     let command = command_line(perf.program);
     let corrected = match context.command_of(process.pid) {
-        Some(_) => runtime.corrected(switch, command, "."),
+        Some(_) => runtime.correct(switch, command, "."),
         // Another process of the recording started this one, so that options of the recorded command don't reach it.
-        None => runtime.corrected_by_variable(switch, command, "."),
+        None => runtime.correct_by_variable(switch, command, "."),
     };
     Some((switch, corrected?))
 }
 
 /// The corrected command. `None` if the part that `change` names would stay as it was recorded.
-fn corrected(process: Option<&Who>, copies: bool, change: Change, context: DoctorContext<'_>) -> Option<String> {
-    let perf = context.command()?;
-    let recorded = RecordCommand::of(perf);
-    let mut wanted = Stacks::FramePointers;
+fn correct_command(process: Option<&Who>, copies: bool, change: Change, context: DoctorContext<'_>) -> Option<String> {
+    let recorded = RecordCommand::from_perf(context.command()?);
+    let mut stacks = Stacks::FramePointers;
+    let mut unwinds_by_dump = false;
     if let Some(process) = process
         && let Some(runtime) = process.runtime
     {
-        wanted = runtime.stacks(context.facts(process.pid, runtime, &[]));
+        stacks = runtime.stacks(context.facts(process.pid, runtime, &[]));
+        unwinds_by_dump = runtime.callers == Callers::InDump;
     }
     let mut command = recorded.clone().with_clock();
-    // If a runtime's code can only be unwound with a jitdump, code that is named by a perf map ends the stack.
-    let is_in_dump = process.is_some_and(|process| process.runtime.is_some_and(|of| of.callers == Callers::InDump));
-    let leaves_dump = |switch: &Switch| switch.leaves.iter().any(|file| file.ends_with(".dump"));
-    let program = program(process, context).filter(|(switch, _)| match change {
-        Change::Clock | Change::Program => true,
-        Change::Stacks => !is_in_dump || leaves_dump(switch),
-        Change::Callers => is_in_dump && leaves_dump(switch),
-    });
-    if let Some((switch, program)) = program {
-        wanted = switch.stacks;
-        command = command.with_program(program);
+    if let Some((switch, program)) = program(process, context) {
+        let leaves_dump = switch.leaves.iter().any(|file| file.ends_with(".dump"));
+        let is_suitable = match change {
+            Change::Clock | Change::Program => true,
+            // If a runtime's code can only be unwound with a jitdump, code that is named by a perf map ends the stack.
+            Change::Stacks => !unwinds_by_dump || leaves_dump,
+            Change::Callers => unwinds_by_dump && leaves_dump,
+        };
+        if is_suitable {
+            stacks = switch.stacks;
+            command = command.with_program(program);
+        }
     }
     if copies && context.stacks == RecordedStacks::Chains {
-        wanted = Stacks::Copies;
+        stacks = Stacks::Copies;
     }
-    let with_stacks = command.clone().with_stacks(wanted);
+    let with_stacks = command.clone().with_stacks(stacks);
     let is_changed = match change {
         Change::Clock => command.options != recorded.options,
         Change::Stacks => with_stacks.options != command.options,
         Change::Program | Change::Callers => command.program != recorded.program || !command.variables.is_empty(),
     };
-    let text = Some(with_stacks.to_string()).filter(|_| is_changed)?;
+    if !is_changed {
+        return None;
+    }
+    let text = with_stacks.to_string();
     (text.len() <= LONGEST).then_some(text)
 }
 

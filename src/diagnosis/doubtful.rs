@@ -20,35 +20,46 @@ struct DoubtfulPlace<'a> {
 }
 
 /// Counts the doubtful frames of each source of JIT code, in the order of [`Examined::accounts`].
-pub(super) fn frames(examined: &Examined<'_>) -> Vec<u64> {
-    let (accounts, map) = (examined.accounts(), &examined.resolution.sources.map);
-    let mut frames = vec![0; accounts.len()];
-    let places: Vec<_> = examined.samples.chains.places().iter().map(|place| doubtful(place, accounts, map)).collect();
-    if places.iter().all(Option::is_none) {
-        return frames;
+pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
+    let accounts = examined.accounts();
+    let map = &examined.resolution.sources.map;
+    let mut counts = vec![0; accounts.len()];
+    let places = examined.samples.chains.places();
+    let doubtful_places: Vec<_> = places.iter().map(|place| DoubtfulPlace::find(place, accounts, map)).collect();
+    if doubtful_places.iter().all(Option::is_none) {
+        return counts;
     }
     for row in &examined.samples.rows {
         let Some(time) = row.time else { continue };
-        for place in examined.samples.chains.up(row.chain).filter_map(|place| places[place.0 as usize]) {
+        for place in examined.samples.chains.up(row.chain) {
+            let Some(place) = doubtful_places[place.0 as usize] else { continue };
             let DoubtfulPlace { origin, pid, addr, name, error } = place;
             let times = (Nanos(time.0.saturating_sub(error)), Nanos(time.0.saturating_add(error)));
-            frames[origin.0 as usize] += u64::from(map.may_be_other(pid, addr, name, times));
+            if map.may_be_other(pid, addr, name, times) {
+                counts[origin.0 as usize] += 1;
+            }
         }
     }
-    frames
+    counts
 }
 
-fn doubtful<'a>(place: &FrameLocation, accounts: &[Account], map: &CodeMap<'a>) -> Option<DoubtfulPlace<'a>> {
-    let Location::Code(id, offset) = place.location else { return None };
-    let code = map.code(id);
-    let account = accounts.get(code.origin.0 as usize)?;
-    let error = match (account.kind, &account.state) {
-        (Kind::Log(_) | Kind::JitDump, SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. }) => {
-            error.unwrap_or(u64::MAX)
+impl<'a> DoubtfulPlace<'a> {
+    /// `None` if the location's name is certain: its source has exact times, or the address only held code of one name.
+    fn find(place: &FrameLocation, accounts: &[Account], map: &CodeMap<'a>) -> Option<Self> {
+        let Location::Code(id, offset) = place.location else { return None };
+        let code = map.code(id);
+        let account = accounts.get(code.origin.0 as usize)?;
+        if !matches!(account.kind, Kind::Log(_) | Kind::JitDump) {
+            return None;
         }
-        _ => return None,
-    };
-    let (addr, pid) = (Addr(code.addr.0.saturating_add(offset)), account.pid);
-    let has_others = map.has_other_names(pid, addr, code.name);
-    has_others.then_some(DoubtfulPlace { origin: code.origin, pid, addr, name: code.name, error })
+        let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state else { return None };
+        let place = Self {
+            origin: code.origin,
+            pid: account.pid,
+            addr: Addr(code.addr.0.saturating_add(offset)),
+            name: code.name,
+            error: error.unwrap_or(u64::MAX),
+        };
+        map.has_other_names(place.pid, place.addr, place.name).then_some(place)
+    }
 }

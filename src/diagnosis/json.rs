@@ -9,6 +9,7 @@ use super::problem::{Finding, SourceFile};
 use super::problem_texts::{ProblemText, problem_text};
 use super::recorded::{Diagnosis, ProcessDiagnosis};
 use crate::analysis::code_shares::CodeShares;
+use crate::model::Nanos;
 use crate::model::abi::machine_name;
 use crate::sources::{Account, ClockUse, SourceState};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
         RecordedStacks::Chains => json!({"by": "call-chains"}),
         RecordedStacks::None => json!({"by": "none"}),
     };
-    let mut told = json!({
+    let mut value = json!({
         "file": diagnosis.file.to_string_lossy(),
         "what": "recording",
         "recorded_on": origin(&diagnosis.origin),
@@ -34,11 +35,11 @@ pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
         "minor": findings(&diagnosis.minor),
         "processes": diagnosis.processes.iter().map(process).collect::<Vec<_>>(),
     });
-    if let Some(told) = told.as_object_mut().filter(|_| diagnosis.bpf.all > 0) {
-        let BpfFrames { all, with_code, with_lines } = diagnosis.bpf;
-        told.insert("bpf".into(), json!({"frames": all, "with_code": with_code, "with_lines": with_lines}));
+    let BpfFrames { all, with_code, with_lines } = diagnosis.bpf;
+    if all > 0 {
+        value["bpf"] = json!({"frames": all, "with_code": with_code, "with_lines": with_lines});
     }
-    told
+    value
 }
 
 /// The recorded machine; unknown values are null.
@@ -62,12 +63,13 @@ fn innermost(shares: &CodeShares) -> Value {
 
 /// The diagnosis of a callgrind file.
 pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
-    let source = |account: &Account| {
+    let mut sources = Vec::new();
+    for account in &diagnosis.accounts {
         let mut value = source(account, 0, 0);
         // A callgrind file has costs, not frames.
         value.as_object_mut().map(|keys| keys.remove("named_frames"));
-        value
-    };
+        sources.push(value);
+    }
     json!({
         "file": diagnosis.file.to_string_lossy(),
         "what": "callgrind",
@@ -78,7 +80,7 @@ pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
         "cost": diagnosis.cost,
         "nameable_cost": diagnosis.nameable,
         "unnameable_cost": diagnosis.unnameable,
-        "sources": diagnosis.accounts.iter().map(source).collect::<Vec<_>>(),
+        "sources": sources,
         "findings": findings(&diagnosis.findings),
         "minor": findings(&diagnosis.minor),
     })
@@ -86,15 +88,6 @@ pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
 
 /// The diagnosis of a running process.
 pub(crate) fn running(diagnosis: &LiveDiagnosis) -> Value {
-    let source = |source: &LiveSource| {
-        json!({
-            "kind": source.kind.id(),
-            "path": source.path.to_string_lossy(),
-            "state": "written",
-            "codes": source.codes,
-            "bytes": source.bytes,
-        })
-    };
     json!({
         "file": diagnosis.process.pid.to_string(),
         "what": "process",
@@ -103,10 +96,20 @@ pub(crate) fn running(diagnosis: &LiveDiagnosis) -> Value {
         "comm": diagnosis.process.comm,
         "runtime": diagnosis.process.runtime.map(|runtime| runtime.name),
         "jit_bytes": diagnosis.jit_bytes,
-        "sources": diagnosis.sources.iter().map(source).collect::<Vec<_>>(),
+        "sources": diagnosis.sources.iter().map(live_source).collect::<Vec<_>>(),
         "writes_at_end": diagnosis.at_end,
         "record": diagnosis.record,
         "findings": findings(&diagnosis.findings),
+    })
+}
+
+fn live_source(source: &LiveSource) -> Value {
+    json!({
+        "kind": source.kind.id(),
+        "path": source.path.to_string_lossy(),
+        "state": "written",
+        "codes": source.codes,
+        "bytes": source.bytes,
     })
 }
 
@@ -133,14 +136,17 @@ fn finding(finding: &Finding) -> Value {
 }
 
 fn process(process: &ProcessDiagnosis) -> Value {
-    let source = |(account, source): &(Account, SourceFile)| self::source(account, source.covered, source.doubtful);
+    let mut sources = Vec::new();
+    for (account, SourceFile { covered, doubtful, .. }) in &process.sources {
+        sources.push(source(account, *covered, *doubtful));
+    }
     json!({
         "pid": process.process.pid.0,
         "comm": process.process.comm,
         "runtime": process.process.runtime.map(|runtime| runtime.name),
         "jit_frames": process.named + process.unnamed,
         "named_jit_frames": process.named,
-        "sources": process.sources.iter().map(source).collect::<Vec<_>>(),
+        "sources": sources,
     })
 }
 
@@ -152,7 +158,7 @@ fn source(account: &Account, named: u64, doubtful: u64) -> Value {
         "doubtful_frames": doubtful,
         "remark": account.remark,
     });
-    let told = match &account.state {
+    let state = match &account.state {
         SourceState::Missing { looked_at } => {
             let looked_at: Vec<_> = looked_at.iter().map(|path| path.to_string_lossy()).collect();
             json!({"state": "missing", "looked_at": looked_at})
@@ -160,7 +166,7 @@ fn source(account: &Account, named: u64, doubtful: u64) -> Value {
         SourceState::Refused(why) => json!({"state": "refused", "why": why}),
         SourceState::Offered(why) => json!({"state": "offered", "why": why}),
         SourceState::Loaded { codes, skipped, clock, torn, times, lent } => {
-            let seconds = |nanos: u64| nanos as f64 / 1e9;
+            let seconds = |time: Nanos| time.0 as f64 / 1e9;
             json!({
                 "state": "loaded",
                 "codes": codes,
@@ -168,13 +174,13 @@ fn source(account: &Account, named: u64, doubtful: u64) -> Value {
                 "skipped": skipped,
                 "torn": torn,
                 "clock": clock_used(*clock),
-                "first": times.map(|(first, _)| seconds(first.0)),
-                "last": times.map(|(_, last)| seconds(last.0)),
+                "first": times.map(|(first, _)| seconds(first)),
+                "last": times.map(|(_, last)| seconds(last)),
             })
         }
     };
-    if let (Value::Object(value), Value::Object(told)) = (&mut value, told) {
-        value.extend(told);
+    if let (Value::Object(value), Value::Object(state)) = (&mut value, state) {
+        value.extend(state);
     }
     value
 }

@@ -45,56 +45,68 @@ pub(super) struct LiveSource {
 
 impl LiveDiagnosis {
     /// Diagnoses a process. `pid` is its ID in the namespace of `proc`, a mounted `/proc`.
-    pub(super) fn of(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
+    pub(super) fn examine(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
         let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
-        let set = running.runtimes();
-        let has_jit = running.jit_memory().next().is_some();
         let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
-        let owner = set.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name)));
-        let fits = |runtime: &&Runtime| (has_jit || !runtime.is_library) && runtime.memory.is_empty();
-        let runtime = owner.or(set.iter().find(fits));
+        let runtime = find_runtime(&running, &memory);
         let version = runtime.and_then(|runtime| runtime.version_in(memory.iter().copied()));
         let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
         let advice = runtime.and_then(|runtime| runtime.advice_for(facts));
         let too_old = runtime.and_then(|runtime| runtime.too_old(version));
         let process = Who { pid, comm: running.comm.clone(), runtime, others: 0, advice, too_old };
-        let (mut sources, mut problems) = (Vec::new(), Vec::new());
+        let mut sources = Vec::new();
+        let mut problems = Vec::new();
         let mut refused = Vec::new();
         for path in running.markers() {
-            match running.open(&path, Named::Marker, force) {
-                Some(Err(error)) => refused.push(error),
-                opened => match opened
-                    .and_then(Result::ok)
-                    .and_then(|opened| LiveSource::dump(running.seen_from_here(&path), &opened.bytes))
-                {
-                    Some(dump) => sources.push(dump),
-                    None => problems.push(OfProcess::Missing { path, inner: None }),
-                },
+            let dump = match running.open(&path, Named::Marker, force) {
+                Some(Ok(opened)) => LiveSource::from_dump(running.seen_from_here(&path), &opened.bytes),
+                Some(Err(error)) => {
+                    refused.push(error);
+                    continue;
+                }
+                None => None,
+            };
+            match dump {
+                Some(dump) => sources.push(dump),
+                None => problems.push(OfProcess::Missing { path, inner: None }),
             }
         }
-        sources.extend(LiveSource::map(&running, force, &mut refused));
-        let is_all = refused.is_empty();
-        refused.into_iter().for_each(|error| warnings.push(error.into_warning()));
-        let shown = shown(runtime, &running);
-        let inner = Some(running.inner).filter(|inner| *inner != pid);
+        sources.extend(LiveSource::find_map(&running, force, &mut refused));
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
+        let given = GivenSwitch::find(runtime, &running);
         // If a file could not be opened, we can't tell whether its names are missing.
-        problems.extend(problem_of(&process, &sources, shown, jit_bytes).filter(|_| problems.is_empty() && is_all));
-        problems.extend(frame_pointers(&process, &running));
-        let at_end =
-            if sources.is_empty() { shown.filter(|shown| shown.switch.at_end).map(|shown| shown.leaves) } else { None };
+        if problems.is_empty() && refused.is_empty() {
+            problems.extend(find_problem(&process, &sources, given, jit_bytes));
+        }
+        for error in refused {
+            warnings.push(error.into_warning());
+        }
+        problems.extend(find_missing_frame_pointers(&process, &running));
+        let at_end = given.filter(|given| given.switch.at_end && sources.is_empty()).map(|given| given.leaves);
         let stacks = runtime.map_or(Stacks::FramePointers, |runtime| runtime.stacks(facts));
         let record = format!("perf record -F 999 -k mono {} -p {pid} -- sleep 10", stacks.options().join(" "));
-        let command = runtime.and_then(|runtime| corrected(runtime, facts, &running));
+        let command = runtime.and_then(|runtime| correct_command(runtime, facts, &running));
         let findings = problems.into_iter().map(|problem| finding(&process, problem, command.as_ref())).collect();
+        let inner = Some(running.inner).filter(|inner| *inner != pid);
         Ok(Self { process, inner, jit_bytes, sources, at_end, findings, record })
     }
+}
+
+/// The runtime that named some of the process's memory; otherwise the first one that doesn't name its memory.
+/// `memory` has the names of all mappings.
+fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static Runtime> {
+    let runtimes = running.runtimes();
+    if let Some(owner) = runtimes.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name))) {
+        return Some(owner);
+    }
+    let has_jit = running.jit_memory().next().is_some();
+    runtimes.iter().find(|runtime| runtime.memory.is_empty() && (has_jit || !runtime.is_library))
 }
 
 /// A finding that affects 100%, since a running process has no samples. It includes `command` only if starting the
 /// process again with it would help.
 fn finding(process: &Who, problem: OfProcess, command: Option<&String>) -> Finding {
-    let again = matches!(
+    let is_solved_by_restart = matches!(
         problem,
         OfProcess::Silent { .. }
             | OfProcess::Interpreted { .. }
@@ -102,14 +114,14 @@ fn finding(process: &Who, problem: OfProcess, command: Option<&String>) -> Findi
             | OfProcess::OtherRun { .. }
     );
     let finding = Finding::new(Problem::OfProcess(process.clone(), problem), 100.0, 0, 0);
-    Finding { command: command.filter(|_| again).cloned(), ..finding }
+    Finding { command: command.filter(|_| is_solved_by_restart).cloned(), ..finding }
 }
 
 /// The command that started the process, with the missing options added. `None` if nothing is missing.
-fn corrected(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
+fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
     let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
-    let CorrectedCommand { variables, words } = runtime.corrected(switch, running.command(), ".")?;
+    let CorrectedCommand { variables, words } = runtime.correct(switch, running.command(), ".")?;
     if variables.is_empty() && words == running.words {
         return None;
     }
@@ -119,54 +131,61 @@ fn corrected(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningPr
 
 /// The switch in a process's command that makes the runtime write names, and the file that it leaves.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct GivenSwitch {
     switch: &'static Switch,
     leaves: &'static str,
 }
 
-fn shown(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<Shown> {
-    let runtime = runtime?;
-    let switch = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()))?;
-    Some(Shown { switch, leaves: switch.leaves.first()? })
+impl GivenSwitch {
+    fn find(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<Self> {
+        let runtime = runtime?;
+        let switch = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()))?;
+        Some(Self { switch, leaves: switch.leaves.first()? })
+    }
 }
 
 /// What is wrong with the process's jitdumps and perf maps. `None` if they are fine or will be written at exit.
-fn problem_of(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: u64) -> Option<OfProcess> {
-    let other_run = |source: &&LiveSource| source.codes > 0 && source.inside == 0 && jit_bytes > 0;
-    if let Some(source) = sources.iter().find(other_run) {
-        return Some(OfProcess::OtherRun { source: source.file() });
+fn find_problem(
+    process: &Who,
+    sources: &[LiveSource],
+    given: Option<GivenSwitch>,
+    jit_bytes: u64,
+) -> Option<OfProcess> {
+    for source in sources {
+        if source.codes > 0 && source.inside == 0 && jit_bytes > 0 {
+            return Some(OfProcess::OtherRun { source: source.file() });
+        }
     }
-    if !sources.is_empty() || shown.is_some_and(|shown| shown.switch.at_end) {
+    if !sources.is_empty() {
         return None;
     }
-    if let Some(Shown { switch, leaves }) = shown {
-        return Some(OfProcess::NotWritten { word: switch.name(), leaves });
+    if let Some(GivenSwitch { switch, leaves }) = given {
+        return (!switch.at_end).then(|| OfProcess::NotWritten { word: switch.name(), leaves });
     }
-    let only_interprets =
-        || process.runtime?.interpreter.as_ref().filter(|interpreter| !interpreter.frame_a_call).map(|_| ());
-    match jit_bytes {
-        0 => only_interprets().map(|()| OfProcess::Interpreted {
-            too_old: None,
-            switched_on: None,
-            elsewhere: None,
-            by_chains: false,
-        }),
-        _ => process.runtime.map(|_| OfProcess::Silent { inner: None, given: None, elsewhere: None, unmapped: false }),
+    let runtime = process.runtime?;
+    if jit_bytes > 0 {
+        return Some(OfProcess::Silent { inner: None, given: None, elsewhere: None, unmapped: false });
     }
+    let interpreter = runtime.interpreter.as_ref()?;
+    if interpreter.frame_a_call {
+        return None;
+    }
+    Some(OfProcess::Interpreted { too_old: None, switched_on: None, elsewhere: None, by_chains: false })
 }
 
 /// Reports a runtime that only keeps frame pointers with a certain flag, and was started without it. If the
 /// environment can't be read, the flag may be there, and nothing is reported.
-fn frame_pointers(process: &Who, running: &RunningProcess) -> Option<OfProcess> {
+fn find_missing_frame_pointers(process: &Who, running: &RunningProcess) -> Option<OfProcess> {
     let runtime = process.runtime?;
     let flag = runtime.frame_pointers?;
-    let is_known = running.environment != Environment::Unknown;
-    let without = is_known && !runtime.is_given(flag, running.command());
-    without.then_some(OfProcess::JvmFramePointers { is_known: true })
+    if running.environment == Environment::Unknown || runtime.is_given(flag, running.command()) {
+        return None;
+    }
+    Some(OfProcess::JvmFramePointers { is_known: true })
 }
 
 impl LiveSource {
-    fn dump(path: PathBuf, bytes: &[u8]) -> Option<Self> {
+    fn from_dump(path: PathBuf, bytes: &[u8]) -> Option<Self> {
         let dump = JitDump::parse(bytes).ok()?;
         let codes = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_))).count();
         // The process has mapped this dump, so it is not left over from another run.
@@ -175,19 +194,29 @@ impl LiveSource {
 
     /// Finds the perf map where perf looks for it: named by the inner process ID in the process's own file system, or
     /// by the outer ID in ours.
-    fn map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
-        let inside = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
-        let outside = Path::new("/tmp").join(format!("perf-{}.map", running.pid));
-        let mut good = |opened: Option<Result<Opened>>| opened?.map_err(|error| refused.push(error)).ok();
-        let (path, opened) = match good(running.open(&inside, Named::Habit, force)) {
-            Some(opened) => (running.seen_from_here(&inside), opened),
-            None => (outside.clone(), good(Named::Habit.door(force).open(&outside, SOURCE))?),
-        };
+    fn find_map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
+        let inner_path = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
+        match running.open(&inner_path, Named::Habit, force) {
+            Some(Ok(opened)) => return Some(Self::from_map(running.seen_from_here(&inner_path), &opened, running)),
+            Some(Err(error)) => refused.push(error),
+            None => {}
+        }
+        let outer_path = Path::new("/tmp").join(format!("perf-{}.map", running.pid));
+        match Named::Habit.door(force).open(&outer_path, SOURCE)? {
+            Ok(opened) => Some(Self::from_map(outer_path, &opened, running)),
+            Err(error) => {
+                refused.push(error);
+                None
+            }
+        }
+    }
+
+    fn from_map(path: PathBuf, opened: &Opened, running: &RunningProcess) -> Self {
         let bytes = &opened.bytes;
         let (entries, _) = perf_map::read(bytes);
-        let is_inside = |entry: &&perf_map::Entry<'_>| running.jit_memory().any(|range| range.contains(&entry.start));
-        let inside = entries.iter().filter(is_inside).count();
-        Some(Self { kind: Kind::PerfMap, path, bytes: bytes.len() as u64, codes: entries.len(), inside })
+        let is_inside = |start: u64| running.jit_memory().any(|range| range.contains(&start));
+        let inside = entries.iter().filter(|entry| is_inside(entry.start)).count();
+        Self { kind: Kind::PerfMap, path, bytes: bytes.len() as u64, codes: entries.len(), inside }
     }
 
     fn file(&self) -> SourceFile {
@@ -217,7 +246,7 @@ mod tests {
         for (name, text) in files {
             fs::write(dir.join("root/tmp").join(name), text).unwrap();
         }
-        LiveDiagnosis::of(Pid(4711), proc.path(), false, &mut Warnings::new()).unwrap()
+        LiveDiagnosis::examine(Pid(4711), proc.path(), false, &mut Warnings::new()).unwrap()
     }
 
     fn problems(diagnosis: &LiveDiagnosis) -> Vec<&'static str> {

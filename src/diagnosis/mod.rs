@@ -59,19 +59,19 @@ pub(crate) enum Subject {
 
 impl Subject {
     /// Examines a recording, a running process (the path is a process ID) or a callgrind file.
-    pub(crate) fn of(path: &InPath, options: &RecordingOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
-        if let Some(pid) = running(path) {
+    pub(crate) fn examine(path: &InPath, options: &RecordingOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
+        if let Some(pid) = parse_pid(path) {
             let force = options.sources.force;
-            return LiveDiagnosis::of(pid, Path::new("/proc"), force, &mut outcome.warnings).map(Self::Running);
+            return LiveDiagnosis::examine(pid, Path::new("/proc"), force, &mut outcome.warnings).map(Self::Running);
         }
         let input = Input::open(path)?;
         if matches!(input.format.read, Read::Addresses) {
-            return examine(&input, path, options, job, outcome).map(Self::Recording);
+            return examine_recording(&input, path, options, job, outcome).map(Self::Recording);
         }
         if Self::is_counted(input.format, path) {
-            return CountedDiagnosis::of(path, &options.sources, job, outcome).map(Self::Counted);
+            return CountedDiagnosis::examine(path, &options.sources, job, outcome).map(Self::Counted);
         }
-        Err(refused(input.format))
+        Err(unsupported(input.format))
     }
 
     /// True if `doctor` examines an input of this format as a callgrind file. Standard input is not supported.
@@ -90,7 +90,7 @@ impl Subject {
 }
 
 /// The process ID, if the path consists of digits and no such file exists.
-fn running(path: &InPath) -> Option<Pid> {
+fn parse_pid(path: &InPath) -> Option<Pid> {
     let InPath::Path(path) = path else { return None };
     let digits = path.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     if io::is_there(path) { None } else { digits.parse().ok().map(Pid) }
@@ -98,10 +98,11 @@ fn running(path: &InPath) -> Option<Pid> {
 
 /// The error for other formats. Text formats don't list mapped files, so they show how many names are missing but not
 /// why.
-fn refused(format: &Format) -> Error {
-    let instead = format
-        .rewriter
-        .map_or_else(String::new, |by| format!("; `jitgraft {}` counts what it cannot name in this file", by.command));
+fn unsupported(format: &Format) -> Error {
+    let instead = match format.rewriter {
+        Some(rewriter) => format!("; `jitgraft {}` counts what it cannot name in this file", rewriter.command),
+        None => String::new(),
+    };
     Error::new(format!(
         "is {}: doctor reads perf.data, which lists mapped files, and callgrind.out; pass the recording{instead}",
         format.name
@@ -111,13 +112,13 @@ fn refused(format: &Format) -> Error {
 /// Diagnoses a recording that was already read. Its samples must have been kept one by one, not summed.
 pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
     let survey = examined.resolution.survey;
-    let damage = cut(survey.recording, examined.input_len);
-    let damage = damage.or_else(|| survey.chunks.damage.as_ref().map(ToString::to_string));
+    let damage = missing_end(survey.recording, examined.input_len)
+        .or_else(|| survey.chunks.damage.as_ref().map(ToString::to_string));
     Diagnosis::new(survey.path, examined, examined.resolution.search(), damage)
 }
 
 /// Describes what is missing at the end of a recording of `input_len` bytes. `None` if it is complete.
-fn cut(recording: &Recording, input_len: u64) -> Option<String> {
+fn missing_end(recording: &Recording, input_len: u64) -> Option<String> {
     let Header { form: Form::File, data, .. } = recording.header else { return None };
     let missing = data.end().saturating_sub(input_len);
     match (data.size, missing) {
@@ -127,7 +128,7 @@ fn cut(recording: &Recording, input_len: u64) -> Option<String> {
     }
 }
 
-fn examine(
+fn examine_recording(
     input: &Input,
     path: &InPath,
     options: &RecordingOptions,

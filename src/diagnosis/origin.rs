@@ -20,23 +20,35 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn of(survey: &Survey<'_>) -> Self {
-        let (machine, host) = (survey.processes.machine, host(survey.recording));
-        let text = |text: &[u8]| readable(text).into_owned();
-        let can_run = |machine: u16| machine == HOST_MACHINE || (machine, HOST_MACHINE) == (EM_386, EM_X86_64);
-        let is_here = is_this_machine(host) && machine.is_none_or(can_run);
-        Self { machine, os_release: survey.processes.os_release.as_deref().map(text), host: host.map(text), is_here }
+    pub(super) fn from_survey(survey: &Survey<'_>) -> Self {
+        let machine = survey.processes.machine;
+        let host = host(survey.recording);
+        let os_release = survey.processes.os_release.as_deref();
+        Self {
+            machine,
+            os_release: os_release.map(|release| readable(release).into_owned()),
+            host: host.map(|host| readable(host).into_owned()),
+            is_here: is_this_machine(host) && machine.is_none_or(can_run_here),
+        }
     }
 
     /// Names the recorded machine and this one, for a person. `None` if the recording was made here.
     pub(super) fn sentence(&self) -> Option<String> {
-        let system = self.os_release.as_ref().map(|release| format!("Linux {release}"));
-        let host = self.host.as_ref().map(|host| format!("host {host}"));
-        let about: Vec<String> = system.into_iter().chain(host).collect();
-        let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
+        if self.is_here {
+            return None;
+        }
+        let mut details = Vec::new();
+        details.extend(self.os_release.as_ref().map(|release| format!("Linux {release}")));
+        details.extend(self.host.as_ref().map(|host| format!("host {host}")));
+        let details = if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
         let machine = self.machine.map_or_else(|| "another machine".to_owned(), machine_name);
-        (!self.is_here).then(|| format!("recorded on {machine}{about}, read on {}", machine_name(HOST_MACHINE)))
+        Some(format!("recorded on {machine}{details}, read on {}", machine_name(HOST_MACHINE)))
     }
+}
+
+/// True if this machine can run programs of that architecture.
+fn can_run_here(machine: u16) -> bool {
+    machine == HOST_MACHINE || (machine, HOST_MACHINE) == (EM_386, EM_X86_64)
 }
 
 #[cfg(test)]

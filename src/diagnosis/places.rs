@@ -56,12 +56,16 @@ pub(super) enum Owner {
 /// The facts about every location, indexed by [`PlaceId`].
 pub(super) fn facts(examined: &Examined<'_>, search: &SearchOptions) -> Vec<PlaceFacts> {
     let mut examiner = Examiner::new(examined, search);
-    let places = (0..).map(PlaceId).zip(examined.samples.chains.places());
-    places.map(|(id, place)| of(id, place, examined, examiner.status(id, place))).collect()
+    let mut facts = Vec::new();
+    for (id, place) in (0..).map(PlaceId).zip(examined.samples.chains.places()) {
+        facts.push(place_facts(id, place, examined, examiner.status(id, place)));
+    }
+    facts
 }
 
-fn of(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Status) -> PlaceFacts {
-    let (mut runs, mut shows) = (Runs::Other, None);
+fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Status) -> PlaceFacts {
+    let mut runs = Runs::Other;
+    let mut shows = None;
     examined.named.each(id, |frame| {
         let Some(name) = frame.name else { return };
         if let Some(interpreter) = RUNTIMES.iter().position(|runtime| runtime.interprets_in(name)) {
@@ -73,14 +77,20 @@ fn of(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Statu
             shows = shows.or_else(|| RUNTIMES.iter().position(|runtime| runtime.is_function(name)));
         }
     });
-    let (owner, begins_thread) = (owner(place, status, examined), examined.named.starts_thread(id));
-    PlaceFacts { status, owner, is_return: place.is_return, begins_thread, runs, shows }
+    PlaceFacts {
+        status,
+        owner: owner(place, status, examined),
+        is_return: place.is_return,
+        begins_thread: examined.named.starts_thread(id),
+        runs,
+        shows,
+    }
 }
 
 /// True if JIT code of this name is a function of the program, not a helper such as a stub or a bytecode handler.
 fn is_function(name: &[u8], runtimes: RuntimeSet) -> bool {
-    let helps = matches!(tier(name, runtimes), Some(Tier::Builtin | Tier::Stub | Tier::RegExp));
-    !helps && !name.starts_with(b"BytecodeHandler:")
+    let is_helper = matches!(tier(name, runtimes), Some(Tier::Builtin | Tier::Stub | Tier::RegExp));
+    !is_helper && !name.starts_with(b"BytecodeHandler:")
 }
 
 fn owner(place: &FrameLocation, status: Status, examined: &Examined<'_>) -> Owner {

@@ -57,54 +57,72 @@ impl Diagnosis {
     pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions, damage: Option<String>) -> Self {
         let tally = &Tally::new(examined, &places::facts(examined, search));
         let recorded = &examined.resolution.survey.processes;
-        let (programs, runtimes) = (&Programs::new(recorded), &RefCell::new(ProcessRuntimes::new(recorded)));
-        let (stacks, origin) = (recorded_stacks(examined), Origin::of(examined.resolution.survey));
-        let beside = io::beside(file).filter(|_| io::is_there(file));
-        let answers = &RefCell::default();
-        let context = DoctorContext { examined, tally, programs, runtimes, stacks, origin: &origin, beside, answers };
+        let stacks = recorded_stacks(examined);
+        let origin = Origin::from_survey(examined.resolution.survey);
+        let context = DoctorContext {
+            examined,
+            tally,
+            programs: &Programs::new(recorded),
+            runtimes: &RefCell::new(ProcessRuntimes::new(recorded)),
+            stacks,
+            origin: &origin,
+            directory: io::beside(file).filter(|_| io::is_there(file)),
+            runtime_cache: &RefCell::default(),
+        };
         let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =
             rules::findings(context, damage).into_iter().partition(Finding::is_significant);
         // Other commands' summaries send users here when names are missing. Always give them at least one reason.
         if findings.is_empty() && examined.frame_counts().lacks_names() && !minor.is_empty() {
             findings.push(minor.remove(0));
         }
-        let events = examined.resolution.survey.recording.events.iter().map(|event| event.name.clone()).collect();
-        let (samples, shares) = (tally.samples, examined.code_shares());
         let FrameCounts { frames, unnamed, .. } = examined.frame_counts();
-        let named = frames - unnamed;
-        let (processes, bpf, file) = (processes(context), BpfFrames::of(examined), file.to_owned());
-        Self { file, origin, events, stacks, samples, frames, named, shares, processes, bpf, findings, minor }
+        let processes = processes(context);
+        Self {
+            file: file.to_owned(),
+            origin,
+            events: examined.resolution.survey.recording.events.iter().map(|event| event.name.clone()).collect(),
+            stacks,
+            samples: tally.samples,
+            frames,
+            named: frames - unnamed,
+            shares: examined.code_shares(),
+            processes,
+            bpf: BpfFrames::count(examined),
+            findings,
+            minor,
+        }
     }
 }
 
 fn recorded_stacks(examined: &Examined<'_>) -> RecordedStacks {
     let events = &examined.resolution.survey.recording.events;
-    let any = |field| events.iter().any(|event| event.attr.samples(field));
-    match (any(abi::PERF_SAMPLE_STACK_USER), any(abi::PERF_SAMPLE_CALLCHAIN)) {
-        (true, _) => {
-            RecordedStacks::Copies(events.iter().map(|event| event.attr.sample_stack_user).max().unwrap_or_default())
-        }
-        (false, true) => RecordedStacks::Chains,
-        (false, false) => RecordedStacks::None,
+    if events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_STACK_USER)) {
+        let sizes = events.iter().map(|event| event.attr.sample_stack_user);
+        RecordedStacks::Copies(sizes.max().unwrap_or_default())
+    } else if events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN)) {
+        RecordedStacks::Chains
+    } else {
+        RecordedStacks::None
     }
 }
 
 fn processes(context: DoctorContext<'_>) -> Vec<ProcessDiagnosis> {
-    let mut wanted: BTreeSet<Pid> = context.examined.accounts().iter().map(|account| account.pid).collect();
-    wanted.extend(context.tally.processes.iter().filter(|(_, process)| process.named > 0).map(|(pid, _)| *pid));
-    wanted.extend(context.tally.causes.keys().filter_map(|cause| match cause {
+    let mut pids: BTreeSet<Pid> = context.examined.accounts().iter().map(|account| account.pid).collect();
+    pids.extend(context.tally.processes.iter().filter(|(_, process)| process.named > 0).map(|(pid, _)| *pid));
+    pids.extend(context.tally.causes.keys().filter_map(|cause| match cause {
         Cause::Memory(pid) => Some(*pid),
         _ => None,
     }));
-    let about = |pid| {
-        let tally = context.tally.processes.get(&pid);
-        let sources = context.accounts(pid);
-        ProcessDiagnosis {
-            process: context.who(pid),
-            named: tally.map_or(0, |process| process.named),
-            unnamed: tally.map_or(0, |process| process.unnamed),
-            sources: sources.map(|source| (source.1.clone(), context.source_file(source))).collect(),
-        }
-    };
-    wanted.into_iter().map(about).collect()
+    pids.into_iter().map(|pid| describe_process(pid, context)).collect()
+}
+
+fn describe_process(pid: Pid, context: DoctorContext<'_>) -> ProcessDiagnosis {
+    let tally = context.tally.processes.get(&pid);
+    let accounts = context.accounts(pid);
+    ProcessDiagnosis {
+        process: context.who(pid),
+        named: tally.map_or(0, |process| process.named),
+        unnamed: tally.map_or(0, |process| process.unnamed),
+        sources: accounts.map(|(number, account)| (account.clone(), context.source_file(number, account))).collect(),
+    }
 }

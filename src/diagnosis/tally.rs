@@ -136,7 +136,7 @@ impl Tally {
     pub(super) fn new(examined: &Examined<'_>, facts: &[PlaceFacts]) -> Self {
         let samples = examined.samples;
         let covered = vec![(0, 0); examined.accounts().len()];
-        let mut tally = Self { covered, doubtful: doubtful::frames(examined), ..Self::default() };
+        let mut tally = Self { covered, doubtful: doubtful::count_frames(examined), ..Self::default() };
         let mut frames = Vec::new();
         for row in &samples.rows {
             let pid = samples.tracks.items()[row.track as usize].pid.unwrap_or_default();
@@ -152,9 +152,9 @@ impl Tally {
     fn add(&mut self, stack: &TalliedStack<'_>) {
         self.samples += 1;
         self.frames += stack.frames.len() as u64;
-        self.names(stack);
-        self.covered(stack);
-        self.end(stack);
+        self.count_names(stack);
+        self.count_covered(stack);
+        self.count_end(stack);
         let process = self.processes.entry(stack.pid).or_default();
         process.samples += 1;
         process.last = process.last.max(stack.time.unwrap_or_default());
@@ -195,30 +195,39 @@ impl Tally {
     }
 
     /// Counts named frames, and the causes of unnamed ones.
-    fn names(&mut self, stack: &TalliedStack<'_>) {
-        let cause = |frame: &PlaceFacts| match frame.status {
-            Status::Unnamed(cause) => Some(cause.of(stack.pid)),
-            _ => None,
-        };
+    fn count_names(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
-        let whole = stack.frames.len() as u64;
-        let causes: BTreeSet<Cause> = stack.frames.iter().filter_map(cause).collect();
-        for one in causes {
-            let frames = stack.frames.iter().filter(|frame| cause(frame) == Some(one)).count() as u64;
-            self.causes.entry(one).or_default().add(frames, whole, stack.frames.first().and_then(cause) == Some(one));
-            if matches!(one, Cause::Memory(_)) {
+        let mut frames_by_cause = BTreeMap::<Cause, u64>::new();
+        let mut leaf_cause = None;
+        for (depth, frame) in stack.frames.iter().enumerate() {
+            match frame.status {
+                Status::Named { jit } => {
+                    self.named += 1;
+                    process.named += u64::from(jit);
+                }
+                Status::Unnamed(cause) => {
+                    let cause = cause.with_process(stack.pid);
+                    *frames_by_cause.entry(cause).or_default() += 1;
+                    if depth == 0 {
+                        leaf_cause = Some(cause);
+                    }
+                }
+                Status::Truncated => {}
+            }
+        }
+        for (cause, frames) in frames_by_cause {
+            let is_leaf = leaf_cause == Some(cause);
+            self.causes.entry(cause).or_default().add(frames, stack.frames.len() as u64, is_leaf);
+            if matches!(cause, Cause::Memory(_)) {
                 process.unnamed += frames;
                 process.with_unnamed += 1;
                 process.unnamed_at.extend(stack.time);
             }
         }
-        let jit = |frame: &&PlaceFacts| frame.status == Status::Named { jit: true };
-        process.named += stack.frames.iter().filter(jit).count() as u64;
-        self.named += stack.frames.iter().filter(|frame| matches!(frame.status, Status::Named { .. })).count() as u64;
     }
 
     /// Counts the frames that each source of JIT code names.
-    fn covered(&mut self, stack: &TalliedStack<'_>) {
+    fn count_covered(&mut self, stack: &TalliedStack<'_>) {
         let mut seen = BTreeSet::new();
         for frame in stack.frames {
             let Owner::Code(origin) = frame.owner else { continue };
@@ -229,10 +238,10 @@ impl Tally {
     }
 
     /// Counts whether the stack is complete, and if not, where it breaks off.
-    fn end(&mut self, stack: &TalliedStack<'_>) {
+    fn count_end(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         let outermost = stack.frames.iter().rev().find(|frame| frame.owner != Owner::Nowhere);
-        let known = outermost.map(|frame| frame.owner);
+        let owner = outermost.map_or(Owner::Nowhere, |frame| frame.owner);
         match stack.end {
             StackEnd::Whole => {}
             StackEnd::Limit(_) if stack.frames.last().is_some_and(|frame| frame.begins_thread) => {}
@@ -240,14 +249,14 @@ impl Tally {
             StackEnd::CopyEnd => self.copies_ended += 1,
             StackEnd::TooDeep => self.too_deep += 1,
             StackEnd::NoWayOn => {
-                *process.not_unwound.entry(known.unwrap_or(Owner::Nowhere)).or_default() += 1;
+                *process.not_unwound.entry(owner).or_default() += 1;
             }
             // A chain is broken if it ends neither at the start of a thread nor in the kernel. If no call chains were
             // recorded, all stacks are counted here, but the rules ignore the count.
             StackEnd::Recorded | StackEnd::Limit(_) => {
                 let may_begin = stack.end == StackEnd::Recorded && outermost.is_some_and(may_begin);
                 let begins = stack.frames.iter().any(|frame| frame.begins_thread) || may_begin;
-                if let Some(owner) = known.filter(|owner| !begins && *owner != Owner::Kernel) {
+                if !begins && !matches!(owner, Owner::Kernel | Owner::Nowhere) {
                     *process.broken.entry(owner).or_default() += 1;
                 }
             }

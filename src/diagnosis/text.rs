@@ -9,6 +9,7 @@ use super::recorded::{Diagnosis, ProcessDiagnosis};
 use super::tally::percent;
 use crate::error::Result;
 use crate::model::printable::readable;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -100,25 +101,36 @@ fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
 }
 
 /// This many processes are listed one by one; the rest are summed by runtime.
-const TOLD: usize = 8;
+const LISTED: usize = 8;
 
 /// Prints the processes with the most frames of JIT code one by one, and sums of the others by runtime.
 fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Result<()> {
-    let frames = |process: &&ProcessDiagnosis| std::cmp::Reverse(process.named + process.unnamed);
-    let mut by_size: Vec<&ProcessDiagnosis> = processes.iter().collect();
-    by_size.sort_by_key(frames);
-    let (told, others) = by_size.split_at(by_size.len().min(TOLD));
-    for process in processes.iter().filter(|process| told.iter().any(|other| std::ptr::eq(*other, *process))) {
-        write_process(process, out)?;
+    /// Sums of several processes.
+    #[derive(Default)]
+    struct Sum {
+        count: usize,
+        named: u64,
+        frames: u64,
     }
-    let mut sums: BTreeMap<&str, (usize, u64, u64)> = BTreeMap::new();
+    let mut by_size: Vec<&ProcessDiagnosis> = processes.iter().collect();
+    by_size.sort_by_key(|process| Reverse(process.named + process.unnamed));
+    let (listed, others) = by_size.split_at(by_size.len().min(LISTED));
+    // In the original order, not by size.
+    for process in processes {
+        if listed.iter().any(|other| std::ptr::eq(*other, process)) {
+            write_process(process, out)?;
+        }
+    }
+    let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
     for process in others {
         let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
-        let (count, named, whole) = sums.entry(runtime).or_default();
-        (*count, *named, *whole) = (*count + 1, *named + process.named, *whole + process.named + process.unnamed);
+        let sum = sums.entry(runtime).or_default();
+        sum.count += 1;
+        sum.named += process.named;
+        sum.frames += process.named + process.unnamed;
     }
-    for (runtime, (count, named, whole)) in sums {
-        writeln!(out, "\n{count} more processes, {runtime}: {named} of {whole} frames of JIT code have a name")?;
+    for (runtime, Sum { count, named, frames }) in sums {
+        writeln!(out, "\n{count} more processes, {runtime}: {named} of {frames} frames of JIT code have a name")?;
     }
     Ok(())
 }

@@ -298,7 +298,7 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
         _ => None,
     };
     let name = if stated.is_some() { profile.name(&[bare, b"_[j]"].concat()) } else { profile.name(label) };
-    let tier = stated.or_else(|| tiers.of(name, bare, RuntimeSet::default()));
+    let tier = stated.or_else(|| tiers.find(name, bare, RuntimeSet::default()));
     profile.frame(Frame { tier, ..Frame::new(name, kind) })
 }
 

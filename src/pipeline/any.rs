@@ -10,7 +10,7 @@ use super::job::{Job, Outcome};
 use super::lines;
 use super::nothing_left;
 use super::open::{Opened, check_further, shown};
-use super::recording::{self, Ask, RecordingOptions};
+use super::recording::{self, Inspect, RecordingOptions};
 use super::script_text;
 use super::sink::{Naming, Sink, Whole};
 use super::spans::read_spans;
@@ -70,37 +70,44 @@ pub fn load<'a>(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
-    load_and_ask(inputs.into(), keep, options, &mut |_, _, _| {}, job, outcome)
+    load_and_inspect(inputs.into(), keep, options, &mut |_, _, _| {}, job, outcome)
 }
 
-/// Like [`load`], and calls `ask` once per recording, before its samples are merged. The sample rows that it sees
+/// Like [`load`], and calls `inspect` once per recording, before its samples are merged. The sample rows that it sees
 /// become the rows of the profile's series, in the same order.
-pub(crate) fn load_and_ask(
+pub(crate) fn load_and_inspect(
     inputs: JobInputs<'_>,
     keep: Keep,
     options: &LoadOptions,
-    ask: &mut Ask<'_>,
+    inspect: &mut Inspect<'_>,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
-    let whole = if options.by_input { Whole::by_input } else { Whole::new };
-    let mut whole = whole(keep, options.jit_names);
+    let mut sink = match options.by_input {
+        true => Whole::by_input(keep, options.jit_names),
+        false => Whole::new(keep, options.jit_names),
+    };
     let paths = inputs.paths;
-    run_and_ask(inputs, options, (&mut whole, ask), job, outcome)?;
-    let mut whole = whole.into_profile();
-    whole.check()?;
-    keep_events(&mut whole, &options.event)?;
-    if whole.series.iter().all(Series::is_empty) {
-        no_samples(paths, options, job, outcome)?;
+    run_and_inspect(inputs, options, &mut sink, inspect, job, outcome)?;
+    let mut profile = sink.into_profile();
+    profile.check()?;
+    keep_events(&mut profile, &options.event)?;
+    if profile.series.iter().all(Series::is_empty) {
+        report_no_samples(paths, options, job, outcome)?;
     }
-    Ok(whole)
+    Ok(profile)
 }
 
 /// Reports why the inputs have no samples. That is an error if a filter is the reason: the user asked for something
 /// else, and an existing output file shouldn't be overwritten.
-pub(crate) fn no_samples(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<()> {
+pub(crate) fn report_no_samples(
+    inputs: &[InPath],
+    options: &LoadOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<()> {
     let by_event = !options.event.is_empty();
-    let why = why_no_samples(inputs, &options.filter, by_event, job);
+    let why = explain_no_samples(inputs, &options.filter, by_event, job);
     if by_event || options.filter != Filter::default() {
         return Err(Error::new(why));
     }
@@ -111,10 +118,10 @@ pub(crate) fn no_samples(inputs: &[InPath], options: &LoadOptions, job: &Job, ou
 
 /// Explains why inputs have no samples. If that may be due to a filter, they are read again to say what the filter
 /// could select instead.
-pub(crate) fn why_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool, job: &Job) -> String {
-    nothing_left::why(filter, by_event, || {
-        let again = |input: &InPath| input.is_file() || input.is_directory();
-        if !inputs.iter().all(again) {
+pub(crate) fn explain_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool, job: &Job) -> String {
+    nothing_left::explain(filter, by_event, || {
+        let can_be_read_again = inputs.iter().all(|input| input.is_file() || input.is_directory());
+        if !can_be_read_again {
             return None;
         }
         let mut options = LoadOptions { by_cpu: !filter.cpu.is_empty(), max_stack: Some(1), ..LoadOptions::default() };
@@ -132,40 +139,45 @@ pub fn run<'a>(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    run_and_ask(inputs.into(), options, (sink, &mut |_, _, _| {}), job, outcome)
+    run_and_inspect(inputs.into(), options, sink, &mut |_, _, _| {}, job, outcome)
 }
 
-/// Like [`run`], and calls `ask` as in [`load_and_ask`].
-fn run_and_ask(
+/// Like [`run`], and calls `inspect` as in [`load_and_inspect`].
+fn run_and_inspect(
     JobInputs { mut first, paths: inputs }: JobInputs<'_>,
     options: &LoadOptions,
-    (sink, ask): (&mut dyn Sink, &mut Ask<'_>),
+    sink: &mut dyn Sink,
+    inspect: &mut Inspect<'_>,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
     check_further(inputs)?;
     if let [path, _, ..] = inputs {
-        let opened =
-            first.take().map_or_else(|| Opened::open(path, job), Ok).map_err(|error| error.in_file(&shown(path)))?;
-        if texts::shares(&opened, inputs, options.texts(), sink.keep()) {
-            return push_texts(opened, inputs, options, (sink, ask), job, outcome);
+        let opened = match first.take() {
+            Some(opened) => opened,
+            None => Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?,
+        };
+        if texts::are_small_texts(&opened, inputs, options.texts(), sink.keep()) {
+            return run_texts(opened, inputs, options, sink, inspect, job, outcome);
         }
         first = Some(opened);
     }
     for path in inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
-        let pushed = opened.and_then(|opened| run_one(opened, path, options, (sink, ask), job, outcome));
-        pushed.map_err(|error| error.in_file(&shown(path)))?;
+        opened
+            .and_then(|opened| run_one(opened, path, options, sink, inspect, job, outcome))
+            .map_err(|error| error.in_file(&shown(path)))?;
     }
     Ok(())
 }
 
-/// Like [`run_and_ask`], for inputs that are mostly small texts and read in groups.
-fn push_texts(
+/// Like [`run_and_inspect`], for inputs that are mostly small texts and read in groups.
+fn run_texts(
     first: Opened,
     inputs: &[InPath],
     options: &LoadOptions,
-    (sink, ask): (&mut dyn Sink, &mut Ask<'_>),
+    sink: &mut dyn Sink,
+    inspect: &mut Inspect<'_>,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
@@ -175,36 +187,41 @@ fn push_texts(
     // open at once.
     let read = |group| texts::read_texts(group, options.texts(), job, Ok, |path, _| Err(path));
     job.pool.stream(texts::groups(&mut given), read, |group| {
-        group.into_iter().try_for_each(|input| match input {
-            Ok(InputSums { profile, outcome: of_texts }) => {
-                outcome.warnings.append(of_texts.warnings);
-                let mut profile = profile?;
-                if options.symbols.demangle {
-                    demangled::apply(&mut profile);
+        for input in group {
+            match input {
+                Ok(InputSums { profile, outcome: text_outcome }) => {
+                    outcome.warnings.append(text_outcome.warnings);
+                    let mut profile = profile?;
+                    if options.symbols.demangle {
+                        demangled::apply(&mut profile);
+                    }
+                    authored::apply(&mut profile, &options.sources, None, outcome);
+                    sink.take(&mut profile)?;
+                    sink.end(&profile)?;
                 }
-                authored::apply(&mut profile, &options.sources, None, outcome);
-                sink.take(&mut profile)?;
-                sink.end(&profile)
+                Err(path) => Opened::open(path, job)
+                    .and_then(|opened| run_one(opened, path, options, sink, inspect, job, outcome))
+                    .map_err(|error| error.in_file(&shown(path)))?,
             }
-            Err(path) => Opened::open(path, job)
-                .and_then(|opened| run_one(opened, path, options, (&mut *sink, &mut *ask), job, outcome))
-                .map_err(|error| error.in_file(&shown(path))),
-        })
+        }
+        Ok(())
     })
 }
 
+/// Reads one input, which has been opened, and pushes its rows into a sink.
 pub(super) fn run_one(
     opened: Opened,
     path: &InPath,
     options: &LoadOptions,
-    (sink, ask): (&mut dyn Sink, &mut Ask<'_>),
+    sink: &mut dyn Sink,
+    inspect: &mut Inspect<'_>,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
     match opened {
         // Recordings are filtered before anything is symbolized.
         Opened::Whole(input) if matches!(input.format.read, Read::Addresses) => {
-            recording::push(&input, &shown(path), &options.recording(), (sink, ask), job, outcome)
+            recording::push(&input, &shown(path), &options.recording(), sink, inspect, job, outcome)
         }
         opened => {
             // Sums have no times that could be filtered.
@@ -243,9 +260,9 @@ fn read_stacks(
         columns: options.sources.source_maps.is_on(),
         ..options.read.clone()
     };
-    if let Some(of) = opened.format().read.spans() {
+    if let Some(spans) = opened.format().read.spans() {
         let mut warnings = Warnings::new();
-        let profile = read_spans(opened, job, |input| (of.stacks)(input, &read_options, &mut warnings))?;
+        let profile = read_spans(opened, job, |input| (spans.stacks)(input, &read_options, &mut warnings))?;
         outcome.warnings.append(warnings.in_file(&shown(path)));
         return Ok(profile);
     }
@@ -259,7 +276,7 @@ fn read_stacks(
             Read::Stream(read) if format.name == CALLGRIND => {
                 let mut reader = callgrind::with_names(reader, path, &options.sources, job, &mut outcome.warnings)?;
                 let profile = read(&mut reader, &read_options, &mut warnings)?;
-                outcome.summary.extend(callgrind::unnamed(&profile, &shown(path)));
+                outcome.summary.extend(callgrind::report_unnamed(&profile, &shown(path)));
                 profile
             }
             Read::Stream(read) => read(&mut reader, &read_options, &mut warnings)?,
@@ -267,7 +284,7 @@ fn read_stacks(
             Read::Script(_) => {
                 let text = Stream::new(reader);
                 let profile =
-                    script_text::stacks((text, path), keep, &options.sources, options.readable(), job, outcome)?;
+                    script_text::read_stacks(text, path, keep, &options.sources, options.readable(), job, outcome)?;
                 return Ok(profile);
             }
             _ => return Err(unreadable(format)),

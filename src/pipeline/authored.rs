@@ -19,7 +19,7 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
     if !options.source_maps.is_on() {
         return;
     }
-    let functions = profile.frames().filter_map(|(_, frame)| named(profile, frame));
+    let functions = profile.frames().filter_map(|(_, frame)| script_function(profile, frame));
     let mut native = NativeFunctions::default();
     let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
     native.add(names.into_iter());
@@ -27,12 +27,12 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
     outcome.summary.extend(maps.remarks());
     // Columns are only kept for source maps. Without them, frames that don't differ otherwise are merged.
     if !maps.is_empty() || profile.frames().any(|(_, frame)| frame.column > 0) {
-        profile.change_frames(|profile, frame| changed(profile, frame, &maps));
+        profile.change_frames(|profile, frame| translate_frame(profile, frame, &maps));
     }
 }
 
 /// A frame's function as V8 would describe it, parsed from its name or taken from the frame's other fields.
-fn named<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
+fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let name = profile.name_of(frame.name);
     let Some((line, column)) = start(profile, frame) else {
         return ScriptName::parse(name);
@@ -62,14 +62,15 @@ fn start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
     (frame.line > 0 && frame.column > 0).then_some((frame.line, frame.column))
 }
 
-fn changed(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<ChangedFrame> {
+/// The frame with the authored function, file and line. `None` if no source map has them.
+fn translate_frame(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<ChangedFrame> {
     if let Some((name, place)) = maps.native(profile.name_of(frame.name)) {
         let (file, line) = place.map_or((None, frame.line), |place| (Some(place.file.into()), place.line));
         return Some(ChangedFrame { name: name.into_bytes(), file, line, start: None });
     }
-    let generated = named(profile, frame)?;
+    let generated = script_function(profile, frame)?;
     let (place, function) = maps.function(&generated)?;
-    let ran = (frame.column > 0).then(|| maps.place(generated.script, frame.line, frame.column)).flatten();
+    let executed = if frame.column > 0 { maps.place(generated.script, frame.line, frame.column) } else { None };
     let name = match start(profile, frame) {
         None => {
             generated.spell(function.as_deref().unwrap_or(generated.function), place.file, place.line, place.column)
@@ -78,8 +79,8 @@ fn changed(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<Change
     };
     let states_start = frame.start.line > 0;
     let start = frame.start.file.map(|_| if states_start { (place.line, place.column) } else { (0, 0) });
-    let (file, line) = match ran {
-        Some(ran) => (ran.file, ran.line),
+    let (file, line) = match executed {
+        Some(executed) => (executed.file, executed.line),
         None if states_start => (place.file, 0),
         None => (place.file, place.line),
     };

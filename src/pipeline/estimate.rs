@@ -15,10 +15,11 @@ struct Largest<'p> {
 /// A remark that the stacks are an estimate, and by how much their inclusive costs deviate from the recorded ones.
 /// `None` if the input recorded stacks.
 pub(super) fn note(profile: &Profile) -> Option<String> {
-    let (mut outside, mut inside) = (None, None);
+    let mut outside = None;
+    let mut inside = None;
     let mut is_estimate = false;
     for series in &profile.series {
-        let Some(graph) = CallGraph::of(profile, series) else { continue };
+        let Some(graph) = CallGraph::from_series(profile, series) else { continue };
         is_estimate = true;
         let whole = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(Weight::Period.of(row)));
         let found = graph.deviations(profile, series);
@@ -30,18 +31,28 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
             }
         }
     }
-    let said = |largest: Option<Largest<'_>>| {
-        largest.filter(|largest| largest.percent >= 0.005).map(|Largest { percent, deviation, event }| {
-            let name = label::function(profile, profile.frame_of(deviation.frame));
-            format!("at most {percent:.2} % of {event} ({})", readable(name.as_bytes()))
-        })
+    if !is_estimate {
+        return None;
+    }
+    let outside = outside.and_then(|largest| largest.describe(profile));
+    let outside = outside.unwrap_or_else(|| "less than 0.01 %".to_owned());
+    let inside = match inside.and_then(|largest| largest.describe(profile)) {
+        Some(inside) => format!(", in cycles of calls by {inside}"),
+        None => String::new(),
     };
-    let outside = said(outside).unwrap_or_else(|| "less than 0.01 %".to_owned());
-    let inside = said(inside).map_or_else(String::new, |inside| format!(", in cycles of calls by {inside}"));
-    is_estimate.then(|| {
-        format!(
-            "stacks are an estimate, made of the calls between functions: self costs are exact, inclusive costs deviate \
-             by {outside}{inside}"
-        )
-    })
+    Some(format!(
+        "stacks are an estimate, made of the calls between functions: self costs are exact, inclusive costs deviate \
+         by {outside}{inside}"
+    ))
+}
+
+impl Largest<'_> {
+    /// `None` if the deviation is below 0.005%.
+    fn describe(&self, profile: &Profile) -> Option<String> {
+        if self.percent < 0.005 {
+            return None;
+        }
+        let name = label::function(profile, profile.frame_of(self.deviation.frame));
+        Some(format!("at most {:.2} % of {} ({})", self.percent, self.event, readable(name.as_bytes())))
+    }
 }

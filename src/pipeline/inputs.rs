@@ -13,7 +13,7 @@ pub struct JobInputs<'a> {
 
 impl<'a> JobInputs<'a> {
     /// Inputs of which the first may already be open.
-    pub(crate) fn opened(first: Option<Opened>, paths: &'a [InPath]) -> Self {
+    pub(crate) fn with_first(first: Option<Opened>, paths: &'a [InPath]) -> Self {
         Self { first, paths }
     }
 }

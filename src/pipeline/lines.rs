@@ -26,16 +26,17 @@ pub(super) fn read(
 ) -> Result<Profile> {
     let mut input = Stream::new(input);
     let head = input.peek_all(HEAD)?.to_vec();
-    let new = || open(options, &head);
-    let (readers, mut parts) = (Readers::new(&new, job), AddedParts::of("line", options.keep));
-    let make = |at: u64, lines: &[u8]| {
+    let new_reader = || open(options, &head);
+    let readers = Readers::new(&new_reader, job);
+    let mut parts = AddedParts::new("line", options.keep);
+    let read_block = |at: u64, lines: &[u8]| {
         readers.read(at, |reader| {
             let mut skipped = Skipped::new("line");
             reader.read(lines, &mut skipped);
             skipped
         })
     };
-    each_block(input.into_reader(), BLOCK, job, make, |part| parts.add(part))?;
+    each_block(input.into_reader(), BLOCK, job, read_block, |part| parts.add(part))?;
     Ok(readers.into_profile(parts, warnings))
 }
 
@@ -61,7 +62,10 @@ pub(super) fn each_block<T: Send>(
         Some(first) if blocks.ended => take(make(first)),
         first => job.pool.each(first.into_iter().chain(&mut blocks), make, take),
     }
-    blocks.failed.map_or(Ok(()), Err)
+    match blocks.failed {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
 }
 
 impl HasProfile for Box<dyn ReadLines> {

@@ -23,19 +23,21 @@ pub(crate) struct Expanded {
 /// Replaces each directory by the files in it, sorted by name, and each `@FILE` by the paths that the file lists (`@-`:
 /// standard input).
 pub(crate) fn expand(inputs: &[InPath]) -> Result<Expanded> {
-    let mut all = Expanded::default();
+    let mut expanded = Expanded::default();
     for input in inputs {
         let path = input.path().unwrap_or(Path::new(""));
         match path.as_os_str().as_bytes().strip_prefix(b"@") {
-            Some(list) => all.add_list(Path::new(OsStr::from_bytes(list)))?,
-            None => all.add(input.clone()),
+            Some(list) => expanded.add_list(Path::new(OsStr::from_bytes(list)))?,
+            None => expanded.add(input.clone()),
         }
     }
-    if all.inputs.is_empty() {
-        let none = || Error::usage("there is nothing to read: the lists and directories name no file");
-        return Err(all.unread.into_iter().next().unwrap_or_else(none));
+    if expanded.inputs.is_empty() {
+        return Err(match expanded.unread.into_iter().next() {
+            Some(error) => error,
+            None => Error::usage("there is nothing to read: the lists and directories name no file"),
+        });
     }
-    Ok(all)
+    Ok(expanded)
 }
 
 impl Expanded {
@@ -99,10 +101,11 @@ fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
 /// One path per line, or paths that end with NUL as in the output of `find -print0`.
 fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
     let end = if text.contains(&0) { 0 } else { b'\n' };
-    let lines = text.split(move |&byte| byte == end);
-    // Lines may end with CR LF, as on Windows.
-    let paths = lines.map(move |line| if end == 0 { line } else { line.strip_suffix(b"\r").unwrap_or(line) });
-    paths.filter(|path| !path.is_empty()).map(|path| Path::new(OsStr::from_bytes(path)))
+    text.split(move |&byte| byte == end).filter_map(move |line| {
+        // Lines may end with CR LF, as on Windows.
+        let path = if end == b'\n' { line.strip_suffix(b"\r").unwrap_or(line) } else { line };
+        (!path.is_empty()).then(|| Path::new(OsStr::from_bytes(path)))
+    })
 }
 
 #[cfg(test)]

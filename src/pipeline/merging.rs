@@ -18,7 +18,7 @@ use crate::io::InPath;
 use crate::model::stacks::{Keep, Profile, Sampling, Series, Track, Weight};
 
 /// The maximum number of warnings to show; `-v` shows all.
-const TOLD: usize = 20;
+const MOST_WARNINGS: usize = 20;
 
 /// The first input that could be opened, and its index. Kept because standard input can only be opened once.
 pub(crate) struct FirstInput {
@@ -28,9 +28,13 @@ pub(crate) struct FirstInput {
 
 impl FirstInput {
     /// Opens inputs until one succeeds.
-    pub(crate) fn of(inputs: &[InPath], job: &Job) -> Option<Self> {
-        let opened = inputs.iter().enumerate().map(|(at, path)| (at, Opened::open(path, job)));
-        opened.into_iter().find_map(|(at, opened)| Some(Self { at, opened: opened.ok()? }))
+    pub(crate) fn open(inputs: &[InPath], job: &Job) -> Option<Self> {
+        for (at, path) in inputs.iter().enumerate() {
+            if let Ok(opened) = Opened::open(path, job) {
+                return Some(Self { at, opened });
+            }
+        }
+        None
     }
 
     /// The format of the input.
@@ -48,17 +52,22 @@ pub(crate) fn load_merged(
     by: By,
     job: &Job,
 ) -> Result<(Profile, Outcome)> {
-    let (mut first, mut merging) = (first, MergedSum::new(by));
+    let mut first = first;
+    let mut merged = MergedSum::new(by);
     let mut given = inputs.iter().enumerate().map(|(at, path)| {
         let opened = first.take_if(|first| first.at == at).map(|first| first.opened);
         (path, opened)
     });
-    let read_one = |path: &InPath, opened| read_one(path, opened, options, job);
-    let read = |group| read_texts(group, options.texts(), job, |sums| sums, read_one);
-    let mut add = |sums: Vec<_>| sums.into_iter().try_for_each(|input| merging.add(input));
-    job.pool.stream(texts::groups(&mut given), read, &mut add)?;
+    let read_other = |path: &InPath, opened| read_one(path, opened, options, job);
+    let read_group = |group| read_texts(group, options.texts(), job, |sums| sums, read_other);
+    job.pool.stream(texts::groups(&mut given), read_group, |sums: Vec<InputSums>| {
+        for input in sums {
+            merged.add(input)?;
+        }
+        Ok(())
+    })?;
     drop(given);
-    let (mut profile, outcome) = merging.finish(inputs.len(), job)?;
+    let (mut profile, outcome) = merged.finish(inputs.len(), job)?;
     profile.check()?;
     keep_events(&mut profile, &options.event)?;
     Ok((profile, outcome))
@@ -66,10 +75,13 @@ pub(crate) fn load_merged(
 
 /// Reads an input that isn't a small text.
 fn read_one(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> InputSums {
-    let (mut whole, mut outcome) = (Whole::new(Keep::Sums, options.jit_names), Outcome::default());
-    let input = JobInputs::opened(Some(opened), std::slice::from_ref(path));
-    let done = run(input, options, &mut whole, job, &mut outcome);
-    let profile = done.map(|()| whole.into_profile()).map_err(|error| error.in_file(&shown(path)));
+    let mut sink = Whole::new(Keep::Sums, options.jit_names);
+    let mut outcome = Outcome::default();
+    let input = JobInputs::with_first(Some(opened), std::slice::from_ref(path));
+    let profile = match run(input, options, &mut sink, job, &mut outcome) {
+        Ok(()) => Ok(sink.into_profile()),
+        Err(error) => Err(error.in_file(&shown(path))),
+    };
     InputSums { profile, outcome }
 }
 
@@ -85,8 +97,13 @@ struct MergedSum {
 
 impl MergedSum {
     fn new(by: By) -> Self {
-        let (sum, about) = (Profile::keeping(Keep::Sums), MergedAbout::default());
-        Self { by, sum, about, outcome: Outcome::default(), skipped: Vec::new() }
+        Self {
+            by,
+            sum: Profile::keeping(Keep::Sums),
+            about: MergedAbout::default(),
+            outcome: Outcome::default(),
+            skipped: Vec::new(),
+        }
     }
 
     fn add(&mut self, InputSums { profile, outcome }: InputSums) -> Result<()> {
@@ -101,14 +118,14 @@ impl MergedSum {
                 return Ok(());
             }
         };
-        profile.map_tracks(|track| kept(track, self.by));
+        profile.map_tracks(|track| reduce_track(track, self.by));
         self.about.take(&mut profile.about);
         let samplings: Vec<_> = profile.series.iter().map(|series| (series.identity(), series.sampling)).collect();
         self.sum.merge(&profile);
         for (identity, sampling) in samplings {
             let series = self.sum.series_of(identity);
             let series = &mut self.sum.series[series];
-            series.sampling = rarer(series.sampling, sampling);
+            series.sampling = merge_samplings(series.sampling, sampling);
         }
         Ok(())
     }
@@ -116,30 +133,30 @@ impl MergedSum {
     fn finish(mut self, inputs: usize, job: &Job) -> Result<(Profile, Outcome)> {
         let skipped = self.skipped.len();
         if skipped == inputs {
-            return Err(none_left(self.skipped));
+            return Err(all_skipped(self.skipped));
         }
         self.outcome.failed = self.skipped.into_iter().map(skipped_input).collect();
-        if skipped > TOLD && !job.verbose {
-            let more = counted((skipped - TOLD) as u64, "input");
-            self.outcome.failed.truncate(TOLD);
+        if skipped > MOST_WARNINGS && !job.verbose {
+            let more = counted((skipped - MOST_WARNINGS) as u64, "input");
+            self.outcome.failed.truncate(MOST_WARNINGS);
             self.outcome.failed.push(Error::new(format!("{more} more cannot be read (-v lists them all)")));
         }
         self.about.finish(&mut self.sum.about);
-        let mut told: Vec<Warning> = self.outcome.warnings.iter().cloned().collect();
-        if told.len() > TOLD && !job.verbose {
-            let more = told.len() - TOLD;
-            told.truncate(TOLD);
-            told.push(Warning::new(format!("{} more (-v lists them all)", counted(more as u64, "warning"))));
+        let mut warnings: Vec<Warning> = self.outcome.warnings.iter().cloned().collect();
+        if warnings.len() > MOST_WARNINGS && !job.verbose {
+            let more = counted((warnings.len() - MOST_WARNINGS) as u64, "warning");
+            warnings.truncate(MOST_WARNINGS);
+            warnings.push(Warning::new(format!("{more} more (-v lists them all)")));
         }
-        self.outcome.warnings = told.into_iter().collect();
+        self.outcome.warnings = warnings.into_iter().collect();
         self.outcome.summary.push(summary(inputs, skipped));
-        self.outcome.summary.extend(self.sum.series.iter().map(total));
+        self.outcome.summary.extend(self.sum.series.iter().map(describe_total));
         Ok((self.sum, self.outcome))
     }
 }
 
-/// The part of a track that is kept.
-fn kept(track: &Track, by: By) -> Track {
+/// Keeps only the fields of a track that rows are distinguished by, and the thread's name.
+fn reduce_track(track: &Track, by: By) -> Track {
     let mut kept = Track { comm: track.comm.clone(), ..Track::default() };
     match by {
         By::Comm | By::Nothing => {}
@@ -150,8 +167,8 @@ fn kept(track: &Track, by: By) -> Track {
     kept
 }
 
-/// The longer of two periods, as when pprof merges profiles.
-fn rarer(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sampling> {
+/// The longer of two periods, as when pprof merges profiles. If they aren't both periods, the first one that is known.
+fn merge_samplings(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sampling> {
     match (one, other) {
         (Some(Sampling::Period(one)), Some(Sampling::Period(other))) => Some(Sampling::Period(one.max(other))),
         (one, other) => one.or(other),
@@ -164,13 +181,14 @@ fn skipped_input(error: Error) -> Error {
     Warning { message: format!("skipped: {}", warning.message), ..warning }.into_error()
 }
 
-fn none_left(skipped: Vec<Error>) -> Error {
-    let many = skipped.len();
+/// The error if no input could be read.
+fn all_skipped(skipped: Vec<Error>) -> Error {
+    let count = skipped.len();
     match skipped.into_iter().next() {
-        Some(error) if many == 1 => error,
+        Some(error) if count == 1 => error,
         first => {
             let first = first.map(|error| error.to_string()).unwrap_or_default();
-            Error::new(format!("none of {} can be read; the first: {first}", counted(many as u64, "input")))
+            Error::new(format!("none of {} can be read; the first: {first}", counted(count as u64, "input")))
         }
     }
 }
@@ -181,7 +199,7 @@ fn summary(inputs: usize, skipped: usize) -> String {
     format!("{} of {} merged{skipped_too}", grouped(merged), counted(inputs, "input"))
 }
 
-fn total(series: &Series) -> String {
+fn describe_total(series: &Series) -> String {
     let weight = series.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.weight));
     let stacks = counted(series.rows.len() as u64, "stack");
     format!("{}: {} in {stacks}", series.name, quantity(weight, &series.unit, Weight::Period))

@@ -8,24 +8,28 @@ use crate::records::{jitdump, perf_map};
 use std::path::Path;
 
 /// A message about an input in a known format that isn't a profile, recognized by its first bytes.
-fn what(head: &[u8]) -> Option<&'static str> {
-    KNOWN.iter().find(|(is, _)| is(head)).map(|(_, what)| *what)
+fn known_message(head: &[u8]) -> Option<&'static str> {
+    let (_, message) = KNOWN.iter().find(|(recognizes, _)| recognizes(head))?;
+    Some(message)
 }
 
 /// Extensions of output files. An input with one of these was probably meant as the output.
-pub(crate) const WRITTEN: &[&str] = &["svg", "html", "json", "folded", "txt", "csv", "gz", "pb"];
+pub(crate) const OUTPUT_EXTENSIONS: &[&str] = &["svg", "html", "json", "folded", "txt", "csv", "gz", "pb"];
 
 /// The error for an input whose first bytes no format recognizes.
-pub(crate) fn refused(head: &[u8]) -> Error {
+pub(crate) fn unknown_format(head: &[u8]) -> Error {
     if head.is_empty() {
         return Error::new("is empty");
     }
     if let Some(known) = unread::known(head) {
         return Error::new(format!("is {}, which is not read: {}", known.name, known.remedy));
     }
-    let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No)).map(|format| format.name);
-    let general = || format!("is none of the formats that can be read: {}", readable.collect::<Vec<_>>().join(", "));
-    Error::new(what(head).map_or_else(general, str::to_owned))
+    if let Some(message) = known_message(head) {
+        return Error::new(message);
+    }
+    let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No));
+    let names: Vec<&str> = readable.map(|format| format.name).collect();
+    Error::new(format!("is none of the formats that can be read: {}", names.join(", ")))
 }
 
 /// Recognizes a kind of file, and the message about it.
@@ -100,7 +104,7 @@ fn contains(head: &[u8], part: &[u8]) -> bool {
 }
 
 /// A suggestion for a directory that isn't a recording, if it contains one.
-pub(crate) fn directory(path: &Path) -> Option<String> {
+pub(crate) fn suggest_recording(path: &Path) -> Option<String> {
     let inside = path.join("perf.data");
     io::is_there(&inside).then(|| format!("it holds one: {}", inside.display()))
 }
@@ -128,11 +132,11 @@ mod tests {
             (b"[1]", "is JSON"),
         ];
         for (head, said) in cases {
-            let what = what(head).unwrap_or("nothing known");
-            assert!(what.contains(said), "{said}: {what}");
+            let message = known_message(head).unwrap_or("nothing known");
+            assert!(message.contains(said), "{said}: {message}");
         }
         for other in [&b""[..], b"hello", b"a;b 3\n", b"\x7fEL", b"<xml>"] {
-            assert_eq!(what(other), None, "{other:?}");
+            assert_eq!(known_message(other), None, "{other:?}");
         }
     }
 }

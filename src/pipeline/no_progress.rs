@@ -13,11 +13,11 @@ impl Progress {
         Self
     }
 
-    pub(crate) fn of_reading(file: File, _: &Job) -> (Self, Box<dyn Read + Send>) {
+    pub(crate) fn for_reading(file: File, _: &Job) -> (Self, Box<dyn Read + Send>) {
         (Self, Box::new(file))
     }
 
-    pub(crate) fn of_pass(_: u64, _: &'static str, _: &Job) -> Self {
+    pub(crate) fn for_pass(_: u64, _: &'static str, _: &Job) -> Self {
         Self
     }
 

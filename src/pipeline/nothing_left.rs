@@ -12,54 +12,70 @@ const SHOWN: usize = 8;
 
 /// Explains why there are no samples. `unfiltered` returns all samples with as much detail as the filters look at, if
 /// the inputs can be read again.
-pub(super) fn why(filter: &Filter, by_event: bool, unfiltered: impl FnOnce() -> Option<Profile>) -> String {
+pub(super) fn explain(filter: &Filter, by_event: bool, unfiltered: impl FnOnce() -> Option<Profile>) -> String {
     if *filter == Filter::default() && !by_event {
         return "no samples: none was recorded".to_owned();
     }
-    let told = unfiltered().map(|profile| alternatives(&profile, filter)).unwrap_or_default();
-    if told.is_empty() {
+    let alternatives = unfiltered().map(|profile| list_alternatives(&profile, filter)).unwrap_or_default();
+    if alternatives.is_empty() {
         return "no samples: none was recorded, or the filters leave none".to_owned();
     }
-    format!("no samples: the filters leave none; {}", told.join("; "))
+    format!("no samples: the filters leave none; {}", alternatives.join("; "))
 }
 
-fn alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
-    let text = |comm: &[u8]| readable(comm).into_owned();
-    let who = |track: &Track, number: i32| format!("{number} ({})", text(&track.comm));
-    let asked = [
-        ("--comm", filter.comm.is_empty(), listed(profile, |track| Some(text(&track.comm)))),
-        ("--pid", filter.pid.is_empty(), listed(profile, |track| Some(who(track, track.pid?.0)))),
-        ("--tid", filter.tid.is_empty(), listed(profile, |track| Some(who(track, track.tid?.0)))),
-        ("--cpu", filter.cpu.is_empty(), listed(profile, |track| Some(track.cpu?.to_string()))),
-        ("--time", filter.time.is_empty(), times(profile)),
-    ];
-    let asked = asked.into_iter().filter(|(_, unused, _)| !unused);
-    let absent = || "is nothing: the samples do not contain it".to_owned();
-    asked.map(|(flag, _, there)| format!("{flag}: there {}", there.unwrap_or_else(absent))).collect()
+/// For each filter in use, what it could have selected.
+fn list_alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
+    let comm = |track: &Track| readable(&track.comm).into_owned();
+    let mut alternatives = Vec::new();
+    let mut add = |flag: &str, values: Option<String>| match values {
+        Some(values) => alternatives.push(format!("{flag}: there {values}")),
+        None => alternatives.push(format!("{flag}: there is nothing: the samples do not contain it")),
+    };
+    if !filter.comm.is_empty() {
+        add("--comm", list_values(profile, |track| Some(comm(track))));
+    }
+    if !filter.pid.is_empty() {
+        add("--pid", list_values(profile, |track| Some(format!("{} ({})", track.pid?.0, comm(track)))));
+    }
+    if !filter.tid.is_empty() {
+        add("--tid", list_values(profile, |track| Some(format!("{} ({})", track.tid?.0, comm(track)))));
+    }
+    if !filter.cpu.is_empty() {
+        add("--cpu", list_values(profile, |track| Some(track.cpu?.to_string())));
+    }
+    if !filter.time.is_empty() {
+        add("--time", describe_times(profile));
+    }
+    alternatives
 }
 
 /// The values that the samples have for a filter, those with the most samples first.
-fn listed(profile: &Profile, of: impl Fn(&Track) -> Option<String>) -> Option<String> {
+fn list_values(profile: &Profile, value_of: impl Fn(&Track) -> Option<String>) -> Option<String> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for row in profile.series.iter().flat_map(|series| &series.rows) {
-        let Some(value) = of(profile.track_of(row.track)) else { continue };
-        *counts.entry(value).or_default() += row.count;
+        if let Some(value) = value_of(profile.track_of(row.track)) {
+            *counts.entry(value).or_default() += row.count;
+        }
+    }
+    if counts.is_empty() {
+        return None;
     }
     let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| Reverse(*count));
     let shown: Vec<&str> = counts.iter().take(SHOWN).map(|(value, _)| value.as_str()).collect();
-    let more = match counts.len().checked_sub(SHOWN) {
-        None | Some(0) => String::new(),
-        Some(more) => format!(" and {more} more"),
+    let verb = if counts.len() == 1 { "is" } else { "are" };
+    let more = match counts.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
-    let is = if counts.len() == 1 { "is" } else { "are" };
-    (!shown.is_empty()).then(|| format!("{is} {}{more}", shown.join(", ")))
+    Some(format!("{verb} {}{more}", shown.join(", ")))
 }
 
 /// The time range of the samples.
-fn times(profile: &Profile) -> Option<String> {
-    let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
-    let (first, last) = times.fold((Nanos(u64::MAX), Nanos(0)), |(a, b), time| (a.min(time), b.max(time)));
+fn describe_times(profile: &Profile) -> Option<String> {
+    let times = || profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
+    let first = times().min()?;
+    let last = times().max()?;
     let seconds = |Nanos(time): Nanos| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
-    (first <= last).then(|| format!("are samples from {} to {} seconds", seconds(first), seconds(last)))
+    Some(format!("are samples from {} to {} seconds", seconds(first), seconds(last)))
 }

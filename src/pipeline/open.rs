@@ -61,49 +61,62 @@ const MAX_WRAPPINGS: usize = 4;
 impl Input {
     /// Opens an input and reads all of it.
     pub fn open(path: &InPath) -> Result<Self> {
-        match Looked::at(path)? {
-            Looked::Directory(directory) => Self::open_directory(&directory),
-            Looked::File(file) => file.into_whole(),
+        match PeekedInput::open(path)? {
+            PeekedInput::Directory(directory) => Self::open_directory(&directory),
+            PeekedInput::File(file) => file.into_whole(),
         }
     }
 
     /// Opens a recording's directory: `data` is a complete file, and every `data.N` only contains records.
     pub(crate) fn open_directory(input: &InPath) -> Result<Self> {
         let path = &shown(input);
-        let (main, door) = (path.join("data"), input.door_to_parts());
+        let main = path.join("data");
+        let door = input.door_to_parts();
         if !door.look(&main).is_some_and(|about| about.is_file()) {
             return Err(no_recording(path));
         }
         io::opens_directory(path);
-        let part = |part: &Path| match door.open(part, PART) {
-            Some(opened) => Ok(opened?.bytes),
-            None => Err(Error::new("is not there any more").in_file(part)),
-        };
-        let bytes = unpack(part(&main)?)?.bytes;
-        let stream = |path: PathBuf| Ok(StreamFile { bytes: part(&path)?, path });
-        let streams = stream_paths(door, path).into_iter().map(stream);
+        let bytes = unpack(open_part(&door, &main)?)?.bytes;
+        let mut streams = Vec::new();
+        for path in stream_paths(door, path) {
+            streams.push(StreamFile { bytes: open_part(&door, &path)?, path });
+        }
         let main = Unpacked { bytes, wrappings: Vec::new() };
-        Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(main, None)? })
+        Ok(Self { streams: Some(streams), ..Self::from_unpacked(main, None)? })
     }
 
     /// The recording in an archive.
-    fn packed(packed: Packed) -> Result<Self> {
-        let main = Unpacked { bytes: packed.recording()?, wrappings: Vec::new() };
-        let streams: Vec<_> = packed.streams().map(|(path, bytes)| StreamFile { path, bytes }).collect();
+    fn from_archive(archive: Packed) -> Result<Self> {
+        let main = Unpacked { bytes: archive.recording()?, wrappings: Vec::new() };
+        let streams: Vec<_> = archive.streams().map(|(path, bytes)| StreamFile { path, bytes }).collect();
         let streams = (!streams.is_empty()).then_some(streams);
-        Ok(Self { streams, packed: Some(packed), ..Self::of(main, None)? })
+        Ok(Self { streams, packed: Some(archive), ..Self::from_unpacked(main, None)? })
     }
 
     /// Stores the rest of an unpacked stream in a temporary file.
-    pub(crate) fn spooled(stream: Stream) -> Result<Self> {
-        Self::of(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() }, None)
+    pub(crate) fn from_stream(stream: Stream) -> Result<Self> {
+        Self::from_unpacked(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() }, None)
     }
 
     /// An input that has been read and unpacked. If the format isn't known, it is detected.
-    fn of(Unpacked { bytes, wrappings }: Unpacked, known: Option<&'static Format>) -> Result<Self> {
-        let head = || head_of(&bytes);
-        let format = known.or_else(|| detect(head())).ok_or_else(|| mistaken::refused(head()))?;
+    fn from_unpacked(unpacked: Unpacked, known_format: Option<&'static Format>) -> Result<Self> {
+        let Unpacked { bytes, wrappings } = unpacked;
+        let format = match known_format {
+            Some(format) => format,
+            None => {
+                let head = head_of(&bytes);
+                detect(head).ok_or_else(|| mistaken::unknown_format(head))?
+            }
+        };
         Ok(Self { bytes, format, streams: None, wrappings, packed: None })
+    }
+}
+
+/// Opens a file of a recording's directory.
+fn open_part(door: &Door<'_>, path: &Path) -> Result<Bytes> {
+    match door.open(path, PART) {
+        Some(opened) => Ok(opened?.bytes),
+        None => Err(Error::new("is not there any more").in_file(path)),
     }
 }
 
@@ -113,29 +126,37 @@ fn no_recording(path: &Path) -> Error {
     match unread::known_directory(names.iter().map(|name| name.as_encoded_bytes())) {
         Some(known) => Error::new(format!("is {}, which is not read: {}", known.name, known.remedy)),
         None => Error::new("is a directory, and not a recording's: it has no file called data")
-            .with_remedy(mistaken::directory(path)),
+            .with_remedy(mistaken::suggest_recording(path)),
     }
 }
 
 /// Paths of the streams in a recording's directory, sorted by number; there may be gaps.
 fn stream_paths(door: Door<'_>, directory: &Path) -> Vec<PathBuf> {
-    let number = |name: &OsStr| name.to_str()?.strip_prefix("data.")?.parse::<u64>().ok();
-    let entries = door.entries(directory, |name| number(name).is_some()).into_iter();
-    let mut streams: Vec<_> = entries.filter_map(|(name, _)| Some((number(&name)?, directory.join(name)))).collect();
+    let mut streams: Vec<(u64, PathBuf)> = Vec::new();
+    for (name, _) in door.entries(directory, |name| stream_number(name).is_some()) {
+        if let Some(number) = stream_number(&name) {
+            streams.push((number, directory.join(name)));
+        }
+    }
     streams.sort();
     streams.into_iter().map(|(_, path)| path).collect()
 }
 
+/// The number in `data.N`.
+fn stream_number(name: &OsStr) -> Option<u64> {
+    name.to_str()?.strip_prefix("data.")?.parse().ok()
+}
+
 /// An input whose first bytes can be examined before it is decided how to read it.
-pub(crate) enum Looked {
+pub(crate) enum PeekedInput {
     /// A directory, of a recording or not.
     Directory(InPath),
     /// Anything else.
-    File(LookedFile),
+    File(PeekedFile),
 }
 
 /// An open file, pipe or device from which nothing has been taken yet.
-pub(crate) struct LookedFile {
+pub(crate) struct PeekedFile {
     /// The input from its start, not yet unpacked.
     stream: Stream,
     /// The file behind the stream, if it is a regular file at its start.
@@ -147,14 +168,14 @@ pub(crate) struct LookedFile {
     known: Option<(Vec<Wrapping>, &'static Format)>,
 }
 
-impl Looked {
+impl PeekedInput {
     /// Opens an input.
-    pub(crate) fn at(path: &InPath) -> Result<Self> {
-        Self::through(path, |file| Box::new(file))
+    pub(crate) fn open(path: &InPath) -> Result<Self> {
+        Self::open_through(path, |file| Box::new(file))
     }
 
-    /// Like [`at`](Self::at); if the input is streamed, it is read through the reader that `wrap` returns.
-    pub(crate) fn through(path: &InPath, wrap: impl FnOnce(File) -> Box<dyn Read + Send>) -> Result<Self> {
+    /// Like [`open`](Self::open); if the input is streamed, it is read through the reader that `wrap` returns.
+    pub(crate) fn open_through(path: &InPath, wrap: impl FnOnce(File) -> Box<dyn Read + Send>) -> Result<Self> {
         let Some(mut file) = io::open_stream(path)? else {
             return match path {
                 InPath::Path(_) | InPath::Found(_) => Ok(Self::Directory(path.clone())),
@@ -164,12 +185,17 @@ impl Looked {
         let about = file.metadata()?;
         let at_start = about.is_file() && file.stream_position()? == 0;
         let regular = if at_start { Some(file.try_clone()?) } else { None };
-        let (stream, path, owner) = (Stream::new(wrap(file)), path.clone(), about.uid());
-        Ok(Self::File(LookedFile { stream, regular, path, owner, known: None }))
+        Ok(Self::File(PeekedFile {
+            stream: Stream::new(wrap(file)),
+            regular,
+            path: path.clone(),
+            owner: about.uid(),
+            known: None,
+        }))
     }
 }
 
-impl LookedFile {
+impl PeekedFile {
     /// Returns the first bytes, not unpacked, without taking them. May return fewer if a pipe is slow.
     pub(crate) fn peek(&mut self, most: usize) -> Result<&[u8]> {
         self.stream.peek(most)
@@ -211,11 +237,12 @@ impl LookedFile {
                 return Ok(self.known.as_ref());
             }
             let is_packed_and_short = !wrappings.is_empty() && start.len() < HEAD;
-            if !is_packed_and_short && !is_one_line(&start) || most >= LONGEST_HEAD {
-                return Err(mistaken::refused(&start));
+            let may_need_more = is_packed_and_short || is_one_line(&start);
+            if !may_need_more || most >= LONGEST_HEAD {
+                return Err(mistaken::unknown_format(&start));
             }
             if is_all {
-                return if wrappings.is_empty() { Err(mistaken::refused(&start)) } else { Ok(None) };
+                return if wrappings.is_empty() { Err(mistaken::unknown_format(&start)) } else { Ok(None) };
             }
             most = (most << 4).min(LONGEST_HEAD);
         }
@@ -224,22 +251,25 @@ impl LookedFile {
     /// Reads and unpacks all of it. The format of a pipe is detected before waiting for the rest.
     pub(crate) fn into_whole(mut self) -> Result<Input> {
         if self.is_archive()? {
-            let (path, owner) = (shown(&self.path), self.owner);
-            return Input::packed(archive::read(self.into_stream()?, &path, owner)?);
+            let path = shown(&self.path);
+            let owner = self.owner;
+            return Input::from_archive(archive::read(self.into_stream()?, &path, owner)?);
         }
+        if self.regular.is_none() && self.known.is_none() {
+            self.format()?;
+        }
+        let known_format = self.known.map(|(_, format)| format);
         let Some(file) = self.regular else {
-            if self.known.is_none() {
-                self.format()?;
-            }
             let unpacked = unpack(io::spool(self.stream)?)?;
-            let known = self.known.map(|(_, format)| format);
-            return if unpacked.bytes.is_empty() { Err(empty(&self.path)) } else { Input::of(unpacked, known) };
+            if unpacked.bytes.is_empty() {
+                return Err(empty(&self.path));
+            }
+            return Input::from_unpacked(unpacked, known_format);
         };
         if file.metadata()?.len() == 0 {
             return Err(empty(&self.path));
         }
-        let packed = io::map_open_file(file)?;
-        Input::of(unpack(packed)?, self.known.map(|(_, format)| format))
+        Input::from_unpacked(unpack(io::map_open_file(file)?)?, known_format)
     }
 }
 
@@ -279,17 +309,17 @@ impl Opened {
 
     /// Opens an input, and reads all of it only if its format needs that. Streams show a progress bar.
     pub(crate) fn open(path: &InPath, job: &Job) -> Result<Self> {
-        let mut looked = match Looked::through(path, |file| Progress::of_reading(file, job).1)? {
-            Looked::Directory(directory) => return Input::open_directory(&directory).map(Self::Whole),
-            Looked::File(looked) => looked,
+        let mut file = match PeekedInput::open_through(path, |file| Progress::for_reading(file, job).1)? {
+            PeekedInput::Directory(directory) => return Input::open_directory(&directory).map(Self::Whole),
+            PeekedInput::File(file) => file,
         };
-        match looked.format()?.cloned() {
+        match file.format()?.cloned() {
             Some((wrappings, format)) if format.read.is_streamed() => {
-                let is_there_again = looked.regular.is_some() && looked.path != InPath::Stdin;
-                let plain = wrappings.is_empty() && is_there_again;
-                Ok(Self::Stream { reader: unwrap(looked.stream.into_reader(), &wrappings)?, format, plain })
+                let can_be_opened_again = file.regular.is_some() && file.path != InPath::Stdin;
+                let plain = wrappings.is_empty() && can_be_opened_again;
+                Ok(Self::Stream { reader: unwrap(file.stream.into_reader(), &wrappings)?, format, plain })
             }
-            _ => looked.into_whole().map(Self::Whole),
+            _ => file.into_whole().map(Self::Whole),
         }
     }
 }
@@ -345,14 +375,16 @@ fn is_one_line(head: &[u8]) -> bool {
 
 /// Unpacks the first bytes of an input. Returns how it is packed, and up to `most` bytes of the contents.
 fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
-    let (mut wrappings, mut start) = (Vec::new(), Cow::Borrowed(head));
+    let mut wrappings = Vec::new();
+    let mut start = Cow::Borrowed(head);
     while let Some(one) = wrapping(&start)
         && wrappings.len() < MAX_WRAPPINGS
     {
         let mut inside = Vec::new();
-        // The data ends somewhere in the middle, which is an error to the decoder but not here.
-        let _ = unwrap(Box::new(Cursor::new(start.into_owned())), &[one])
-            .map(|reader| reader.take(most as u64).read_to_end(&mut inside));
+        if let Ok(reader) = unwrap(Box::new(Cursor::new(start.into_owned())), &[one]) {
+            // The data ends somewhere in the middle, which is an error to the decoder but not here.
+            let _ = reader.take(most as u64).read_to_end(&mut inside);
+        }
         wrappings.push(one);
         start = Cow::Owned(inside);
     }
@@ -365,7 +397,7 @@ fn unwrap<'a>(mut reader: Box<dyn Read + Send + 'a>, wrappings: &[Wrapping]) -> 
             Wrapping::Gzip => Box::new(Unpacking { reader: MultiGzDecoder::new(reader), packing: "gzip" }),
             Wrapping::Zstd => {
                 let decoder = zstd::stream::read::Decoder::new(reader);
-                let reader = decoder.map_err(|error| undecoded("zstd", error))?;
+                let reader = decoder.map_err(|error| decompression_error("zstd", error))?;
                 Box::new(Unpacking { reader, packing: "zstd" })
             }
             Wrapping::Utf8Mark => {
@@ -427,13 +459,11 @@ impl<R: Read> Read for Unpacking<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.reader.read(buffer).map_err(|error| {
             // If the input is packed twice, report the layer that is damaged.
-            let is_told = error.get_ref().is_some_and(|inner| inner.is::<Error>());
-            match error.kind() {
-                kind if !is_told && kind != ErrorKind::Interrupted => {
-                    std::io::Error::new(kind, undecoded(self.packing, error))
-                }
-                _ => error,
+            let is_reported = error.get_ref().is_some_and(|inner| inner.is::<Error>());
+            if is_reported || error.kind() == ErrorKind::Interrupted {
+                return error;
             }
+            std::io::Error::new(error.kind(), decompression_error(self.packing, error))
         })
     }
 }
@@ -455,14 +485,14 @@ fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
     while wrappings.len() < MAX_WRAPPINGS {
         let Some(one) = wrapping(&bytes) else { return Ok(Unpacked { bytes, wrappings }) };
-        let inside = io::spool(unwrap(Box::new(&bytes[..]), &[one])?)?;
-        bytes = inside;
+        let unpacked = io::spool(unwrap(Box::new(&bytes[..]), &[one])?)?;
+        bytes = unpacked;
         wrappings.push(one);
     }
     Err(Error::new(format!("is packed more than {MAX_WRAPPINGS} times")))
 }
 
-fn undecoded(packing: &str, error: std::io::Error) -> Error {
+fn decompression_error(packing: &str, error: std::io::Error) -> Error {
     Error::new(format!("cannot decompress ({packing})")).because(error)
 }
 
@@ -477,11 +507,12 @@ pub(crate) fn check_further(inputs: &[InPath]) -> Result<()> {
 
 fn check_one(path: &Path) -> Result<()> {
     if io::is_file(path) {
-        let Looked::File(mut looked) = Looked::at(&InPath::Path(path.to_owned()))? else { return Ok(()) };
-        return looked.format().map(drop);
+        let PeekedInput::File(mut file) = PeekedInput::open(&InPath::Path(path.to_owned()))? else { return Ok(()) };
+        return file.format().map(drop);
     }
-    let written = path.extension().is_some_and(|extension| mistaken::WRITTEN.iter().any(|known| extension == *known));
-    if written && !io::is_there(path) {
+    let is_output =
+        path.extension().is_some_and(|extension| mistaken::OUTPUT_EXTENSIONS.iter().any(|known| extension == *known));
+    if is_output && !io::is_there(path) {
         let remedy = format!("to write it, pass -o {}", path.display());
         return Err(Error::new("is to be read, and is not there").with_remedy(Some(remedy)));
     }
@@ -496,9 +527,11 @@ pub fn shown(path: &InPath) -> PathBuf {
 /// The input if the user names none: standard input if it is a pipe or a file, otherwise `perf.data`, like in perf.
 pub fn default_input() -> InPath {
     use std::os::fd::AsFd;
-    let stdin = std::io::stdin();
-    let stat = rustix::fs::fstat(stdin.as_fd());
-    let kind = stat.map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
-    let piped = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file());
-    if piped { InPath::Stdin } else { InPath::Path(Path::new("perf.data").to_owned()) }
+    if let Ok(stat) = rustix::fs::fstat(std::io::stdin().as_fd()) {
+        let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+        if kind.is_fifo() || kind.is_file() {
+            return InPath::Stdin;
+        }
+    }
+    InPath::Path(PathBuf::from("perf.data"))
 }

@@ -18,17 +18,22 @@ pub(crate) fn each_event(
     outcome: &mut Outcome,
     write: impl FnMut(usize, &mut Output) -> Result<()>,
 ) -> Result<()> {
-    let series = || profile.series.iter().enumerate();
-    let sampled = series().filter(|(_, series)| !series.rows.is_empty()).map(|(at, series)| (at, &series.name[..]));
-    let mut events: Vec<(usize, &str)> = sampled.collect();
+    let mut events: Vec<(usize, &str)> = Vec::new();
+    for (index, series) in profile.series.iter().enumerate() {
+        if !series.rows.is_empty() {
+            events.push((index, &series.name));
+        }
+    }
     // Without samples, the writer reports that or writes an empty profile.
     if events.is_empty() {
         events.push((0, ""));
     }
-    for &(at, _) in &events {
-        profile.series.get(at).into_iter().for_each(|series| report_negative(series, outcome));
+    for &(index, _) in &events {
+        if let Some(series) = profile.series.get(index) {
+            report_negative(series, outcome);
+        }
     }
-    each_named(events, to, run, outcome, write)
+    each_event_named(events, to, run, outcome, write)
 }
 
 /// Warns that an output can't contain an event's negative weights.
@@ -36,14 +41,14 @@ pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
     if series.negative.is_empty() {
         return;
     }
-    let sum = series.negative.iter().fold(0u64, |sum, row| sum.saturating_add(row.weight));
-    let (count, sum) = (counted(series.negative.len() as u64, "weight"), grouped(sum));
+    let count = counted(series.negative.len() as u64, "weight");
+    let sum = grouped(series.negative.iter().fold(0u64, |sum, row| sum.saturating_add(row.weight)));
     let name = &series.name;
     outcome.warnings.push(Warning::new(format!("{name}: left out {count} below zero, -{sum} in all")));
 }
 
 /// Like [`each_event`], for events given by index and name.
-pub(crate) fn each_named(
+pub(crate) fn each_event_named(
     mut events: Vec<(usize, &str)>,
     to: &OutPath,
     run: &Run,
@@ -64,16 +69,18 @@ pub(crate) fn each_named(
     let paths: Vec<OutPath> = match to {
         OutPath::Path(path) if events.len() > 1 => {
             let words = distinct_words(events.iter().map(|(_, name)| *name));
-            words.iter().map(|word| OutPath::Path(of_event(path, word))).collect()
+            words.iter().map(|word| OutPath::Path(event_path(path, word))).collect()
         }
         _ => events.iter().map(|_| to.clone()).collect(),
     };
-    for (some, paths) in events.chunks(MOST_OPEN).zip(paths.chunks(MOST_OPEN)) {
+    for (chunk, paths) in events.chunks(MOST_OPEN).zip(paths.chunks(MOST_OPEN)) {
         let outputs = paths.iter().map(|path| Output::create(path, run)).collect::<Result<Vec<Output>>>()?;
-        for ((&(at, name), path), mut output) in some.iter().zip(paths).zip(outputs) {
-            write(at, &mut output)?;
+        for ((&(index, name), path), mut output) in chunk.iter().zip(paths).zip(outputs) {
+            write(index, &mut output)?;
             output.commit()?;
-            if let (OutPath::Path(path), true) = (path, events.len() > 1) {
+            if events.len() > 1
+                && let OutPath::Path(path) = path
+            {
                 outcome.summary.push(format!("{}: event {name}", path.display()));
             }
         }
@@ -84,7 +91,8 @@ pub(crate) fn each_named(
 /// Converts names of events to words that are valid in file names. If several become the same word, all but the first
 /// get a number.
 fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
-    let (mut taken, mut last) = (FxHashSet::default(), FxHashMap::<String, usize>::default());
+    let mut taken = FxHashSet::default();
+    let mut last = FxHashMap::<String, usize>::default();
     let mut distinct = Vec::new();
     for name in names {
         let word = word(name);
@@ -102,11 +110,12 @@ fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
 fn word(event: &str) -> String {
     /// File systems limit names to 255 bytes.
     const LONGEST: usize = 100;
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    event.chars().take(LONGEST).map(plain).collect()
+    let replace_special = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    event.chars().take(LONGEST).map(replace_special).collect()
 }
 
-fn of_event(path: &Path, word: &str) -> PathBuf {
+/// Inserts an event's word before the extension of a path.
+fn event_path(path: &Path, word: &str) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_os_string();
     name.push(".");
     name.push(word);
@@ -123,8 +132,8 @@ mod tests {
 
     #[test]
     fn the_event_goes_before_the_extension() {
-        assert_eq!(of_event(Path::new("d/out.svg"), &word("cpu-clock:u")), Path::new("d/out.cpu-clock_u.svg"));
-        assert_eq!(of_event(Path::new("out"), &word("a/b/")), Path::new("out.a_b_"));
+        assert_eq!(event_path(Path::new("d/out.svg"), &word("cpu-clock:u")), Path::new("d/out.cpu-clock_u.svg"));
+        assert_eq!(event_path(Path::new("out"), &word("a/b/")), Path::new("out.a_b_"));
         assert_eq!(word(&"/".repeat(1 << 20)), "_".repeat(100));
     }
 

@@ -44,7 +44,7 @@ impl Progress {
 
     /// A bar that advances while a file is read, and the reader to use. Not shown if the result goes to the terminal
     /// too, or if the input isn't a regular file, because its length isn't known.
-    pub(crate) fn of_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
+    pub(crate) fn for_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
         let len = file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len());
         let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), len, job);
         let reader: Box<dyn Read + Send> = match progress.0.wanted {
@@ -55,7 +55,7 @@ impl Progress {
     }
 
     /// A bar for one of several passes over this many bytes.
-    pub(crate) fn of_pass(len: u64, what: &'static str, job: &Job) -> Self {
+    pub(crate) fn for_pass(len: u64, what: &'static str, job: &Job) -> Self {
         let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), len, job);
         progress.phase(what);
         progress

@@ -94,9 +94,13 @@ impl<'a, R: HasProfile> Readers<'a, R> {
     /// The merged profile.
     pub(super) fn into_profile(self, parts: AddedParts, warnings: &mut Warnings) -> Profile {
         warnings.extend(parts.skipped.into_warning());
-        let only =
-            self.waiting.into_inner().ok().filter(|_| self.only_one).and_then(|mut waiting| waiting.readers.pop());
-        only.map_or(parts.profile, |mut only| std::mem::take(only.reader.profile()))
+        if self.only_one
+            && let Ok(mut waiting) = self.waiting.into_inner()
+            && let Some(mut only) = waiting.readers.pop()
+        {
+            return std::mem::take(only.reader.profile());
+        }
+        parts.profile
     }
 }
 
@@ -109,7 +113,7 @@ pub(super) struct AddedParts {
 
 impl AddedParts {
     /// Starts empty. `what` is the singular noun for things that are skipped.
-    pub(super) fn of(what: &'static str, keep: Keep) -> Self {
+    pub(super) fn new(what: &'static str, keep: Keep) -> Self {
         Self { profile: Profile::keeping(keep), numbers: FxHashMap::default(), skipped: Skipped::new(what) }
     }
 

@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use std::io::{self, Write};
 
 /// Writes through these layers of compression, outermost first.
-pub(crate) fn packed(
+pub(crate) fn compress(
     wrappings: &[Wrapping],
     out: &mut dyn Write,
     write: &mut dyn FnMut(&mut dyn Write) -> Result<()>,
@@ -15,16 +15,16 @@ pub(crate) fn packed(
     match wrappings.split_first() {
         None => write(out),
         // Text encodings aren't restored; the output is UTF-8.
-        Some((Wrapping::Utf8Mark | Wrapping::Utf16(_), inner)) => packed(inner, out, write),
+        Some((Wrapping::Utf8Mark | Wrapping::Utf16(_), inner)) => compress(inner, out, write),
         Some((Wrapping::Gzip, inner)) => {
             let mut gzip = GzEncoder::new(out, Compression::default());
-            in_blocks(&mut gzip, |blocks| packed(inner, blocks, write))?;
+            write_in_blocks(&mut gzip, |blocks| compress(inner, blocks, write))?;
             gzip.finish()?;
             Ok(())
         }
         Some((Wrapping::Zstd, inner)) => {
             let mut zstd = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
-            in_blocks(&mut zstd, |blocks| packed(inner, blocks, write))?;
+            write_in_blocks(&mut zstd, |blocks| compress(inner, blocks, write))?;
             zstd.finish()?;
             Ok(())
         }
@@ -41,7 +41,7 @@ struct Blocks<'o> {
     block: Vec<u8>,
 }
 
-fn in_blocks(out: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+fn write_in_blocks(out: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let mut blocks = Blocks { out, block: Vec::with_capacity(BLOCK) };
     write(&mut blocks)?;
     Ok(blocks.out.write_all(&blocks.block)?)

@@ -1,8 +1,8 @@
 //! Passes the rows of any input to a writer as they are read.
 
-use super::any::{LoadOptions, no_samples, run_one};
+use super::any::{LoadOptions, report_no_samples, run_one};
 use super::job::{Job, Outcome};
-use super::open::{Looked, Opened, shown};
+use super::open::{Opened, PeekedInput, shown};
 use super::recording::{check_events, is_wanted};
 use super::sink::Sink;
 use crate::contract::rows::{RowOrigin, RowWriter, recording_of};
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::io::InPath;
 use crate::model::about::TimeExtent;
 use crate::model::recorded::Recording;
-use crate::model::stacks::{Keep, Profile, Row, Track};
+use crate::model::stacks::{Keep, Profile, Row};
 use rustc_hash::FxHashMap;
 use sha1::{Digest, Sha1};
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ impl RowsRead {
         (job, outcome): (&Job, &mut Outcome),
     ) -> Result<()> {
         let mut sink = RowSink { read: self, given, options, writer, has_begun: false, has_ended: false };
-        run_one(opened, path, options, (&mut sink, &mut |_, _, _| {}), job, outcome)
+        run_one(opened, path, options, &mut sink, &mut |_, _, _| {}, job, outcome)
             .map_err(|error| error.in_file(&shown(path)))
     }
 
@@ -49,7 +49,7 @@ impl RowsRead {
         let events: Vec<&str> = self.events.iter().map(String::as_str).collect();
         check_events(&events, &options.event)?;
         if self.rows == 0 {
-            no_samples(inputs, options, job, outcome)?;
+            report_no_samples(inputs, options, job, outcome)?;
         }
         Ok(())
     }
@@ -75,9 +75,9 @@ impl RowSink<'_> {
     fn begin(&mut self, recording: Recording, rows: &Profile) -> Result<()> {
         self.read.events.extend(rows.series.iter().map(|series| series.name.clone()));
         let origin = RowOrigin {
-            recording: described(recording, &self.given.recording),
+            recording: merge_descriptions(recording, &self.given.recording),
             labels: self.given.labels.clone(),
-            jit_names: self.options.jit_names.of(rows),
+            jit_names: self.options.jit_names.for_profile(rows),
         };
         self.has_begun = true;
         self.writer.begin(origin, rows)
@@ -103,23 +103,28 @@ impl Sink for RowSink<'_> {
     }
 
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
-        let wanted = &self.options.event;
-        let unwanted = rows.series.iter_mut().filter(|series| !is_wanted(&series.name, wanted));
-        unwanted.for_each(|series| series.rows.clear());
-        let recordings = by_recording(rows);
+        for series in &mut rows.series {
+            if !is_wanted(&series.name, &self.options.event) {
+                series.rows.clear();
+            }
+        }
+        let recordings = split_by_recording(rows);
         if recordings.is_empty() {
             self.begin_whole(rows)?;
             return self.rows(rows);
         }
-        let (is_only, all_lost) = (recordings.len() == 1, rows.about.lost);
-        for (recording, of_recording) in recordings {
-            rows.series.iter_mut().zip(of_recording).for_each(|(series, rows)| series.rows = rows);
+        let is_only = recordings.len() == 1;
+        let all_lost = rows.about.lost;
+        for (recording, recording_rows) in recordings {
+            for (series, series_rows) in rows.series.iter_mut().zip(recording_rows) {
+                series.rows = series_rows;
+            }
             let recording = if is_only {
                 recording_of(rows)
             } else {
-                let of_host = recording.host.as_ref().and_then(|host| rows.about.lost_on.get(host));
-                rows.about.lost = of_host.copied().unwrap_or(0);
-                of_machine(recording.host.clone(), rows)
+                let lost = recording.host.as_ref().and_then(|host| rows.about.lost_on.get(host));
+                rows.about.lost = lost.copied().unwrap_or(0);
+                describe_machine(recording.host.clone(), rows)
             };
             self.begin(recording, rows)?;
             self.rows(rows)?;
@@ -141,46 +146,50 @@ impl Sink for RowSink<'_> {
 
 /// Splits the rows of an input that contains several recordings, in order of appearance. Empty if the input is itself a
 /// single recording.
-fn by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
-    let (mut places, mut all) = (FxHashMap::default(), Vec::new());
-    let place = |track: &Track| {
-        let recording = track.recording.as_ref()?;
-        Some(*places.entry(recording.clone()).or_insert_with(|| {
-            all.push((recording.clone(), vec![Vec::new(); profile.series.len()]));
-            all.len() - 1
-        }))
-    };
-    let places: Vec<Option<usize>> = profile.tracks().iter().map(place).collect();
-    if all.is_empty() {
-        return all;
+fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
+    let mut recordings: Vec<(Arc<Recording>, RecordingRows)> = Vec::new();
+    let mut indexes = FxHashMap::default();
+    // By track, the index of its recording.
+    let mut by_track: Vec<Option<usize>> = Vec::new();
+    for track in profile.tracks() {
+        by_track.push(track.recording.as_ref().map(|recording| {
+            *indexes.entry(recording.clone()).or_insert_with(|| {
+                recordings.push((recording.clone(), vec![Vec::new(); profile.series.len()]));
+                recordings.len() - 1
+            })
+        }));
     }
-    for (series, of) in profile.series.iter_mut().enumerate() {
-        for row in of.rows.drain(..) {
-            if let Some(recording) = places[row.track.index()] {
-                all[recording].1[series].push(row);
+    if recordings.is_empty() {
+        return recordings;
+    }
+    for (index, series) in profile.series.iter_mut().enumerate() {
+        for row in series.rows.drain(..) {
+            if let Some(recording) = by_track[row.track.index()] {
+                let (_, rows) = &mut recordings[recording];
+                rows[index].push(row);
             }
         }
     }
-    all.retain(|(_, rows)| rows.iter().any(|rows| !rows.is_empty()));
-    all
+    recordings.retain(|(_, rows)| rows.iter().any(|rows| !rows.is_empty()));
+    recordings
 }
 
 /// The description of the rows of one machine, for an input with several machines.
-fn of_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
+fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     let times = rows.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     rows.about.sampled = times.map(TimeExtent::at).reduce(TimeExtent::with);
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 
-/// The description of a recording. What the user stated takes precedence over what the input says, except for what
-/// identifies the recording.
-fn described(own: Recording, given: &Recording) -> Recording {
+/// The description of a recording. What the user stated (`given`) takes precedence over what the input says, except for
+/// what identifies the recording.
+fn merge_descriptions(recorded: Recording, given: &Recording) -> Recording {
     Recording {
-        input: own.input.or_else(|| given.input.clone()),
-        host: given.host.clone().or(own.host),
-        day: given.day.or(own.day),
-        bucket: given.bucket.or(own.bucket),
-        ..own
+        input: recorded.input.or_else(|| given.input.clone()),
+        host: given.host.clone().or(recorded.host),
+        day: given.day.or(recorded.day),
+        bucket: given.bucket.or(recorded.bucket),
+        ..recorded
     }
 }
 
@@ -192,7 +201,9 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
     match (path, opened) {
         (_, Opened::Whole(input)) => {
             hash.update(&input.bytes);
-            input.streams.iter().flatten().for_each(|stream| hash.update(&stream.bytes));
+            for stream in input.streams.iter().flatten() {
+                hash.update(&stream.bytes);
+            }
         }
         _ if path.is_file() => add_unpacked(path, &mut hash)?,
         (_, Opened::Stream { .. }) => return Ok(None),
@@ -202,7 +213,7 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
 
 /// Hashes a file's contents up to the first error in unpacking; whoever reads the file reports that.
 fn add_unpacked(path: &InPath, hash: &mut Sha1) -> Result<()> {
-    let Looked::File(looked) = Looked::at(path)? else { return Ok(()) };
+    let PeekedInput::File(looked) = PeekedInput::open(path)? else { return Ok(()) };
     let (mut reader, mut piece) = (looked.into_stream()?.into_reader(), vec![0; 1 << 18]);
     loop {
         match reader.read(&mut piece) {

@@ -9,6 +9,7 @@ use crate::model::backing::base_name;
 use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime, RuntimeSet};
 use crate::sources::{SOURCE, number, user};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -44,32 +45,30 @@ pub(crate) struct MappedNow {
 impl RunningProcess {
     /// Reads a process's directory in `/proc`.
     pub(crate) fn read(pid: Pid, dir: &Path) -> Result<Self> {
-        let read = |name: &str| io::of_system(&dir.join(name));
-        let maps = read("maps").map_err(|error| {
+        let read_file = |name: &str| io::of_system(&dir.join(name));
+        let maps = read_file("maps").map_err(|error| {
             let message = match io::is_there(dir) {
                 true => format!("what process {pid} has mapped cannot be read"),
                 false => "is not a file, and no process with that ID is running".to_owned(),
             };
             Error::new(message).because(error)
         })?;
-        let comm = read("comm").unwrap_or_default();
-        let status = read("status").unwrap_or_default();
+        let comm = read_file("comm").unwrap_or_default();
+        let status = read_file("status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
-        let words = read("cmdline").unwrap_or_default();
-        let words = words.strip_suffix(b"\0").unwrap_or(&words);
+        let cmdline = read_file("cmdline").unwrap_or_default();
         // The environment of other users' processes may not be readable.
-        let environment = read("environ").map_or(Environment::Unknown, |bytes| known_variables(&bytes));
+        let environment = match read_file("environ") {
+            Ok(bytes) => known_variables(&bytes),
+            Err(_) => Environment::Unknown,
+        };
         let root = dir.join("root");
         let files = user(&status).and_then(|uid| Root::open(&root, uid).ok());
         Ok(Self {
             pid,
             comm: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
             inner: number(&status, "NSpid:").unwrap_or(pid),
-            words: if words.is_empty() {
-                Vec::new()
-            } else {
-                words.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
-            },
+            words: split_command_line(&cmdline),
             environment,
             mappings: maps.split(|&byte| byte == b'\n').filter_map(MappedNow::parse).collect(),
             root,
@@ -80,12 +79,12 @@ impl RunningProcess {
 
     /// The runtimes of the process, according to the files that it mapped, or else the contents of its executable.
     pub(crate) fn runtimes(&self) -> RuntimeSet {
-        let mapped = RuntimeSet::of_files(self.mappings.iter().map(|map| &map.path[..]));
+        let mapped = RuntimeSet::from_files(self.mappings.iter().map(|map| &map.path[..]));
         if mapped != RuntimeSet::default() {
             return mapped;
         }
         let Ok(bytes) = io::map_file(&self.program) else { return mapped };
-        object::File::parse(&bytes[..]).map_or(mapped, |file| RuntimeSet::of_elf(&file))
+        object::File::parse(&bytes[..]).map_or(mapped, |file| RuntimeSet::from_elf(&file))
     }
 
     /// The command that it was started with.
@@ -95,8 +94,8 @@ impl RunningProcess {
 
     /// Its executable memory that no file backs.
     pub(crate) fn jit_memory(&self) -> impl Iterator<Item = &Range<u64>> {
-        let jit = |map: &&MappedNow| map.executable && Backing::of(&map.path).may_hold_jit_code();
-        self.mappings.iter().filter(jit).map(|map| &map.addresses)
+        let is_jit = |map: &&MappedNow| map.executable && Backing::of(&map.path).may_hold_jit_code();
+        self.mappings.iter().filter(is_jit).map(|map| &map.addresses)
     }
 
     /// A path of the process, as seen from outside.
@@ -113,50 +112,60 @@ impl RunningProcess {
 
     /// The jitdumps that it has mapped so that perf records them.
     pub(crate) fn markers(&self) -> Vec<PathBuf> {
-        let is_dump = |path: &[u8]| {
-            let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-            let name = base_name(path);
-            name.starts_with(b"jit-") && name.ends_with(b".dump")
-        };
-        let mut paths: Vec<PathBuf> = self.mappings.iter().filter(|map| is_dump(&map.path)).map(path_of).collect();
+        let mut paths = Vec::new();
+        for map in &self.mappings {
+            let name = base_name(map.path.strip_suffix(b" (deleted)").unwrap_or(&map.path));
+            if name.starts_with(b"jit-") && name.ends_with(b".dump") {
+                paths.push(PathBuf::from(OsString::from_vec(map.path.clone())));
+            }
+        }
         paths.dedup();
         paths
     }
 }
 
-/// Only the environment variables that runtimes read.
-fn known_variables(bytes: &[u8]) -> Environment {
-    let read: BTreeSet<&[u8]> = RUNTIMES.iter().flat_map(Runtime::variables).map(str::as_bytes).collect();
-    let assignments = bytes.split(|&byte| byte == 0).filter_map(|word| {
-        let equals = memchr::memchr(b'=', word)?;
-        read.contains(&word[..equals]).then(|| (word[..equals].to_vec(), word[equals + 1..].to_vec()))
-    });
-    Environment::Known(assignments.collect())
+/// The words of `/proc/PID/cmdline`, each of which ends with NUL.
+fn split_command_line(cmdline: &[u8]) -> Vec<Vec<u8>> {
+    let words = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
+    if words.is_empty() {
+        return Vec::new();
+    }
+    words.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-fn path_of(map: &MappedNow) -> PathBuf {
-    PathBuf::from(std::ffi::OsString::from_vec(map.path.clone()))
+/// Only the environment variables that runtimes read.
+fn known_variables(bytes: &[u8]) -> Environment {
+    let known: BTreeSet<&[u8]> = RUNTIMES.iter().flat_map(Runtime::variables).map(str::as_bytes).collect();
+    let assignments = bytes.split(|&byte| byte == 0).filter_map(|word| {
+        let equals = memchr::memchr(b'=', word)?;
+        let (name, value) = (&word[..equals], &word[equals + 1..]);
+        known.contains(name).then(|| (name.to_vec(), value.to_vec()))
+    });
+    Environment::Known(assignments.collect())
 }
 
 impl MappedNow {
     /// `START-END PERMISSIONS OFFSET DEVICE INODE PATH`
     fn parse(line: &[u8]) -> Option<Self> {
         let mut rest = line;
-        let mut word = || {
+        let mut next_word = || {
             let end = rest.iter().position(|&byte| byte == b' ')?;
             let (word, behind) = rest.split_at(end);
             rest = behind.trim_ascii_start();
             std::str::from_utf8(word).ok()
         };
-        let (start, end) = word()?.split_once('-')?;
-        let executable = word()?.contains('x');
-        word()?; // offset
-        word()?; // device
+        let (start, end) = next_word()?.split_once('-')?;
+        let permissions = next_word()?;
+        let _offset = next_word()?;
+        let _device = next_word()?;
         // If there is no path, the line may end right after the inode.
-        let _inode = word();
+        let _inode = next_word();
         let path = if rest.first().is_some_and(u8::is_ascii_digit) { &[] } else { rest };
-        let number = |digits| u64::from_str_radix(digits, 16).ok();
-        Some(Self { addresses: number(start)?..number(end)?, executable, path: path.to_vec() })
+        Some(Self {
+            addresses: u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?,
+            executable: permissions.contains('x'),
+            path: path.to_vec(),
+        })
     }
 }
 

@@ -44,7 +44,7 @@ impl From<JitNames> for Naming {
 
 impl Naming {
     /// How to write names in this profile.
-    pub(crate) fn of(self, profile: &Profile) -> JitNames {
+    pub(crate) fn for_profile(self, profile: &Profile) -> JitNames {
         if profile.perf_names { self.resolved } else { self.given }
     }
 }
@@ -86,21 +86,21 @@ impl Sink for Whole {
         if self.input.is_some() {
             rows.map_tracks(|track| Track { input: self.input, ..track.clone() });
         }
-        let names = self.naming.of(rows);
-        let first = std::mem::take(&mut self.is_empty);
+        let names = self.naming.for_profile(rows);
+        let is_first = std::mem::take(&mut self.is_empty);
         if names == JitNames::Raw {
-            if first {
+            if is_first {
                 self.profile = std::mem::take(rows)
             } else {
                 self.profile.merge(rows)
             }
             return Ok(());
         }
-        let jit = rows.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
-        let jit = jit.map(|(_, frame)| rows.name_of(frame.name));
-        let readable = ReadableNames::new(jit, names == JitNames::Merged);
+        let jit_frames = rows.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
+        let jit_names = jit_frames.map(|(_, frame)| rows.name_of(frame.name));
+        let readable = ReadableNames::new(jit_names, names == JitNames::Merged);
         let rename = renaming(&readable);
-        if first && rows.has_distinct_series() && rows.rename(rename) {
+        if is_first && rows.has_distinct_series() && rows.rename(rename) {
             let about = std::mem::take(&mut rows.about);
             self.profile = std::mem::take(rows);
             self.profile.about.merge(&about);
@@ -118,7 +118,7 @@ impl Sink for Whole {
 
 fn renaming(readable: &ReadableNames) -> impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]> + Copy + '_ {
     |frame, name| match frame.kind {
-        FrameKind::Jit => readable.of(name),
+        FrameKind::Jit => readable.convert(name),
         _ => Cow::Borrowed(name),
     }
 }

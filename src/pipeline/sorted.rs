@@ -46,15 +46,18 @@ pub(crate) fn open(path: &InPath, demangles: bool, job: &Job, outcome: &mut Outc
 }
 
 fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, demangles: bool, job: &Job) -> Result<(Runs, Skipped)> {
-    let (unsorted, mut runs, mut all_skipped) = (Spare::default(), Runs::default(), Skipped::new("line"));
-    let make = |at: u64, block: &[u8]| {
-        let (mut sorting, mut skipped) = (unsorted.take(), Skipped::new("line"));
-        let readable = if demangles { demangled::lines(block) } else { None };
-        let run = sort(readable.as_deref().unwrap_or(block), &mut sorting, &mut skipped);
+    let unsorted = Spare::default();
+    let mut runs = Runs::default();
+    let mut all_skipped = Skipped::new("line");
+    let sort_block = |at: u64, block: &[u8]| {
+        let mut sorting = unsorted.take();
+        let mut skipped = Skipped::new("line");
+        let demangled = if demangles { demangled::lines(block) } else { None };
+        let run = sort(demangled.as_deref().unwrap_or(block), &mut sorting, &mut skipped);
         unsorted.give(sorting);
         (run, skipped.moved(at))
     };
-    each_block(text, BLOCK, job, make, |(run, skipped): (Run, Skipped)| {
+    each_block(text, BLOCK, job, sort_block, |(run, skipped): (Run, Skipped)| {
         runs.push(run);
         all_skipped.append(skipped);
     })?;
@@ -73,7 +76,7 @@ pub(crate) fn open_lines(
     match Opened::open(path, job).map_err(in_file)? {
         Opened::Stream { reader, format, .. } if matches!(format.read, Read::Script(_)) => {
             let text = Stream::new(reader);
-            script_text::sums((text, path), options, &load.sources, load.readable(), job, outcome)
+            script_text::read_sums(text, path, options, &load.sources, load.readable(), job, outcome)
                 .map(Sorted::Sums)
                 .map_err(in_file)
         }

@@ -43,7 +43,8 @@ const ROOM: usize = 2 * TOGETHER as usize;
 /// Divides inputs into groups, in order.
 pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl Iterator<Item = Vec<Given<'a>>> {
     std::iter::from_fn(move || {
-        let (mut group, mut size) = (Vec::new(), 0);
+        let mut group = Vec::new();
+        let mut size = 0;
         while size < TOGETHER
             && let Some(input) = inputs.next()
         {
@@ -76,14 +77,15 @@ pub(super) fn read_texts<'a, T>(
     let mut all = Vec::new();
     for (path, opened) in group {
         let opened = opened.map_or_else(|| Opened::open(path, job), Ok);
-        let apart = match opened.and_then(|opened| texts.take(path, opened)) {
+        let result = match opened.and_then(|opened| texts.take(path, opened)) {
             Ok(None) => continue,
             Ok(Some(opened)) => other(path, opened),
             Err(error) => summed(InputSums { profile: Err(error.in_file(&shown(path))), outcome: Outcome::default() }),
         };
+        // Results stay in the order of the inputs.
         texts.flush();
         all.extend(texts.sums.drain(..).map(&summed));
-        all.push(apart);
+        all.push(result);
     }
     texts.flush();
     all.extend(texts.sums.into_iter().map(summed));
@@ -92,9 +94,12 @@ pub(super) fn read_texts<'a, T>(
 
 /// True if the inputs, of which `first` has been opened, should be read in groups because they are small texts to be
 /// added up. They may be opened twice.
-pub(super) fn shares(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
-    let are_texts = keep == Keep::Sums && matches!(first.format().read, Read::Lines { .. }) && may_join(options);
-    are_texts && inputs.len() > 1 && inputs.iter().all(InPath::is_file)
+pub(super) fn are_small_texts(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
+    keep == Keep::Sums
+        && may_join(options)
+        && matches!(first.format().read, Read::Lines { .. })
+        && inputs.len() > 1
+        && inputs.iter().all(InPath::is_file)
 }
 
 /// True if inputs may be concatenated. They may not if names are shortened, which depends on the other names of the

@@ -18,7 +18,7 @@ use crate::model::bpf::BpfFunction;
 use crate::model::code::{Code, MOST_INLINED, SourceMap};
 use crate::model::recorded_symbols::{RecordedSymbol, RecordedSymbols};
 use crate::parallel::{Pool, join};
-use crate::runtimes::java_calls::{JoinedCalls, joined};
+use crate::runtimes::java_calls::{JoinedCalls, split_joined};
 use address_space::AddressSpaces;
 use code_map::{CodeId, CodeMap};
 use dso::{Dso, DsoId, DsoKind};
@@ -198,7 +198,7 @@ impl Resolver<'_> {
             let piece = self.codes.code(id);
             let asked = self.options.lines || self.options.inlines && piece.lines.positions.is_some();
             let source = if asked { piece.lines.source_map() } else { SourceMap::default() };
-            let mut by_name = joined(piece.name);
+            let mut by_name = split_joined(piece.name);
             if let Some(calls) = by_name.as_mut().filter(|calls| calls.expanded.len() > MOST_INLINED) {
                 calls.expanded.truncate(MOST_INLINED);
                 too_deep += 1;

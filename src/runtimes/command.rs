@@ -76,11 +76,10 @@ impl Assignment {
     }
 
     /// The complete value, given the existing one.
-    pub fn joined_to(&self, before: Option<&[u8]>) -> Vec<u8> {
-        let before = before.filter(|before| !before.is_empty()).zip(self.separator);
+    pub fn append_to(&self, existing: Option<&[u8]>) -> Vec<u8> {
         let mut whole = Vec::new();
-        if let Some((before, separator)) = before {
-            whole.extend_from_slice(before);
+        if let (Some(existing @ [_, ..]), Some(separator)) = (existing, self.separator) {
+            whole.extend_from_slice(existing);
             whole.extend_from_slice(separator.encode_utf8(&mut [0; 4]).as_bytes());
         }
         whole.extend_from_slice(self.value.as_bytes());
@@ -91,12 +90,17 @@ impl Assignment {
 impl<'a> CommandLine<'a> {
     /// The value of a variable: assigned in the command line by `env`, or from the environment.
     fn variable(&self, name: &str) -> Option<&'a [u8]> {
-        let mut in_words = None;
         if self.words.first().is_some_and(|first| base_name(first) == b"env") {
-            let value = |word: &'a Vec<u8>| word.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
-            in_words = self.words.iter().filter_map(value).next_back();
+            // The last assignment counts.
+            for word in self.words.iter().rev() {
+                if let Some(rest) = word.strip_prefix(name.as_bytes())
+                    && let Some(value) = rest.strip_prefix(b"=")
+                {
+                    return Some(value);
+                }
+            }
         }
-        in_words.or_else(|| self.environment.get(name))
+        self.environment.get(name)
     }
 }
 
@@ -134,29 +138,33 @@ struct OwnOptions<'a> {
 }
 
 impl<'a> OwnOptions<'a> {
-    fn of(runtime: &Runtime, words: &'a [Vec<u8>]) -> Option<Self> {
+    /// `None` if the command runs another program.
+    fn find(runtime: &Runtime, words: &'a [Vec<u8>]) -> Option<Self> {
         let program = program_at(words, |name| runtime.is_program(name))?;
-        let end_of = |start: usize| {
-            let mut end = start;
-            while let Some(word) = words.get(end).filter(|word| is_option(word)) {
-                let takes_next = runtime.takes_next_word(word);
-                end = (end + 1 + usize::from(takes_next)).min(words.len());
-            }
-            end
-        };
         let mut start = program + 1;
-        let mut end = end_of(start);
+        let mut end = end_of_options(runtime, words, start);
         let is_subcommand = |word: &Vec<u8>| runtime.subcommands.iter().any(|name| name.as_bytes() == &word[..]);
         if words.get(end).is_some_and(is_subcommand) {
             start = end + 1;
-            end = end_of(start);
+            end = end_of_options(runtime, words, start);
         }
         Some(Self { words, start, end })
     }
 
-    fn each(&self) -> &'a [Vec<u8>] {
+    fn list(&self) -> &'a [Vec<u8>] {
         &self.words[self.start..self.end]
     }
+}
+
+/// The index of the first word from `start` on that is neither an option nor an option's value.
+fn end_of_options(runtime: &Runtime, words: &[Vec<u8>], start: usize) -> usize {
+    let mut end = start;
+    while let Some(word) = words.get(end)
+        && is_option(word)
+    {
+        end += if runtime.takes_next_word(word) { 2 } else { 1 };
+    }
+    end.min(words.len())
 }
 
 fn is_option(word: &[u8]) -> bool {
@@ -165,25 +173,21 @@ fn is_option(word: &[u8]) -> bool {
 
 /// True if these words contain a flag.
 fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
-    let mut pairs = words.windows(2);
-    let is_pair = |option: &str, value: &str| {
-        let one = [option, value].concat();
-        words.iter().any(|word| word == one.as_bytes())
-    };
     match flag {
-        Flag::Word(own) | Flag::Needed(own) => words.iter().any(|word| is_option_called(word, own)),
+        Flag::Word(option) | Flag::Needed(option) => words.iter().any(|word| is_option_called(word, option)),
         Flag::Pair(option, value) => {
-            is_pair(option, value) || pairs.any(|pair| pair[0] == option.as_bytes() && pair[1] == value.as_bytes())
+            let joined = [option, value].concat();
+            words.iter().any(|word| word == joined.as_bytes())
+                || words.windows(2).any(|pair| pair[0] == option.as_bytes() && pair[1] == value.as_bytes())
         }
-        Flag::Setting { option, key, value, exact } => setting_at(words, option, key).is_some_and(|(at, start)| {
-            let set = &words[at][start..];
-            !exact
-                || set.strip_prefix(key.as_bytes()).and_then(|rest| rest.strip_prefix(b"=")) == Some(value.as_bytes())
+        Flag::Setting { option, key, value, exact } => match find_setting(words, option, key) {
+            Some((word, start)) => !exact || words[word][start..] == *format!("{key}={value}").as_bytes(),
+            None => false,
+        },
+        Flag::Item { option, separator, item } => words.iter().any(|word| match word.strip_prefix(option.as_bytes()) {
+            Some(list) => items(list, separator).any(|other| is_option_called(other, item)),
+            None => false,
         }),
-        Flag::Item { option, separator, item } => {
-            let lists = words.iter().filter_map(|word| word.strip_prefix(option.as_bytes()));
-            lists.into_iter().any(|list| items(list, separator).any(|own| is_option_called(own, item)))
-        }
     }
 }
 
@@ -207,13 +211,18 @@ fn items(list: &[u8], separator: char) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The last word that sets this key, and where the key starts in it.
-fn setting_at(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usize)> {
+fn find_setting(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usize)> {
     let is_key = |text: &[u8]| text.strip_prefix(key.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='));
-    (0..words.len()).rev().find_map(|at| {
-        let joined = words[at].strip_prefix(option.as_bytes()).filter(|rest| is_key(rest)).map(|_| option.len());
-        let behind = at.checked_sub(1).filter(|before| words[*before] == option.as_bytes() && is_key(&words[at]));
-        joined.or(behind.map(|_| 0)).map(|start| (at, start))
-    })
+    for (index, word) in words.iter().enumerate().rev() {
+        // The option and the key may be one word or two.
+        if word.strip_prefix(option.as_bytes()).is_some_and(is_key) {
+            return Some((index, option.len()));
+        }
+        if index > 0 && words[index - 1] == option.as_bytes() && is_key(word) {
+            return Some((index, 0));
+        }
+    }
+    None
 }
 
 impl Runtime {
@@ -270,17 +279,17 @@ impl Runtime {
 impl Runtime {
     /// True if the next word is this option's value.
     fn takes_next_word(&self, word: &[u8]) -> bool {
-        let of_flag = |flag: &Flag| match *flag {
+        let mut flags = self.switches.iter().flat_map(|switch| switch.flags);
+        let is_flag_with_value = flags.any(|flag| match *flag {
             Flag::Pair(option, _) | Flag::Setting { option, .. } => option.as_bytes() == word,
             Flag::Word(_) | Flag::Needed(_) | Flag::Item { .. } => false,
-        };
-        let mut flags = self.switches.iter().flat_map(|switch| switch.flags);
-        self.valued.iter().any(|option| option.as_bytes() == word) || flags.any(of_flag)
+        });
+        is_flag_with_value || self.valued.iter().any(|option| option.as_bytes() == word)
     }
 
     /// All options that the runtime gets, from the command line and from environment variables.
     fn options_given(&self, command: CommandLine<'_>) -> Vec<Vec<u8>> {
-        let mut words = OwnOptions::of(self, command.words).map_or_else(Vec::new, |own| own.each().to_vec());
+        let mut words = OwnOptions::find(self, command.words).map_or_else(Vec::new, |options| options.list().to_vec());
         for variable in self.flag_variables {
             let value = command.variable(variable.name).unwrap_or_default();
             match variable.list_of {
@@ -304,13 +313,13 @@ impl Runtime {
 
     /// True if the command's environment turns on the switch, which affects child processes, too.
     pub fn is_set_by_variable(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
-        let by_flags = |flag: Flag| {
-            let environment = CommandLine { words: &[], ..command };
-            let words = CommandLine { words: assignments(command.words), ..command };
-            has_flag(&self.options_given(environment), flag) || has_flag(&self.options_given(words), flag)
-        };
-        switch.variables.first().is_some_and(|(name, value)| is_set(name, value, command))
-            || switch.main_flag().is_some_and(by_flags)
+        if switch.variables.first().is_some_and(|(name, value)| is_set(name, value, command)) {
+            return true;
+        }
+        let Some(flag) = switch.main_flag() else { return false };
+        let environment = CommandLine { words: &[], ..command };
+        let assigned = CommandLine { words: assignments(command.words), ..command };
+        has_flag(&self.options_given(environment), flag) || has_flag(&self.options_given(assigned), flag)
     }
 
     /// True if the runtime rejects the switch together with the command's other options.
@@ -327,52 +336,59 @@ impl Runtime {
 
     /// True if the options make the program ignore environment variables, like `python -I`.
     fn ignores_variables(&self, options: &[Vec<u8>]) -> bool {
-        let mut letters = options.iter().filter(|word| !word.starts_with(b"--")).flat_map(|word| {
-            word.iter().skip(1).take_while(|letter| !self.letters_with_value.as_bytes().contains(letter))
-        });
-        letters.any(|letter| self.ignoring_variables.as_bytes().contains(letter))
+        for word in options.iter().filter(|word| !word.starts_with(b"--")) {
+            for letter in word.iter().skip(1) {
+                if self.letters_with_value.as_bytes().contains(letter) {
+                    // The rest of the word is its value.
+                    break;
+                }
+                if self.ignoring_variables.as_bytes().contains(letter) {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// The command with everything that is missing to turn on the switch; `None` if neither flags nor variables can do
     /// that. `DIR` in variables is replaced by `directory`.
-    pub fn corrected(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Option<CorrectedCommand> {
-        let mut words = command.words.to_vec();
-        let Some(own) = OwnOptions::of(self, command.words) else {
-            return self.corrected_by_variable(switch, command, directory);
+    pub fn correct(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Option<CorrectedCommand> {
+        let Some(options) = OwnOptions::find(self, command.words) else {
+            return self.correct_by_variable(switch, command, directory);
         };
-        let is_spoiler = |word: &Vec<u8>| switch.in_place_of.iter().any(|option| is_option_called(word, option));
-        let spoilers = own.each().iter().filter(|word| is_spoiler(word)).count();
-        let (start, end) = (own.start, own.end - spoilers);
-        if spoilers > 0 {
-            let kept = own.each().iter().filter(|word| !is_spoiler(word)).cloned();
-            words.splice(own.start..own.end, kept);
-        }
+        // Remove options that keep names out of what the switch writes.
+        let mut kept = options.list().to_vec();
+        kept.retain(|word| !switch.in_place_of.iter().any(|option| is_option_called(word, option)));
+        let start = options.start;
+        let end = start + kept.len();
+        let mut words = command.words.to_vec();
+        words.splice(start..options.end, kept);
         let given = self.options_given(CommandLine { words: &words, ..command });
         let missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(&given, *flag)).collect();
-        let all_set =
-            !switch.variables.is_empty() && switch.variables.iter().all(|(name, value)| is_set(name, value, command));
+        let has_variables = !switch.variables.is_empty();
         // Prefer variables, because child processes inherit them.
-        let by_variable = !switch.variables.is_empty() && !self.ignores_variables(own.each());
-        if switch.flags.is_empty() || by_variable && !missing.is_empty() {
+        let uses_variables = has_variables && !self.ignores_variables(options.list());
+        if switch.flags.is_empty() || uses_variables && !missing.is_empty() {
             let variables = self.missing_variables(switch, command, directory);
             return Some(CorrectedCommand { variables, words });
         }
-        if !all_set {
+        let are_variables_set = switch.variables.iter().all(|(name, value)| is_set(name, value, command));
+        if !has_variables || !are_variables_set {
             add_flags(&mut words, start, end, &missing);
         }
         Some(CorrectedCommand { variables: Vec::new(), words })
     }
 
-    /// Like [`corrected`](Self::corrected), with environment variables only, so that it affects whatever the command
+    /// Like [`correct`](Self::correct), with environment variables only, so that it affects whatever the command
     /// starts. `None` if the runtime has no such variables.
-    pub fn corrected_by_variable(
+    pub fn correct_by_variable(
         &self,
         switch: &Switch,
         command: CommandLine<'_>,
         directory: &str,
     ) -> Option<CorrectedCommand> {
         let words = command.words.to_vec();
-        if OwnOptions::of(self, command.words).is_some_and(|own| self.ignores_variables(own.each())) {
+        if OwnOptions::find(self, command.words).is_some_and(|options| self.ignores_variables(options.list())) {
             return None;
         }
         if !switch.variables.is_empty() {
@@ -402,14 +418,18 @@ impl Runtime {
 
     /// The variables of a switch that aren't set yet.
     fn missing_variables(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Vec<Assignment> {
-        let missing = switch.variables.iter().filter(|(name, value)| !is_set(name, value, command));
-        let assignments = missing.map(|(name, value)| Assignment {
-            name,
-            value: value.replace("DIR", directory),
-            separator: None,
-            is_set: command.environment.has(name),
-        });
-        assignments.collect()
+        let mut missing = Vec::new();
+        for &(name, value) in switch.variables {
+            if !is_set(name, value, command) {
+                missing.push(Assignment {
+                    name,
+                    value: value.replace("DIR", directory),
+                    separator: None,
+                    is_set: command.environment.has(name),
+                });
+            }
+        }
+        missing
     }
 }
 
@@ -418,8 +438,8 @@ fn assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
     if words.first().is_none_or(|first| base_name(first) != b"env") {
         return &[];
     }
-    let is_its = |word: &&Vec<u8>| word.contains(&b'=') || word.starts_with(b"-");
-    &words[..=words[1..].iter().take_while(is_its).count()]
+    let is_of_env = |word: &&Vec<u8>| word.contains(&b'=') || word.starts_with(b"-");
+    &words[..=words[1..].iter().take_while(is_of_env).count()]
 }
 
 fn is_set(name: &str, value: &str, command: CommandLine<'_>) -> bool {
@@ -435,10 +455,11 @@ fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag
         match *flag {
             Flag::Word(word) | Flag::Needed(word) => added.push(word.into()),
             Flag::Pair(option, value) => added.extend([option.into(), value.into()]),
-            Flag::Setting { option, key, value, .. } => match setting_at(&words[start..end], option, key) {
-                Some((at, from)) => {
-                    words[start + at].truncate(from);
-                    words[start + at].extend_from_slice(format!("{key}={value}").as_bytes());
+            Flag::Setting { option, key, value, .. } => match find_setting(&words[start..end], option, key) {
+                Some((index, key_start)) => {
+                    let word = &mut words[start + index];
+                    word.truncate(key_start);
+                    word.extend_from_slice(format!("{key}={value}").as_bytes());
                 }
                 None => added.extend([option.into(), format!("{key}={value}").into_bytes()]),
             },
@@ -478,7 +499,7 @@ mod tests {
         let words = words(line);
         let command = CommandLine { words: &words, environment };
         let switch = runtime.switches.iter().find(|switch| switch.can_be_set()).unwrap();
-        let Some(CorrectedCommand { variables, words }) = runtime.corrected(switch, command, "/run") else {
+        let Some(CorrectedCommand { variables, words }) = runtime.correct(switch, command, "/run") else {
             return "cannot".to_owned();
         };
         let variables = variables.iter().map(|variable| variable.for_shell() + " ").collect::<String>();
@@ -535,10 +556,10 @@ mod tests {
     #[test]
     fn values_are_joined_or_set() {
         let joined = Assignment { name: "X", value: "b".into(), separator: Some(' '), is_set: Some(true) };
-        assert_eq!(joined.joined_to(Some(b"a")), b"a b");
-        assert_eq!(joined.joined_to(None), b"b");
+        assert_eq!(joined.append_to(Some(b"a")), b"a b");
+        assert_eq!(joined.append_to(None), b"b");
         let set = Assignment { separator: None, ..joined };
-        assert_eq!(set.joined_to(Some(b"a")), b"b");
+        assert_eq!(set.append_to(Some(b"a")), b"b");
     }
 
     #[test]
@@ -549,16 +570,16 @@ mod tests {
                 for line in [vec![own.clone(), b"app".to_vec()], vec![b"make".to_vec()]] {
                     let environment = known(&[]);
                     let Some(first) =
-                        runtime.corrected(switch, CommandLine { words: &line, environment: &environment }, "/d")
+                        runtime.correct(switch, CommandLine { words: &line, environment: &environment }, "/d")
                     else {
                         continue;
                     };
                     assert!(first.words != line || !first.variables.is_empty(), "{}: {line:?}", runtime.name);
-                    let set = first.variables.iter().map(|set| (set.name.as_bytes().to_vec(), set.joined_to(None)));
+                    let set = first.variables.iter().map(|set| (set.name.as_bytes().to_vec(), set.append_to(None)));
                     let environment = Environment::Known(set.collect());
                     let command = CommandLine { words: &first.words, environment: &environment };
                     assert!(runtime.is_switched_on(switch, command), "{}: {first:?}", runtime.name);
-                    let again = runtime.corrected(switch, command, "/d").unwrap();
+                    let again = runtime.correct(switch, command, "/d").unwrap();
                     assert_eq!((again.variables.len(), again.words), (0, first.words.clone()), "{}", runtime.name);
                 }
             }

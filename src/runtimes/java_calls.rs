@@ -32,7 +32,7 @@ pub struct JoinedCalls<'n> {
 }
 
 /// Splits a name; `None` if it is a single function.
-pub fn joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
+pub fn split_joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
     // Most names contain neither separator.
     memchr::memmem::find(name, JOINT.as_bytes()).or_else(|| memchr::memmem::find(name, IN.as_bytes()))?;
     let name = std::str::from_utf8(name).ok()?;
@@ -46,9 +46,11 @@ pub fn joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
     }
     let (last, callers) = parts.split_last()?;
     let is_known = |part: &&str| *part == NO_NAME || shape(part).is_some();
-    let is_certain = parts.iter().any(|part| is_java(part));
-    let is_whole = callers.iter().all(is_known) && (is_known(last) || is_java(callers.first()?) && is_beginning(last));
-    let (root, expanded) = parts.split_first().filter(|_| is_certain && is_whole)?;
+    let is_last_known = is_known(last) || is_java(callers.first()?) && is_beginning(last);
+    if !is_last_known || !callers.iter().all(is_known) || !parts.iter().any(|part| is_java(part)) {
+        return None;
+    }
+    let (root, expanded) = parts.split_first()?;
     Some(JoinedCalls { root: root.as_bytes(), expanded: expanded.iter().map(|part| part.as_bytes()).collect() })
 }
 
@@ -97,23 +99,30 @@ fn split_class(name: &str) -> Option<(&str, &str, bool)> {
 /// True for identifiers in Java and other JVM languages. Names of hidden classes contain `+0x…`, Kotlin's may contain
 /// `-`.
 fn is_identifier(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-+".contains(&byte) || !byte.is_ascii();
-    !text.is_empty() && text.bytes().all(fits)
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-+".contains(&byte) || !byte.is_ascii();
+    !text.is_empty() && text.bytes().all(is_allowed)
 }
 
 /// True if the text may follow a method's name: its parameter and return types, a source location, or both.
 fn is_tail(text: &str) -> bool {
-    let place = |text: &str| {
-        let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
-        inner.and_then(|inner| inner.rsplit_once(':')).is_some_and(|(_, line)| line.parse::<i64>().is_ok())
+    let (types, location) = text.split_at(text.rfind('(').unwrap_or(0));
+    text.is_empty() || is_source_location(text) || are_types(text) || are_types(types) && is_source_location(location)
+}
+
+/// True for a location such as `(List.java:12)`.
+fn is_source_location(text: &str) -> bool {
+    let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
+    let line = inner.and_then(|inner| inner.rsplit_once(':')).map(|(_, line)| line);
+    line.is_some_and(|line| line.parse::<i64>().is_ok())
+}
+
+/// True for parameter types and a return type, such as `(ILjava/lang/Object;)V`.
+fn are_types(text: &str) -> bool {
+    let Some((parameters, returned)) = text.strip_prefix('(').and_then(|text| text.split_once(')')) else {
+        return false;
     };
-    let types = |text: &str| {
-        let sides = text.strip_prefix('(').and_then(|text| text.split_once(')'));
-        let is_type = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-+/.;[".contains(&byte) || !byte.is_ascii();
-        sides.is_some_and(|(takes, gives)| !gives.is_empty() && takes.bytes().chain(gives.bytes()).all(is_type))
-    };
-    let split = text.rfind('(').unwrap_or(0);
-    text.is_empty() || place(text) || types(text) || types(&text[..split]) && place(&text[split..])
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-+/.;[".contains(&byte) || !byte.is_ascii();
+    !returned.is_empty() && parameters.bytes().chain(returned.bytes()).all(is_allowed)
 }
 
 /// True if the text may be the start of a truncated name.
@@ -126,7 +135,7 @@ mod tests {
     use super::*;
 
     fn parts(name: &str) -> Vec<String> {
-        let Some(JoinedCalls { root, expanded }) = joined(name.as_bytes()) else { return Vec::new() };
+        let Some(JoinedCalls { root, expanded }) = split_joined(name.as_bytes()) else { return Vec::new() };
         let all = std::iter::once(root).chain(expanded);
         all.map(|part| String::from_utf8(part.to_vec()).unwrap()).collect()
     }
@@ -197,7 +206,7 @@ mod tests {
         ] {
             assert_eq!(parts(name), Vec::<String>::new(), "{name}");
         }
-        assert_eq!(joined(b"La/B;::f->La/C;::\xff"), None);
+        assert_eq!(split_joined(b"La/B;::f->La/C;::\xff"), None);
     }
 
     #[test]

@@ -33,67 +33,88 @@ pub enum JitNames {
 #[derive(Debug, Default)]
 pub struct ReadableNames {
     merged: bool,
-    /// For each name, how many directories of its path to keep; names that aren't listed have [`own_dirs`].
+    /// For each name, how many directories of its path to keep; names that aren't listed have [`default_dirs`].
     dirs: FxHashMap<Box<[u8]>, usize>,
 }
 
 impl ReadableNames {
     /// Examines all names of the profile. `merged`: leave out the tier.
     pub fn new<'n>(names: impl Iterator<Item = &'n [u8]>, merged: bool) -> Self {
-        let names: FxHashSet<&[u8]> = names.collect();
-        let placed = names.iter().filter_map(|name| Some((*name, parse(name)?))).filter(|(_, parts)| parts.has_dirs());
-        let mut alike: Vec<(&[u8], NameParts<'_>, usize)> =
-            placed.map(|(name, parts)| (name, parts.clone(), own_dirs(parts.path))).collect();
+        /// A name with a path that has directories.
+        struct NameWithPath<'n> {
+            name: &'n [u8],
+            parts: NameParts<'n>,
+            /// How many directories to keep.
+            dirs: usize,
+        }
+        let distinct: FxHashSet<&[u8]> = names.collect();
+        let mut names: Vec<NameWithPath<'_>> = Vec::new();
+        for name in distinct {
+            if let Some(parts) = parse(name)
+                && parts.has_dirs()
+            {
+                let dirs = default_dirs(parts.path);
+                names.push(NameWithPath { name, parts, dirs });
+            }
+        }
         // Repeatedly add one directory to names that can't be distinguished from a function in another file.
         loop {
-            let mut files: FxHashMap<String, FxHashSet<&str>> = FxHashMap::default();
-            for (_, parts, dirs) in &alike {
-                files.entry(parts.spell(*dirs, true)).or_default().insert(parts.path);
+            let mut paths_by_text: FxHashMap<String, FxHashSet<&str>> = FxHashMap::default();
+            for NameWithPath { parts, dirs, .. } in &names {
+                paths_by_text.entry(parts.spell(*dirs, true)).or_default().insert(parts.path);
             }
-            let mut grown = false;
-            for (_, parts, dirs) in &mut alike {
-                let several = files.get(&parts.spell(*dirs, true)).is_some_and(|paths| paths.len() > 1);
-                if several && *dirs < parts.path.matches('/').count() {
+            let mut has_changed = false;
+            for NameWithPath { parts, dirs, .. } in &mut names {
+                let is_ambiguous = paths_by_text.get(&parts.spell(*dirs, true)).is_some_and(|paths| paths.len() > 1);
+                if is_ambiguous && *dirs < parts.path.matches('/').count() {
                     *dirs += 1;
-                    grown = true;
+                    has_changed = true;
                 }
             }
-            if !grown {
+            if !has_changed {
                 break;
             }
         }
-        let more = alike.into_iter().filter(|(_, parts, dirs)| *dirs != own_dirs(parts.path));
-        Self { merged, dirs: more.map(|(name, _, dirs)| (name.into(), dirs)).collect() }
+        names.retain(|NameWithPath { parts, dirs, .. }| *dirs != default_dirs(parts.path));
+        let dirs = names.into_iter().map(|NameWithPath { name, dirs, .. }| (name.into(), dirs)).collect();
+        Self { merged, dirs }
     }
 
     /// The name without the tier: the same for all tiers of a function, but different for other functions. Keeps
     /// arguments, because overloaded functions differ only in these.
-    pub fn of_function(name: &[u8]) -> Cow<'_, [u8]> {
+    pub fn without_tier(name: &[u8]) -> Cow<'_, [u8]> {
         let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
-        let own = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
-        Cow::Owned(
-            own.map_or_else(|| parts.spell(usize::MAX, true), |(before, after)| format!("{before}{after}"))
-                .into_bytes(),
-        )
+        let around_tier = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
+        let text = match around_tier {
+            Some((before, after)) => format!("{before}{after}"),
+            None => parts.spell(usize::MAX, true),
+        };
+        Cow::Owned(text.into_bytes())
     }
 
     /// Makes a name readable. In names that a Java agent joined from a function and its inlined calls
     /// (`La/B;::f->La/C;::g`), each part is converted.
-    pub fn of<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
-        const JOINT: &str = "->";
-        let joined = std::str::from_utf8(name).ok().filter(|name| name.starts_with('L') && name.contains(JOINT));
-        let each =
-            |joined: &'n str| joined.split(JOINT).map(|part| java(part).map(|parts| parts.spell(0, self.merged)));
-        match joined.and_then(|joined| each(joined).collect::<Option<Vec<String>>>()) {
-            Some(parts) => Cow::Owned(parts.join(JOINT).into_bytes()),
-            None => self.of_one(name),
+    pub fn convert<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
+        if let Some(joined) = self.convert_joined(name) {
+            return Cow::Owned(joined.into_bytes());
         }
+        let Some(parts) = parse(name) else { return Cow::Borrowed(name) };
+        let dirs = self.dirs.get(name).copied().unwrap_or_else(|| default_dirs(parts.path));
+        Cow::Owned(parts.spell(dirs, self.merged).into_bytes())
     }
 
-    fn of_one<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
-        let Some(parts) = parse(name) else { return Cow::Borrowed(name) };
-        let dirs = self.dirs.get(name).copied().unwrap_or_else(|| own_dirs(parts.path));
-        Cow::Owned(parts.spell(dirs, self.merged).into_bytes())
+    /// `None` if the name isn't joined of several functions.
+    fn convert_joined(&self, name: &[u8]) -> Option<String> {
+        const JOINT: &str = "->";
+        let name = std::str::from_utf8(name).ok()?;
+        if !name.starts_with('L') || !name.contains(JOINT) {
+            return None;
+        }
+        let mut converted = Vec::new();
+        for part in name.split(JOINT) {
+            converted.push(java(part)?.spell(0, self.merged));
+        }
+        Some(converted.join(JOINT))
     }
 }
 
@@ -137,7 +158,7 @@ fn last_parts(path: &str, dirs: usize) -> &str {
 }
 
 /// Files with these names keep their directory, because a program contains many of them.
-fn own_dirs(path: &str) -> usize {
+fn default_dirs(path: &str) -> usize {
     let file = last_parts(path, 0);
     let stem = file.split('.').next().unwrap_or(file);
     usize::from(["index", "__init__", "__main__"].contains(&stem))
@@ -154,9 +175,10 @@ fn v8(name: &str) -> Option<NameParts<'_>> {
     const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
     let Some(rest) = TAGS.iter().find_map(|tag| name.strip_prefix(tag)) else {
         let builtin = name.strip_prefix("Builtin:").or_else(|| name.strip_prefix("Builtins_"));
-        let builtin = builtin.map(|function| (function, "builtin"));
-        let handler = || Some((name.strip_prefix("BytecodeHandler:")?, "bytecode handler"));
-        let (function, sort) = builtin.or_else(handler)?;
+        let (function, sort) = match builtin {
+            Some(builtin) => (builtin, "builtin"),
+            None => (name.strip_prefix("BytecodeHandler:")?, "bytecode handler"),
+        };
         return Some(NameParts { function: function.into(), sort, ..NameParts::default() });
     };
     if let Some(wasm) = v8_wasm(rest) {
@@ -173,7 +195,10 @@ fn v8(name: &str) -> Option<NameParts<'_>> {
     let rest = if tier.is_empty() { rest } else { marked[1..].strip_prefix('\'').unwrap_or(&marked[1..]) };
     // The function's name, a space, and its location. Both getters' names and paths may contain spaces.
     let blank = [" /", " file:", " node:"].iter().find_map(|begin| rest.find(begin)).or_else(|| rest.rfind(' '));
-    let (function, place) = blank.map_or((rest, ""), |blank| (&rest[..blank], rest[blank..].trim()));
+    let (function, place) = match blank {
+        Some(blank) => (&rest[..blank], rest[blank..].trim()),
+        None => (rest, ""),
+    };
     let function = if function.is_empty() { "anonymous" } else { function };
     let (path, position) = place.split_at(place.len() - position_len(place));
     Some(NameParts { function: function.into(), path, position, sort: "", tier })
@@ -194,23 +219,26 @@ fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
 
 /// Splits a location such as ` /a/fib.rs:4:1` off a name. Path and position are empty if there is none.
 fn with_place(name: &str) -> (&str, &str, &str) {
-    let place = name.find(" /").map(|blank| (&name[..blank], &name[blank + 1..]));
-    let place = place.filter(|(_, place)| position_len(place) > 0);
-    place.map_or((name, "", ""), |(name, place)| {
-        let (path, position) = place.split_at(place.len() - position_len(place));
-        (name, path, position)
-    })
+    let Some(blank) = name.find(" /") else { return (name, "", "") };
+    let place = &name[blank + 1..];
+    let position_len = position_len(place);
+    if position_len == 0 {
+        return (name, "", "");
+    }
+    let (path, position) = place.split_at(place.len() - position_len);
+    (&name[..blank], path, position)
 }
 
 /// The length of the line and column at the end of a location, such as `:10:5`.
 fn position_len(place: &str) -> usize {
-    let number = |text: &str| {
+    // The length of a colon and a number at the end.
+    let number_len = |text: &str| {
         let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
-        let colon = text[..text.len() - digits].ends_with(':');
-        if digits > 0 && colon { digits + 1 } else { 0 }
+        let has_colon = text[..text.len() - digits].ends_with(':');
+        if digits > 0 && has_colon { digits + 1 } else { 0 }
     };
-    let column = number(place);
-    column + number(&place[..place.len() - column])
+    let column_len = number_len(place);
+    column_len + number_len(&place[..place.len() - column_len])
 }
 
 /// `JSC-TIER: function#hash`, as in JavaScriptCore's jitdumps.
@@ -253,8 +281,8 @@ fn dot_net(name: &str) -> Option<NameParts<'_>> {
     let (rest, tier) = name.strip_suffix(']')?.rsplit_once(")[")?;
     let (head, _) = rest.split_once('(')?;
     let (_, function) = head.split_once("] ")?;
-    let known = function.contains("::") && tier.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    known.then(|| NameParts { function: function.into(), tier, ..NameParts::default() })
+    let is_method = function.contains("::") && tier.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_method.then(|| NameParts { function: function.into(), tier, ..NameParts::default() })
 }
 
 /// A class in the JVM's notation with `::` or `.` before the method, or a complete signature in Java's own notation.
@@ -298,7 +326,7 @@ mod tests {
 
     fn spelled(names: &[&str], merged: bool) -> Vec<String> {
         let readable = ReadableNames::new(names.iter().map(|name| name.as_bytes()), merged);
-        names.iter().map(|name| String::from_utf8(readable.of(name.as_bytes()).into_owned()).unwrap()).collect()
+        names.iter().map(|name| String::from_utf8(readable.convert(name.as_bytes()).into_owned()).unwrap()).collect()
     }
 
     fn pretty(name: &str) -> String {
@@ -312,7 +340,7 @@ mod tests {
     #[test]
     fn a_function_is_one_whatever_its_tiers_but_not_with_another_s_arguments_or_file() {
         let same = |one: &str, other: &str| {
-            ReadableNames::of_function(one.as_bytes()) == ReadableNames::of_function(other.as_bytes())
+            ReadableNames::without_tier(one.as_bytes()) == ReadableNames::without_tier(other.as_bytes())
         };
         assert!(same("JS:~push /a/list.js:10:5", "JS:*push /a/list.js:10:5"));
         assert!(!same("JS:*push /a/list.js:10:5", "JS:*push /b/list.js:10:5"));

@@ -20,7 +20,7 @@ pub mod wasm_name;
 
 pub use command::{Assignment, CommandLine, CorrectedCommand, Environment, RunFacts, program_at};
 pub use runtime::{Callers, FlagVariable, Interpreter, Runtime, Shape, TierRule, UnderValgrind};
-pub use set::{ProcessRuntimes, RuntimeSet, named};
+pub use set::{ProcessRuntimes, RuntimeSet, find_runtime};
 pub use switch::{Flag, Stacks, Switch, Version};
 pub use table::RUNTIMES;
 pub use tiers::{Tiers, frame_type, tier};

@@ -20,7 +20,7 @@ pub struct RecordCommand {
 
 impl RecordCommand {
     /// Starts with an existing command.
-    pub fn of(perf: PerfCommand<'_>) -> Self {
+    pub fn from_perf(perf: PerfCommand<'_>) -> Self {
         let (called, options, program) = (perf.called.to_vec(), perf.options.to_vec(), perf.program.to_vec());
         Self { variables: Vec::new(), called, options, program }
     }
@@ -99,7 +99,7 @@ mod tests {
 
     fn corrected(line: &str, stacks: Stacks) -> String {
         let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-        RecordCommand::of(PerfCommand::parse(&words).unwrap()).with_clock().with_stacks(stacks).to_string()
+        RecordCommand::from_perf(PerfCommand::parse(&words).unwrap()).with_clock().with_stacks(stacks).to_string()
     }
 
     #[test]

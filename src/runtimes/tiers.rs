@@ -12,29 +12,43 @@ use rustc_hash::FxHashMap;
 /// Names that only one runtime writes take precedence over others, because a process may have embedded a second
 /// runtime. Names that indicate nothing by themselves belong to the first runtime.
 pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
-    let own = || runtimes.iter().find_map(|runtime| tier_by(runtime.marked_names, name));
-    let marked = || RUNTIMES.iter().find_map(|runtime| tier_by(runtime.marked_names, name));
-    let plain = || runtimes.iter().find_map(|runtime| tier_by(runtime.plain_names, name));
-    let other = || {
-        let first = runtimes.first()?;
-        first.other_names.filter(|_| !first.untold_names.iter().any(|shape| shape.fits(name)))
-    };
-    own().or_else(marked).or_else(plain).or_else(other).or_else(|| in_brackets(name))
+    // Names that only one runtime writes: first one of the process, then any.
+    for runtime in runtimes.iter().chain(RUNTIMES) {
+        if let Some(tier) = tier_by(runtime.marked_names, name) {
+            return Some(tier);
+        }
+    }
+    for runtime in runtimes.iter() {
+        if let Some(tier) = tier_by(runtime.plain_names, name) {
+            return Some(tier);
+        }
+    }
+    if let Some(first) = runtimes.first()
+        && let Some(tier) = first.other_names
+        && !first.untold_names.iter().any(|shape| shape.fits(name))
+    {
+        return Some(tier);
+    }
+    tier_in_brackets(name)
 }
 
 /// The `profile.frame.type` of JIT code with this name, in a process with these runtimes (empty if unknown). A name
 /// that only one runtime writes identifies it in any process; otherwise the name's runtime is one of the process's,
 /// outermost first. `jit` if nothing is known.
 pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
-    let marked = |runtime: &Runtime| tier_by(runtime.marked_names, name).is_some();
-    let own = || runtimes.iter().find(|runtime| marked(runtime));
-    let other = || RUNTIMES.iter().find(|runtime| marked(runtime));
-    let plain = || runtimes.iter().find(|runtime| tier_by(runtime.plain_names, name).is_some());
-    own().or_else(other).or_else(plain).or_else(|| runtimes.first()).map_or("jit", |runtime| runtime.frame_type)
+    let writes_only_itself = |runtime: &&Runtime| tier_by(runtime.marked_names, name).is_some();
+    if let Some(runtime) = runtimes.iter().chain(RUNTIMES).find(writes_only_itself) {
+        return runtime.frame_type;
+    }
+    let writes = |runtime: &&Runtime| tier_by(runtime.plain_names, name).is_some();
+    match runtimes.iter().find(writes).or_else(|| runtimes.first()) {
+        Some(runtime) => runtime.frame_type,
+        None => "jit",
+    }
 }
 
 /// The tier in names like `function [baseline]`, for runtimes that have no notation of their own.
-fn in_brackets(name: &[u8]) -> Option<Tier> {
+fn tier_in_brackets(name: &[u8]) -> Option<Tier> {
     let (_, word) = std::str::from_utf8(name).ok()?.strip_suffix(']')?.rsplit_once(" [")?;
     [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimised].into_iter().find(|tier| tier.name() == word)
 }
@@ -45,7 +59,7 @@ pub struct Tiers(FxHashMap<(NameId, RuntimeSet), Option<Tier>>);
 
 impl Tiers {
     /// The tier of JIT code named `name`, in a process with these runtimes. `id` is the name's ID in its profile.
-    pub fn of(&mut self, id: NameId, name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
+    pub fn find(&mut self, id: NameId, name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
         *self.0.entry((id, runtimes)).or_insert_with(|| tier(name, runtimes))
     }
 }
@@ -56,7 +70,7 @@ mod tests {
 
     fn running(runtime: &Runtime) -> RuntimeSet {
         let file = runtime.programs.iter().chain(runtime.libraries).next().unwrap().replace('*', "");
-        RuntimeSet::of_files(std::iter::once(file.as_bytes()))
+        RuntimeSet::from_files(std::iter::once(file.as_bytes()))
     }
 
     #[test]
@@ -95,7 +109,7 @@ mod tests {
 
     #[test]
     fn an_embedded_runtime_keeps_its_names() {
-        let both = RuntimeSet::of_files([&b"/usr/bin/python3.13"[..], b"/x/_libwasmtime.so"].into_iter());
+        let both = RuntimeSet::from_files([&b"/usr/bin/python3.13"[..], b"/x/_libwasmtime.so"].into_iter());
         assert_eq!(tier(b"py::run:<frozen runpy>", both), Some(Tier::Interpreted));
         assert_eq!(tier(b"fib", both), Some(Tier::Wasm));
     }
@@ -122,21 +136,21 @@ mod tests {
     #[test]
     fn code_is_of_the_type_that_its_name_marks_or_its_process_runs() {
         assert!(RUNTIMES.iter().all(|runtime| !runtime.frame_type.is_empty()));
-        let (nothing, java) = (RuntimeSet::default(), RuntimeSet::of_program(b"java"));
+        let (nothing, java) = (RuntimeSet::default(), RuntimeSet::from_program(b"java"));
         assert_eq!(frame_type(b"JS:*push /a/list.js:10:5", nothing), "v8js");
         assert_eq!(frame_type(b"JS:*push /a/list.js:10:5", java), "v8js");
         assert_eq!(frame_type(b"Interpreter", java), "jvm");
         assert_eq!(frame_type(b"push", nothing), "jit");
-        let both = RuntimeSet::of_files([&b"/usr/bin/python3.13"[..], b"/x/_libwasmtime.so"].into_iter());
+        let both = RuntimeSet::from_files([&b"/usr/bin/python3.13"[..], b"/x/_libwasmtime.so"].into_iter());
         assert_eq!((frame_type(b"py::run:<frozen runpy>", both), frame_type(b"fib", both)), ("cpython", "wasm"));
     }
 
     #[test]
     fn a_name_is_looked_up_once_for_each_runtime() {
         let mut tiers = Tiers::default();
-        let java = RuntimeSet::of_program(b"java");
-        assert_eq!(tiers.of(NameId(0), b"Interpreter", java), Some(Tier::Interpreted));
-        assert_eq!(tiers.of(NameId(0), b"not looked at", java), Some(Tier::Interpreted));
-        assert_eq!(tiers.of(NameId(0), b"Interpreter", RuntimeSet::default()), None);
+        let java = RuntimeSet::from_program(b"java");
+        assert_eq!(tiers.find(NameId(0), b"Interpreter", java), Some(Tier::Interpreted));
+        assert_eq!(tiers.find(NameId(0), b"not looked at", java), Some(Tier::Interpreted));
+        assert_eq!(tiers.find(NameId(0), b"Interpreter", RuntimeSet::default()), None);
     }
 }

@@ -69,7 +69,7 @@ fn place_in(list: &[Series], series: &Series) -> Option<usize> {
 impl CallGraph {
     /// The call graph of an event. `None` if the recorded calls don't account for the whole profile: there are none, or
     /// stacks of other inputs were added.
-    pub fn of(profile: &Profile, series: &Series) -> Option<Self> {
+    pub fn from_series(profile: &Profile, series: &Series) -> Option<Self> {
         let own_place = place_in(&profile.series, series);
         let place = |calls: &ThreadCalls| {
             // Usually a thread's events are the profile's in the same order. Try that first, because there may be

@@ -16,6 +16,7 @@ use super::placing::Placing;
 use super::{CallTree, Placed, ROOT, Spelling};
 use crate::analysis::label::{By, roots};
 use crate::model::stacks::{Profile, Row, Series, Unit, Weight};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A flame chart: the boxes of all threads over a common time axis.
@@ -66,43 +67,60 @@ impl Chart {
                 left_out = left_out.saturating_add(row.count);
                 continue;
             }
-            by_lane.entry(LaneKey::of(profile, row)).or_default().push(row);
+            by_lane.entry(LaneKey::new(profile, row)).or_default().push(row);
         }
-        by_lane.values_mut().for_each(|rows| rows.sort_by_key(|row| row.time));
+        for rows in by_lane.values_mut() {
+            rows.sort_by_key(|row| row.time);
+        }
         let rows = by_lane.values().flatten().copied();
-        let (tree, places) = Placing::new(profile, spelling).place(rows);
+        let (tree, nodes) = Placing::new(profile, spelling).place(rows);
         let usual = usual_distance(by_lane.values());
-        let covers = |row: &Row| match (&series.unit, weight) {
+        let covered_time = |row: &Row| match (&series.unit, weight) {
             (Unit::Nanos, Weight::Period) => row.weight.max(1),
             _ => usual,
         };
-        let (mut places, mut lanes, mut at) = (places.into_iter(), Vec::new(), 0);
+        let mut nodes = nodes.into_iter();
+        let mut extents_by_lane: Vec<(&LaneKey, Vec<RowExtent>)> = Vec::new();
+        // Without times, where the next row starts.
+        let mut end = 0;
         for (key, rows) in &by_lane {
-            let nodes = places.by_ref().take(rows.len());
-            let stretches: Vec<RowExtent> = if timed {
-                let rows = rows.iter().map(|row| (row.time.map_or(0, |time| time.0), covers(row)));
-                in_time(rows.zip(nodes))
-            } else {
-                let mut next = |(row, node): (&&Row, u32)| {
-                    let start = at;
-                    at += weight.of(row);
-                    RowExtent { node, start, end: at }
-                };
-                rows.iter().zip(nodes).map(&mut next).collect()
-            };
-            lanes.push((key, stretches));
+            let mut extents: Vec<RowExtent> = Vec::with_capacity(rows.len());
+            for (row, node) in rows.iter().zip(nodes.by_ref().take(rows.len())) {
+                if timed {
+                    let time = row.time.map_or(0, |time| time.0);
+                    let before = extents.last().map_or(0, |extent| extent.end);
+                    extents.push(RowExtent::in_time(node, time, covered_time(row), before));
+                } else {
+                    let start = end;
+                    end += weight.of(row);
+                    extents.push(RowExtent { node, start, end });
+                }
+            }
+            extents_by_lane.push((key, extents));
         }
-        let ran = |stretches: &[RowExtent]| stretches.iter().map(|stretch| stretch.end - stretch.start).sum::<u64>();
-        lanes.sort_by_cached_key(|(_, stretches)| std::cmp::Reverse(ran(stretches)));
-        let all = || lanes.iter().flat_map(|(_, stretches)| stretches);
-        let begin = all().map(|stretch| stretch.start).min().unwrap_or(0);
-        let length = all().map(|stretch| stretch.end).max().unwrap_or(0) - begin;
-        let lane = |(key, stretches): &(&LaneKey, Vec<RowExtent>)| {
-            let boxes = boxes(&tree, key.roots, stretches, begin);
-            Lane { name: key.name.clone(), boxes }
-        };
-        let lanes = lanes.iter().map(lane).collect();
+        extents_by_lane.sort_by_cached_key(|(_, extents)| {
+            let busy: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
+            Reverse(busy)
+        });
+        let extents = || extents_by_lane.iter().flat_map(|(_, extents)| extents);
+        let begin = extents().map(|extent| extent.start).min().unwrap_or(0);
+        let length = extents().map(|extent| extent.end).max().unwrap_or(0) - begin;
+        let mut lanes = Vec::new();
+        for (key, extents) in &extents_by_lane {
+            lanes.push(Lane { name: key.name.clone(), boxes: boxes(&tree, key.roots, extents, begin) });
+        }
         Self { tree, lanes, begin: timed.then_some(begin), length, left_out }
+    }
+}
+
+impl RowExtent {
+    /// The range of a sample that covers at most this much time. `before` is the end of the thread's previous sample;
+    /// 0 if there is none.
+    fn in_time(node: u32, time: u64, covers: u64, before: u64) -> Self {
+        // Timers are sometimes late. A gap slightly longer than what a sample covers isn't idle time.
+        let follows = before > 0 && time.saturating_sub(before) <= covers.saturating_add(covers / 2);
+        let start = if follows { before } else { time.saturating_sub(covers).max(before) };
+        Self { node, start, end: time.max(before) }
     }
 }
 
@@ -117,7 +135,7 @@ struct LaneKey {
 }
 
 impl LaneKey {
-    fn of(profile: &Profile, row: &Row) -> Self {
+    fn new(profile: &Profile, row: &Row) -> Self {
         let track = profile.track_of(row.track);
         let name = roots(track, By::Tid, super::Annotate::default()).concat();
         let roots = roots(track, By::Comm, super::Annotate::default()).len();
@@ -136,51 +154,41 @@ fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
     if distances.is_empty() { USUAL } else { *distances.select_nth_unstable(middle).1 }
 }
 
-/// The range that each sample of a thread covers. Each sample comes with its time, the maximum that it covers, and its
-/// node.
-fn in_time(samples: impl Iterator<Item = ((u64, u64), u32)>) -> Vec<RowExtent> {
-    let mut stretches: Vec<RowExtent> = Vec::new();
-    for ((time, covers), node) in samples {
-        let before = stretches.last().map_or(0, |stretch| stretch.end);
-        // Timers are sometimes late. A gap slightly longer than what a sample covers isn't idle time.
-        let start = if time.saturating_sub(before) <= covers.saturating_add(covers / 2) && before > 0 {
-            before
-        } else {
-            time.saturating_sub(covers).max(before)
-        };
-        stretches.push(RowExtent { node, start, end: time.max(before) });
-    }
-    stretches
-}
-
-/// Lays out the boxes of a thread. Consecutive samples with common callers share the boxes of these callers.
-fn boxes(tree: &CallTree, roots: usize, stretches: &[RowExtent], begin: u64) -> Vec<Placed> {
+/// Lays out the boxes of a thread. Consecutive samples with common callers share the boxes of these callers. The first
+/// `roots` frames of each stack only identify the thread, and get no boxes.
+fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Vec<Placed> {
     let mut boxes: Vec<Placed> = Vec::new();
+    // The boxes of the previous sample's stack, as indexes in `boxes`, outermost first.
     let mut open: Vec<usize> = Vec::new();
     let mut path = Vec::new();
-    let mut last = stretches.first().map_or(0, |stretch| stretch.start);
-    for stretch in stretches {
+    let mut last_end = extents.first().map_or(0, |extent| extent.start);
+    for extent in extents {
         path.clear();
-        let mut at = stretch.node;
-        while at != ROOT {
-            path.push(at);
-            at = tree.parent(at);
+        let mut node = extent.node;
+        while node != ROOT {
+            path.push(node);
+            node = tree.parent(node);
         }
         path.reverse();
         path.drain(..roots.min(path.len()));
         let shared = open.iter().zip(&path).take_while(|(open, node)| boxes[**open].node == **node).count();
         open.truncate(shared);
-        let (start, end) = (stretch.start - begin, stretch.end - begin);
-        if last < stretch.start {
-            boxes.push(Placed { node: ROOT, label: None, depth: shared as u32, start: last - begin, end: start });
+        let start = extent.start - begin;
+        let end = extent.end - begin;
+        if last_end < extent.start {
+            // Idle time.
+            boxes.push(Placed { node: ROOT, label: None, depth: shared as u32, start: last_end - begin, end: start });
         }
         for &node in &path[shared..] {
-            let (label, depth) = (Some(tree.nodes.get(node).1), open.len() as u32);
+            let label = Some(tree.nodes.get(node).1);
+            let depth = open.len() as u32;
             open.push(boxes.len());
             boxes.push(Placed { node, label, depth, start, end });
         }
-        open.iter().for_each(|&of| boxes[of].end = end);
-        last = stretch.end;
+        for &index in &open {
+            boxes[index].end = end;
+        }
+        last_end = extent.end;
     }
     boxes
 }

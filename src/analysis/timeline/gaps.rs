@@ -1,6 +1,7 @@
 //! Finds gaps between spans, and selects slices.
 
 use super::slices::{NameNo, Slice, Timeline};
+use std::cmp::Reverse;
 
 /// Selects slices.
 #[derive(Debug, Clone, Default)]
@@ -16,14 +17,14 @@ pub struct Selection {
 impl Selection {
     /// True if the slice overlaps the selected time.
     #[inline]
-    pub fn within(&self, slice: &Slice) -> bool {
+    pub fn overlaps(&self, slice: &Slice) -> bool {
         self.from.is_none_or(|from| slice.end() > from) && self.to.is_none_or(|to| slice.start < to)
     }
 
     /// True for selected slices that are outermost on their track.
     #[inline]
-    pub fn top(&self, slice: &Slice) -> bool {
-        slice.depth == 0 && !self.exclude.contains(&slice.name) && self.within(slice)
+    pub fn is_outermost(&self, slice: &Slice) -> bool {
+        slice.depth == 0 && !self.exclude.contains(&slice.name) && self.overlaps(slice)
     }
 }
 
@@ -44,18 +45,16 @@ impl Timeline {
     /// The gaps between selected outermost spans of all tracks, longest first. A gap is negative where spans on
     /// different tracks overlap.
     pub fn gaps(&self, selection: &Selection) -> Vec<Gap> {
-        let counts = |(_, slice): &(usize, &Slice)| selection.top(slice) && slice.duration > 0;
-        let mut spans: Vec<_> = self.slices.iter().enumerate().filter(counts).collect();
+        let mut spans: Vec<(usize, &Slice)> = self.slices.iter().enumerate().collect();
+        spans.retain(|(_, slice)| slice.duration > 0 && selection.is_outermost(slice));
         spans.sort_by_key(|(_, slice)| slice.start);
-        let mut spans = spans.into_iter();
-        let Some(mut last) = spans.next() else { return Vec::new() };
         let mut gaps = Vec::new();
-        for next in spans {
-            let start = last.1.end();
-            gaps.push(Gap { start, duration: next.1.start.saturating_sub(start), after: last.0, before: next.0 });
-            last = next;
+        for pair in spans.windows(2) {
+            let [(after, last), (before, next)] = [pair[0], pair[1]];
+            let start = last.end();
+            gaps.push(Gap { start, duration: next.start.saturating_sub(start), after, before });
         }
-        gaps.sort_by_key(|gap| std::cmp::Reverse(gap.duration));
+        gaps.sort_by_key(|gap| Reverse(gap.duration));
         gaps
     }
 }

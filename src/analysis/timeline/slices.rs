@@ -195,12 +195,16 @@ impl Timeline {
             return;
         }
         let slices = &mut self.slices;
-        let wanted = |slice: &Slice| threads[slice.track as usize] && slice.kind != SliceKind::Async;
-        let mut order: Vec<u32> = (0..slices.len() as u32).filter(|&at| wanted(&slices[at as usize])).collect();
-        order.sort_by_key(|&at| (slices[at as usize].track, slices[at as usize].outer_first()));
+        let mut order: Vec<u32> = Vec::new();
+        for (index, slice) in slices.iter().enumerate() {
+            if threads[slice.track as usize] && slice.kind != SliceKind::Async {
+                order.push(index as u32);
+            }
+        }
+        order.sort_by_key(|&index| (slices[index as usize].track, slices[index as usize].outer_first()));
         let mut nesting = vec![Nesting::default(); threads.len()];
-        for at in order {
-            let slice = &mut slices[at as usize];
+        for index in order {
+            let slice = &mut slices[index as usize];
             self.oddities.overlaps += u64::from(nesting[slice.track as usize].place(slice));
         }
     }
@@ -231,7 +235,7 @@ impl Timeline {
     }
 
     /// The number of spans that never ended.
-    pub fn unfinished(&self) -> u64 {
+    pub fn unfinished_count(&self) -> u64 {
         self.slices.iter().filter(|slice| slice.duration == UNFINISHED).count() as u64
     }
 
@@ -240,25 +244,25 @@ impl Timeline {
     /// own, are nested into their thread, whose track shows what Miri did while it interpreted a function. If `only`
     /// isn't empty, spans with other names are omitted. `label` returns the name to show for a span.
     pub fn stacks(&self, options: CallOptions, only: &[NameNo], label: impl Fn(&Slice) -> NameNo) -> Stacked {
-        let spans = self.by_end(|slice| only.is_empty() || only.contains(&slice.name));
+        let spans = self.spans_by_end(|slice| only.is_empty() || only.contains(&slice.name));
         let frames: Vec<NameNo> = match self.is_miri {
             true => MIRI_FRAMES.iter().filter_map(|name| self.names.find(name.as_bytes())).collect(),
             false => Vec::new(),
         };
         let is_frame = |slice: &Slice| slice.kind == SliceKind::Async && frames.contains(&slice.name);
-        let own = self.mixed_up(&spans, is_frame);
+        let is_mixed_up = self.find_mixed_up(&spans, is_frame);
         let rows = self.async_rows(&spans, is_frame);
         let (first, _) = self.bounds();
-        let from_first = |time: u64| (i128::from(time) - i128::from(first)).clamp(0, i128::from(u64::MAX)) as u64;
-        let within = options.within.map(|span| Span { start: from_first(span.start), end: from_first(span.end) });
+        let since_first = |time: u64| (i128::from(time) - i128::from(first)).clamp(0, i128::from(u64::MAX)) as u64;
+        let within = options.within.map(|span| Span { start: since_first(span.start), end: since_first(span.end) });
         let mut sums = CallSums::new(CallOptions { within, ..options });
         let mut tracks = Vec::new();
         let mut numbers = FxHashMap::default();
-        for &(span, at) in &spans {
-            let slice = &self.slices[at as usize];
+        for &(span, index) in &spans {
+            let slice = &self.slices[index as usize];
             let (thread, row) = match slice.kind {
                 // Row 1 is for interpreted calls that don't nest properly in their thread.
-                SliceKind::Async if is_frame(slice) => (slice.track, u32::from(own[slice.track as usize])),
+                SliceKind::Async if is_frame(slice) => (slice.track, u32::from(is_mixed_up[slice.track as usize])),
                 SliceKind::Async => {
                     let (thread, row) = rows[slice.lane as usize];
                     (thread, 2 + row)
@@ -286,48 +290,53 @@ impl Timeline {
     /// For each ID-based track, the thread that it started on and a row of that thread. Tracks that share a row don't
     /// overlap, so that there are only as many rows as simultaneous operations.
     fn async_rows(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<(u32, u32)> {
+        /// An ID-based track.
+        #[derive(Clone, Copy)]
+        struct AsyncTrack {
+            /// `None` if no span is on it.
+            thread: Option<u32>,
+            /// From its first start to its last end.
+            extent: Span,
+        }
         let is_operation = |slice: &Slice| slice.kind == SliceKind::Async && !is_frame(slice);
-        let slices = self.slices.iter().filter(|slice| is_operation(slice));
-        let count = slices.map(|slice| slice.lane as usize + 1).max().unwrap_or(0);
-        // For each ID-based track, its thread and the time from its first start to its last end.
-        let mut lanes = vec![(u32::MAX, Span { start: u64::MAX, end: 0 }); count];
-        for &(span, at) in spans {
-            let slice = &self.slices[at as usize];
+        let operations = self.slices.iter().filter(|slice| is_operation(slice));
+        let count = operations.map(|slice| slice.lane as usize + 1).max().unwrap_or(0);
+        let mut tracks = vec![AsyncTrack { thread: None, extent: Span { start: u64::MAX, end: 0 } }; count];
+        for &(span, index) in spans {
+            let slice = &self.slices[index as usize];
             if is_operation(slice) {
-                let (track, whole) = &mut lanes[slice.lane as usize];
+                let AsyncTrack { thread, extent } = &mut tracks[slice.lane as usize];
                 // Nested spans may have started on other threads; they belong to the operation.
-                if slice.depth == 0 || *track == u32::MAX {
-                    *track = slice.track;
+                if slice.depth == 0 || thread.is_none() {
+                    *thread = Some(slice.track);
                 }
-                *whole = Span { start: whole.start.min(span.start), end: whole.end.max(span.end) };
+                *extent = Span { start: extent.start.min(span.start), end: extent.end.max(span.end) };
             }
         }
-        let mut order: Vec<u32> = (0..count as u32).filter(|lane| lanes[*lane as usize].0 != u32::MAX).collect();
-        order.sort_unstable_by_key(|lane| {
-            let (track, whole) = lanes[*lane as usize];
-            (track, whole.start, *lane)
-        });
+        let mut order: Vec<(u32, u64, usize)> = Vec::new();
+        for (index, track) in tracks.iter().enumerate() {
+            order.extend(track.thread.map(|thread| (thread, track.extent.start, index)));
+        }
+        order.sort_unstable();
         let mut rows = vec![(0, 0); count];
-        // The times at which the rows of the thread become free, earliest first.
+        // The times at which the rows of the current thread become free, earliest first.
         let mut free: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
-        let mut of_track = None;
-        for lane in order {
-            let (track, whole) = lanes[lane as usize];
-            if of_track != Some(track) {
+        let mut current_thread = None;
+        for (thread, start, index) in order {
+            if current_thread != Some(thread) {
                 free.clear();
-                of_track = Some(track);
+                current_thread = Some(thread);
             }
             let row = match free.peek() {
                 // An empty span at the end of another one would be nested in it.
-                Some(Reverse((end, row))) if *end < whole.start => {
-                    let row = *row;
+                Some(&Reverse((end, row))) if end < start => {
                     free.pop();
                     row
                 }
                 _ => free.len() as u32,
             };
-            free.push(Reverse((whole.end, row)));
-            rows[lane as usize] = (track, row);
+            free.push(Reverse((tracks[index].extent.end, row)));
+            rows[index] = (thread, row);
         }
         rows
     }
@@ -335,58 +344,68 @@ impl Timeline {
     /// The self time of each slice on its track; 0 for instants and unfinished spans.
     pub fn own_times(&self) -> Vec<i64> {
         let track = |slice: &Slice| (slice.track, if slice.kind == SliceKind::Async { slice.lane } else { 0 });
-        let spans =
-            |at: &u32| self.slices[*at as usize].duration > 0 && self.slices[*at as usize].kind != SliceKind::Instant;
-        let mut order: Vec<u32> = (0..self.slices.len() as u32).filter(spans).collect();
-        order.sort_by_key(|at| {
-            let slice = &self.slices[*at as usize];
-            (track(slice), slice.outer_first(), *at)
+        let mut order: Vec<u32> = Vec::new();
+        for (index, slice) in self.slices.iter().enumerate() {
+            if slice.duration > 0 && slice.kind != SliceKind::Instant {
+                order.push(index as u32);
+            }
+        }
+        order.sort_by_key(|index| {
+            let slice = &self.slices[*index as usize];
+            (track(slice), slice.outer_first(), *index)
         });
         let mut own = vec![0; self.slices.len()];
         let mut around: Vec<u32> = Vec::new();
-        for at in order {
-            let slice = &self.slices[at as usize];
-            let encloses = |outer: &u32| {
+        for index in order {
+            let slice = &self.slices[index as usize];
+            while let Some(outer) = around.last() {
                 let outer = &self.slices[*outer as usize];
-                track(outer) == track(slice) && outer.end() > slice.start && outer.end() >= slice.end()
-            };
-            while around.last().is_some_and(|outer| !encloses(outer)) {
+                if track(outer) == track(slice) && outer.end() > slice.start && outer.end() >= slice.end() {
+                    break;
+                }
                 around.pop();
             }
-            own[at as usize] = slice.duration;
+            own[index as usize] = slice.duration;
             if let Some(outer) = around.last() {
                 own[*outer as usize] -= slice.duration;
             }
-            around.push(at);
+            around.push(index);
         }
         own
     }
 
-    /// Spans by descending end, outer ones first. Unfinished spans end with their thread.
-    fn by_end(&self, wanted: impl Fn(&Slice) -> bool) -> Vec<(Span, u32)> {
+    /// Spans by descending end, outer ones first, each with its index. Unfinished spans end with their thread. Times
+    /// count from the first start.
+    fn spans_by_end(&self, is_wanted: impl Fn(&Slice) -> bool) -> Vec<(Span, u32)> {
         let (first, _) = self.bounds();
-        let mut last = vec![first; self.tracks.len()];
+        let mut thread_ends = vec![first; self.tracks.len()];
         for slice in &self.slices {
-            let last = &mut last[slice.track as usize];
-            *last = slice.end().max(slice.start).max(*last);
+            let end = &mut thread_ends[slice.track as usize];
+            *end = slice.end().max(slice.start).max(*end);
         }
-        let wanted = |slice: &Slice| slice.kind != SliceKind::Instant && wanted(slice);
-        let spans = self.slices.iter().enumerate().filter(|(_, slice)| wanted(slice)).map(|(at, slice)| {
-            let end = if slice.duration == UNFINISHED { last[slice.track as usize] } else { slice.end() };
-            (Span { start: slice.start.abs_diff(first), end: end.max(slice.start).abs_diff(first) }, at as u32)
-        });
-        let mut spans: Vec<_> = spans.collect();
-        spans.sort_unstable_by_key(|&(span, at)| (Reverse(span.end), span.start, at));
+        let mut spans = Vec::new();
+        for (index, slice) in self.slices.iter().enumerate() {
+            if slice.kind == SliceKind::Instant || !is_wanted(slice) {
+                continue;
+            }
+            let end = if slice.duration == UNFINISHED { thread_ends[slice.track as usize] } else { slice.end() };
+            let span = Span { start: slice.start.abs_diff(first), end: end.max(slice.start).abs_diff(first) };
+            spans.push((span, index as u32));
+        }
+        spans.sort_unstable_by_key(|&(span, index)| (Reverse(span.end), span.start, index));
         spans
     }
 
     /// For each thread, whether interpreted calls overlap other spans without being nested. They are then kept out of
     /// its stacks.
-    fn mixed_up(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<bool> {
+    fn find_mixed_up(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<bool> {
         let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
-        let is_nested = |slice: &Slice| slice.kind != SliceKind::Async || is_frame(slice);
-        for &(span, at) in spans.iter().filter(|(_, at)| is_nested(&self.slices[*at as usize])) {
-            let lanes = &mut lanes[self.slices[at as usize].track as usize];
+        for &(span, index) in spans {
+            let slice = &self.slices[index as usize];
+            if slice.kind == SliceKind::Async && !is_frame(slice) {
+                continue;
+            }
+            let lanes = &mut lanes[slice.track as usize];
             let lane = lanes.place(span, |()| {});
             lanes.open(lane, span, ());
         }

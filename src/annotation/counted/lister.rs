@@ -3,7 +3,7 @@
 
 use super::super::annotated::{Calls, Code, Listing, SourceFile, SourceLine, TargetPlace};
 use super::super::functions::{CodePlace, Function};
-use super::super::lister::{lines, of};
+use super::super::lister::{lines, new_listing};
 use super::super::names::Names;
 use super::super::options::AnnotateOptions;
 use super::super::sources::Texts;
@@ -65,7 +65,8 @@ impl<'a> CountedLister<'a, '_> {
     }
 
     fn listing(&self, at: usize, function: &Function) -> Listing {
-        of(function, self.names.version(at), self.code(function), None)
+        let (number, all_versions) = self.names.version(at);
+        new_listing(function, number, all_versions, self.code(function), None)
     }
 
     /// Finds a function's machine code. The error says why there is none.
@@ -184,7 +185,7 @@ impl<'a> CountedLister<'a, '_> {
                 continue;
             };
             let file = places.get(name).copied().unwrap_or_else(|| {
-                let text = texts.of(name);
+                let text = texts.read(name);
                 files.push(SourceFile::new(name, text));
                 places.insert(name.to_vec(), files.len() - 1);
                 files.len() - 1

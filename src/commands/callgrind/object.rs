@@ -45,7 +45,7 @@ pub(super) fn write<'data>(
 ) -> Result<NewObject> {
     let (mut bytes, mut warnings) = (FxHashMap::default(), Warnings::new());
     if let Some((raw, origin)) = raw {
-        let listed = names.listed_by(origin);
+        let listed = names.codes_of_origin(origin);
         let lines: Vec<Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
         bytes.extend(raw.of(&lines, &mut warnings).into_iter().map(|(line, bytes)| (listed[line].0, bytes)));
     }
@@ -53,8 +53,8 @@ pub(super) fn write<'data>(
         let code = names.code(entry);
         Code { bytes: code.bytes.or_else(|| bytes.get(&entry.id).copied()), ..code }
     };
-    let mut codes: Vec<(Code<'data>, Addr)> = Vec::with_capacity(names.in_sight().count());
-    codes.extend(names.in_sight().map(|entry| (with_bytes(entry), Addr(entry.addr))));
+    let mut codes: Vec<(Code<'data>, Addr)> = Vec::with_capacity(names.visible_entries().count());
+    codes.extend(names.visible_entries().map(|entry| (with_bytes(entry), Addr(entry.addr))));
     let endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
     let mut builder = ImageBuilder::new(Target::new(machine.unwrap_or(HOST_MACHINE), endian), Addressing::RunTime);
     for (code, addr) in &codes {

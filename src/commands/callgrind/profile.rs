@@ -24,7 +24,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let mut outcome = Outcome::default();
     let text = map_open_file(file)?;
     // Usually the head of the file states the process. Then its code is loaded while the file is being indexed.
-    let early = stream::pid_at_start(&text);
+    let early = stream::find_pid(&text);
     let index = if early.is_none() { Some(stream::index(&text, job)?) } else { None };
     let pid = early.or_else(|| index.as_ref().and_then(|index| index.header.pid)).or_else(|| options.pid_in_name());
     let CodeSources { found, processes, pid } = code_sources(pid.map(Pid), options, &mut outcome)?;
@@ -144,7 +144,7 @@ fn say(
     if names.is_empty() {
         warnings.push(Warning::new(format!(
             "process {pid} has no code in the sources found ({} pieces of others): nothing is changed",
-            names.known()
+            names.code_count()
         )));
     } else if functions == 0 && unknown > 0 {
         warnings.push(Warning::new(format!(

@@ -36,7 +36,7 @@ pub(super) fn run(
     let names = CodeNames::new(&loaded.map, pid, Vec::new(), &job.pool);
     let lookup = |addr| {
         let entry = names.at(addr)?;
-        Some(ReportFunction { name: names.name(entry), place: names.place(addr) })
+        Some(ReportFunction { name: names.name(entry), place: names.source_line(addr) })
     };
     let mut out = Output::create(&options.output(), run)?;
     let mut reader = BufReader::with_capacity(1 << 18, file);

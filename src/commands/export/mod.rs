@@ -48,7 +48,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     }
     rows::refuse_options(options)?;
     let mut outcome = Outcome::default();
-    let profile = load(JobInputs::opened(first, &options.inputs), writer.rows, &load_options, job, &mut outcome)?;
+    let profile = load(JobInputs::with_first(first, &options.inputs), writer.rows, &load_options, job, &mut outcome)?;
     write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
     Ok(outcome)
 }

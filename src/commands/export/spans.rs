@@ -27,16 +27,18 @@ pub(super) fn run(
     let mut outcome = Outcome::default();
     let mut output = Output::create(&options.output, run)?;
     let mut writer = start(&mut output)?;
-    let (mut first, mut epoch) = (Some(first), None);
+    let mut first = Some(first);
+    let mut epoch = None;
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let mut warnings = Warnings::new();
-        let mut passing = SpanFilter::new(options, &mut *writer, &mut epoch);
-        let passed = opened.and_then(|opened| pass(opened, path, &mut passing, job, &mut warnings));
-        passed.map_err(|error| error.in_file(&shown(path)))?;
-        warnings.extend(passing.none_left());
+        let mut filter = SpanFilter::new(options, &mut *writer, &mut epoch);
+        opened
+            .and_then(|opened| read_input(opened, path, &mut filter, job, &mut warnings))
+            .map_err(|error| error.in_file(&shown(path)))?;
+        warnings.extend(filter.warn_if_none_written());
         outcome.warnings.append(warnings.in_file(&shown(path)));
-        outcome.summary.push(passing.summary());
+        outcome.summary.push(filter.summary());
     }
     writer.finish()?;
     drop(writer);
@@ -44,11 +46,18 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-fn pass(opened: Opened, path: &InPath, sink: &mut SpanFilter<'_>, job: &Job, warnings: &mut Warnings) -> Result<()> {
-    let Some(of) = opened.format().read.spans() else {
+/// Reads an input and passes its spans to the filter.
+fn read_input(
+    opened: Opened,
+    path: &InPath,
+    filter: &mut SpanFilter<'_>,
+    job: &Job,
+    warnings: &mut Warnings,
+) -> Result<()> {
+    let Some(spans) = opened.format().read.spans() else {
         return Err(Error::new("holds no spans of time, as the inputs before it do"));
     };
-    read_spans(opened.into_whole(path)?, job, |input| (of.tell)(input, sink, warnings))
+    read_spans(opened.into_whole(path)?, job, |input| (spans.tell)(input, filter, warnings))
 }
 
 /// Passes the selected spans of one input to the writer.
@@ -63,9 +72,11 @@ struct SpanFilter<'o> {
     epoch: &'o mut Option<u64>,
     /// What to add to this input's times so that they count from `epoch`.
     offset: i64,
+    /// The start and end of this input.
     bounds: (i64, i64),
-    told: SpanCounts,
+    read: SpanCounts,
     written: SpanCounts,
+    /// The number of events that aren't spans and were left out.
     others: u64,
 }
 
@@ -99,7 +110,7 @@ impl<'o> SpanFilter<'o> {
             epoch,
             offset: 0,
             bounds: (0, 0),
-            told: SpanCounts::default(),
+            read: SpanCounts::default(),
             written: SpanCounts::default(),
             others: 0,
         }
@@ -107,28 +118,29 @@ impl<'o> SpanFilter<'o> {
 
     /// The counts of written and omitted spans.
     fn summary(&self) -> String {
-        let Self { told, written, others, .. } = self;
-        let instants = match told.instants {
+        let Self { read, written, others, .. } = self;
+        let instants = match read.instants {
             0 => String::new(),
-            told => format!(", {} of {told} instants", written.instants),
+            read => format!(", {} of {read} instants", written.instants),
         };
         let others = match others {
             0 => String::new(),
             others => format!("; {others} events that are not spans left out"),
         };
-        format!("{} of {} spans{instants} written{others}", written.spans, told.spans)
+        format!("{} of {} spans{instants} written{others}", written.spans, read.spans)
     }
 
     /// A warning if no spans were written. It states the time range of the input in seconds, the unit of `--time`.
-    fn none_left(&self) -> Option<Warning> {
+    fn warn_if_none_written(&self) -> Option<Warning> {
         const SECOND: i64 = 1_000_000_000;
         let seconds = |time: i64| format!("{}.{:09}", time.div_euclid(SECOND), time.rem_euclid(SECOND));
-        match (self.written.all(), self.told.all()) {
+        match (self.written.all(), self.read.all()) {
             (0, 0) => Some(Warning::new("no spans: none was recorded")),
-            (0, told) => {
-                let (first, last) = (seconds(self.bounds.0), seconds(self.bounds.1));
+            (0, read) => {
+                let first = seconds(self.bounds.0);
+                let last = seconds(self.bounds.1);
                 Some(Warning::new(format!(
-                    "no spans written: the filters leave none of {told}, from {first} s to {last} s"
+                    "no spans written: the filters leave none of {read}, from {first} s to {last} s"
                 )))
             }
             _ => None,
@@ -150,15 +162,18 @@ impl SpanSink for SpanFilter<'_> {
     fn file(&mut self, file: &SpanFile<'_>) -> Result<()> {
         self.bounds = (file.first, file.last);
         self.choice = Choice::new(self.options, self.choice.filter, self.bounds);
-        self.threads = SyntheticThreads::beside(file.threads);
+        self.threads = SyntheticThreads::new(file.threads);
         if let Some(start) = file.since_1970 {
             self.offset = start.wrapping_sub(*self.epoch.get_or_insert(start)).cast_signed();
         }
-        file.process.map_or(Ok(()), |(pid, name)| self.writer.process_name(pid, name))
+        match file.process {
+            Some((pid, name)) => self.writer.process_name(pid, name),
+            None => Ok(()),
+        }
     }
 
     fn wants(&mut self, head: &SpanHead<'_>) -> bool {
-        self.told.add(head);
+        self.read.add(head);
         self.choice.keeps(head)
     }
 
@@ -179,7 +194,7 @@ impl SpanSink for SpanFilter<'_> {
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
         let keep = match event.kind {
             OtherKind::Metadata => true,
-            OtherKind::Counter => event.time.is_some_and(|time| self.choice.within(time, time)),
+            OtherKind::Counter => event.time.is_some_and(|time| self.choice.overlaps_times(time, time)),
             OtherKind::Unknown => false,
         };
         if keep {
@@ -195,7 +210,9 @@ impl SpanSink for SpanFilter<'_> {
 struct Choice<'o> {
     options: &'o ReadOptions,
     filter: &'o Filter,
-    placed: PlacedFilter<'o>,
+    /// For conditions on threads; its times aren't used.
+    threads: PlacedFilter<'o>,
+    /// Start and end of each selected time range.
     times: Vec<(Nanos, Nanos)>,
     /// For each thread and name: the number of spans so far, and the start of the last one that was kept.
     seen: FxHashMap<(u32, u32), (u64, i64)>,
@@ -206,35 +223,35 @@ impl<'o> Choice<'o> {
     fn new(options: &'o ReadOptions, filter: &'o Filter, (first, last): (i64, i64)) -> Self {
         // Command line times can't be negative, so earlier times count as 0.
         let nanos = |time: i64| Nanos(u64::try_from(time).unwrap_or(0));
-        let times = filter.time.iter().map(|range| range.placed(nanos(first), nanos(last))).collect();
-        Self { options, filter, placed: filter.placed(Nanos(0), Nanos(0)), times, seen: FxHashMap::default() }
+        let times = filter.time.iter().map(|range| range.times(nanos(first), nanos(last))).collect();
+        Self { options, filter, threads: filter.place(Nanos(0), Nanos(0)), times, seen: FxHashMap::default() }
     }
 
     fn keeps(&mut self, head: &SpanHead<'_>) -> bool {
-        self.named(head.name)
-            && self.long_enough(head.duration)
-            && self.within(head.start, head.end())
-            && self.placed.track(head.thread)
-            && self.sampled(head)
+        self.has_wanted_name(head.name)
+            && self.is_long_enough(head.duration)
+            && self.overlaps_times(head.start, head.end())
+            && self.threads.track(head.thread)
+            && self.is_sampled(head)
     }
 
-    fn named(&self, name: &[u8]) -> bool {
+    fn has_wanted_name(&self, name: &[u8]) -> bool {
         let only = &self.options.only;
         only.is_empty() || only.iter().any(|wanted| wanted.as_bytes() == name)
     }
 
-    fn long_enough(&self, duration: Option<i64>) -> bool {
+    fn is_long_enough(&self, duration: Option<i64>) -> bool {
         let least = i64::try_from(self.options.calls.min_duration).unwrap_or(i64::MAX);
         least == 0 || duration.is_some_and(|duration| duration >= least || duration == UNFINISHED)
     }
 
-    fn within(&self, start: i64, end: i64) -> bool {
-        let at = |time: Nanos| i64::try_from(time.0).unwrap_or(i64::MAX);
-        self.times.is_empty() || self.times.iter().any(|&(from, to)| end > at(from) && start < at(to))
+    fn overlaps_times(&self, start: i64, end: i64) -> bool {
+        let signed = |time: Nanos| i64::try_from(time.0).unwrap_or(i64::MAX);
+        self.times.is_empty() || self.times.iter().any(|&(from, to)| end > signed(from) && start < signed(to))
     }
 
     /// True if the span is part of the sample that stands for all spans of its thread and name.
-    fn sampled(&mut self, head: &SpanHead<'_>) -> bool {
+    fn is_sampled(&mut self, head: &SpanHead<'_>) -> bool {
         let sampling = self.options.calls.sampling;
         if sampling == Sampling::All {
             return true;

@@ -26,7 +26,7 @@ pub(super) struct SyntheticThread {
 
 impl SyntheticThreads {
     /// The thread numbers start above those of the trace's threads.
-    pub(super) fn beside(threads: &[Track]) -> Self {
+    pub(super) fn new(threads: &[Track]) -> Self {
         let tids = threads.iter().filter_map(|thread| thread.tid);
         let next = tids.map(|tid| i64::from(tid.0)).max().unwrap_or(0).max(0) + 1;
         Self { next, known: FxHashMap::default() }
@@ -60,7 +60,7 @@ mod tests {
     fn calls_share_a_thread_and_what_only_overlaps_gets_another() {
         let track = |tid| Track { tid: Some(Tid(tid)), ..Track::default() };
         let tracks = [track(0), track(7)];
-        let mut threads = SyntheticThreads::beside(&tracks);
+        let mut threads = SyntheticThreads::new(&tracks);
         let mut place = |thread_no, name_no, start, duration| {
             let (thread, duration) = (&tracks[0], Some(duration));
             let head = SpanHead { thread_no, thread, name_no, name: b"frame", sub: None, start, duration };

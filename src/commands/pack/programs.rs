@@ -116,7 +116,8 @@ fn inside(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option
         return None;
     }
     let (survey, force) = (examined.resolution.survey, examined.resolution.search().force);
-    let (path, processes, samples) = (Path::new(OsStr::from_bytes(&dso.path)), &survey.processes, || survey.sampled());
+    let (path, processes, samples) =
+        (Path::new(OsStr::from_bytes(&dso.path)), &survey.processes, || survey.collect_sampled());
     let site = survey.site(None, &samples);
     let has_it = |process: &Process| process.mappings.iter().any(|map| map.path == dso.path);
     let mut mapped = processes.by_pid.iter().filter(|(_, process)| has_it(process));

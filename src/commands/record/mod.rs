@@ -37,7 +37,7 @@ pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Res
     }
     let left = LeftFiles { names: leaves, since: SystemTime::now() };
     let before = |name: &str| std::env::var_os(name).map(std::os::unix::ffi::OsStringExt::into_vec);
-    let variables = command.variables.iter().map(|set| (set.name, set.joined_to(before(set.name).as_deref())));
+    let variables = command.variables.iter().map(|set| (set.name, set.append_to(before(set.name).as_deref())));
     outcome.ended = Some(started::run(&command.words(), &variables.collect::<Vec<_>>())?);
     keep::beside(options, &left, job, &mut outcome);
     Ok(outcome)

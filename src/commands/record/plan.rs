@@ -9,8 +9,7 @@ use crate::model::perf_command::PerfCommand;
 use crate::pipeline::running::RunningProcess;
 use crate::runtimes::record_command::RecordCommand;
 use crate::runtimes::{
-    CommandLine, CorrectedCommand, Environment, RUNTIMES, RunFacts, Runtime, RuntimeSet, Stacks, Switch, Version,
-    program_at,
+    self, CommandLine, Environment, RUNTIMES, RunFacts, Runtime, RuntimeSet, Stacks, Switch, Version, program_at,
 };
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -29,7 +28,7 @@ impl Plan {
     pub(super) fn new(options: &RecordOptions, machine: &Machine) -> Result<Self> {
         let called = [b"perf".to_vec(), b"record".to_vec()];
         let typed = PerfCommand { called: &called, ..options.typed() };
-        let command = RecordCommand::of(typed).with_clock();
+        let command = RecordCommand::from_perf(typed).with_clock();
         let command = command.with_option(&["F", "freq", "c", "count"], "-F", &options.frequency.to_string());
         let command = match machine.event {
             Some(event) => command.with_option(&["e", "event"], "-e", event),
@@ -39,8 +38,8 @@ impl Plan {
         let command = command.with_option(&["o", "output"], "-o", &output);
         let plan = Self { command, notes: Vec::new(), leaves: Vec::new() };
         match &options.pid {
-            Some(pid) => plan.attached(pid, options),
-            None => plan.started(options),
+            Some(pid) => plan.attach(pid, options),
+            None => plan.start(options),
         }
     }
 
@@ -49,12 +48,12 @@ impl Plan {
     }
 
     /// Plans the recording of a program that is to be started.
-    fn started(mut self, options: &RecordOptions) -> Result<Self> {
-        let named = options.runtime.as_deref().map(named).transpose()?;
-        let Some(runtime) = named.or_else(|| executed(&options.program)) else {
+    fn start(mut self, options: &RecordOptions) -> Result<Self> {
+        let stated = options.runtime.as_deref().map(find_runtime).transpose()?;
+        let Some(runtime) = stated.or_else(|| executed_runtime(&options.program)) else {
             let records_others = options.typed().has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
             match options.program.first() {
-                Some(program) if !records_others => self.note(unknown(program)),
+                Some(program) if !records_others => self.note(unknown_program(program)),
                 None if !records_others => {
                     self.note("no COMMAND: perf records all processes until Ctrl-C (-- COMMAND or -p PID records one)");
                 }
@@ -74,17 +73,17 @@ impl Plan {
             return Ok(self);
         };
         let directory = directory(options);
-        let corrected = runtime.corrected(switch, command, &directory).map(|corrected| {
-            // A child process doesn't inherit typed options, but it does inherit environment variables.
-            let for_all = if switch.variables.is_empty() || !corrected.variables.is_empty() {
-                None
-            } else {
-                runtime.corrected_by_variable(switch, command, &directory)
-            };
-            CorrectedCommand { variables: for_all.map_or(corrected.variables, |all| all.variables), ..corrected }
-        });
-        match corrected {
-            Some(corrected) => self.command = self.command.with_program(corrected),
+        match runtime.correct(switch, command, &directory) {
+            Some(mut corrected) => {
+                // A child process doesn't inherit typed options, but it does inherit environment variables.
+                if corrected.variables.is_empty()
+                    && !switch.variables.is_empty()
+                    && let Some(by_variable) = runtime.correct_by_variable(switch, command, &directory)
+                {
+                    corrected.variables = by_variable.variables;
+                }
+                self.command = self.command.with_program(corrected);
+            }
             None => self.note(format!(
                 "{} reads no variable that switches its names on: {}",
                 runtime.name,
@@ -102,24 +101,24 @@ impl Plan {
 
     /// Plans the recording of a process that is already running. It is too late to switch anything on, so notes say
     /// what is missing.
-    fn attached(mut self, pid: &str, options: &RecordOptions) -> Result<Self> {
+    fn attach(mut self, pid: &str, options: &RecordOptions) -> Result<Self> {
         self.command = self.command.with_option(&["p", "pid"], "-p", pid);
         let mut stacks = Stacks::FramePointers;
         for number in pid.split(',').filter(|number| !number.is_empty()) {
             let parsed =
                 number.parse::<i32>().map_err(|_| Error::usage(format!("-p {pid}: {number} is not a process")))?;
             let running = RunningProcess::read(Pid(parsed), &Path::new("/proc").join(number))?;
-            let set = running.runtimes();
-            let Some(runtime) = options.runtime.as_deref().map(named).transpose()?.or_else(|| set.first()) else {
-                continue;
-            };
+            let stated = options.runtime.as_deref().map(find_runtime).transpose()?;
+            let Some(runtime) = stated.or_else(|| running.runtimes().first()) else { continue };
             let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
             let version = runtime.version_in(memory.iter().copied());
             let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
-            let on = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
-            let wanted = on.map_or_else(|| runtime.stacks(facts), |switch| switch.stacks);
-            stacks = if wanted == Stacks::Copies { wanted } else { stacks };
-            if on.is_none() && running.markers().is_empty() {
+            let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
+            let wanted = given.map_or_else(|| runtime.stacks(facts), |switch| switch.stacks);
+            if wanted == Stacks::Copies {
+                stacks = wanted;
+            }
+            if given.is_none() && running.markers().is_empty() {
                 self.note(not_switched_on(number, runtime, facts));
             }
         }
@@ -140,33 +139,34 @@ fn environment() -> Environment {
 }
 
 /// Finds the runtime by name. The error lists the known ones.
-fn named(name: &str) -> Result<&'static Runtime> {
-    crate::runtimes::named(name).ok_or_else(|| {
+fn find_runtime(name: &str) -> Result<&'static Runtime> {
+    runtimes::find_runtime(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
         Error::usage(format!("no runtime is called {name}")).with_remedy(Some(format!("known are {}", all.join(", "))))
     })
 }
 
 /// The runtime that the command executes, recognized by the program's name or by the file that this name leads to.
-fn executed(words: &[Vec<u8>]) -> Option<&'static Runtime> {
-    let by_name = RUNTIMES.iter().find(|runtime| program_at(words, |name| runtime.is_program(name)).is_some());
-    by_name.or_else(|| {
-        let path = started::program_path(words.first()?)?.canonicalize().ok()?;
-        RuntimeSet::of_program(path.as_os_str().as_bytes()).first().or_else(|| contained(&path))
-    })
+fn executed_runtime(words: &[Vec<u8>]) -> Option<&'static Runtime> {
+    if let Some(by_name) = RUNTIMES.iter().find(|runtime| program_at(words, |name| runtime.is_program(name)).is_some())
+    {
+        return Some(by_name);
+    }
+    let path = started::program_path(words.first()?)?.canonicalize().ok()?;
+    RuntimeSet::from_program(path.as_os_str().as_bytes()).first().or_else(|| embedded_runtime(&path))
 }
 
 /// The runtime embedded in an executable, as by `bun build --compile`, or the runtime that it is a copy of.
-fn contained(path: &Path) -> Option<&'static Runtime> {
+fn embedded_runtime(path: &Path) -> Option<&'static Runtime> {
     let bytes = io::map_file(path).ok()?;
-    RuntimeSet::of_elf(&object::File::parse(&bytes[..]).ok()?).first()
+    RuntimeSet::from_elf(&object::File::parse(&bytes[..]).ok()?).first()
 }
 
 /// The note for a program that isn't a known runtime. We don't guess which one it may start.
-fn unknown(program: &[u8]) -> String {
+fn unknown_program(program: &[u8]) -> String {
     let program = String::from_utf8_lossy(program);
     let launcher = program.rsplit('/').next().unwrap_or_default();
-    match crate::runtimes::named(launcher) {
+    match runtimes::find_runtime(launcher) {
         Some(runtime) => {
             format!("{program} starts {}: for its names, add --runtime {launcher}", runtime.name)
         }
@@ -179,10 +179,12 @@ fn unknown(program: &[u8]) -> String {
 
 /// The version that the runtime's program prints. `None` if it is unknown, or if no switch depends on it.
 fn version(runtime: &Runtime, words: &[Vec<u8>]) -> Option<Version> {
-    let matters = runtime.switches.iter().any(|switch| switch.since.is_some());
-    let at =
-        program_at(words, |name| runtime.is_program(name)).filter(|_| matters && !runtime.version_flag.is_empty())?;
-    Version::find(&started::said_by(&[&words[at], runtime.version_flag.as_bytes()]).ok()?)
+    let is_needed = runtime.switches.iter().any(|switch| switch.since.is_some());
+    if !is_needed || runtime.version_flag.is_empty() {
+        return None;
+    }
+    let program = program_at(words, |name| runtime.is_program(name))?;
+    Version::find(&started::said_by(&[&words[program], runtime.version_flag.as_bytes()]).ok()?)
 }
 
 /// The note about a runtime that no option or variable makes write names.

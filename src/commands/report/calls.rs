@@ -4,7 +4,7 @@
 use super::list::{FUNCTION, cell};
 use super::options::Rows;
 use super::scene::{Report, Scene, base_name};
-use super::tree::{USUAL_PERCENT, called, head};
+use super::tree::{USUAL_PERCENT, find_functions, head};
 use crate::analysis::call_graph::{CallGraph, Edge, GraphFunction};
 use crate::analysis::groups::{Grouping, Value};
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
 
 /// What is needed to list a function with its callers or callees.
-struct Called<'a> {
+struct CallReport<'a> {
     scene: &'a Scene<'a>,
     graph: &'a CallGraph,
     grouping: &'a Grouping,
@@ -37,46 +37,55 @@ struct CallLine {
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let part = |function: &GraphFunction| grouping.of_frames()[function.frame.index()];
-    let wanted = called(grouping, graph.functions().iter().map(part), name)?;
+    let wanted = find_functions(grouping, graph.functions().iter().map(part), name)?;
     let callers = matches!(scene.options.rows, Rows::Callers(_));
-    let called = Called { scene, graph, grouping, callers };
-    let mut functions: Vec<&GraphFunction> =
-        graph.functions().iter().filter(|function| wanted.contains(&part(function))).collect();
+    let report = CallReport { scene, graph, grouping, callers };
+    let mut functions: Vec<&GraphFunction> = graph.functions().iter().collect();
+    functions.retain(|function| wanted.contains(&part(function)));
     functions.sort_by_key(|function| Reverse(function.total));
     let is_text = scene.options.layout == Layout::Text;
     let whole = functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.total));
     let least = scene.least_of(if is_text { USUAL_PERCENT } else { 0.0 }, whole);
-    let lines: Vec<CallLine> = functions.into_iter().flat_map(|function| called.lines(function, least)).collect();
+    let lines: Vec<CallLine> = functions.into_iter().flat_map(|function| report.lines(function, least)).collect();
     if !is_text {
-        return Ok(Report::new(scene, Vec::new(), called.plain(&lines)));
+        return Ok(Report::new(scene, Vec::new(), report.plain_table(&lines)));
     }
-    Ok(Report::new(scene, head(scene), called.text(&lines)))
+    Ok(Report::new(scene, head(scene), report.text_table(&lines)))
 }
 
-impl Called<'_> {
+impl CallReport<'_> {
     /// The function's own row and the rows of its calls, heaviest first. Calls that cost less than `least` are left
     /// out.
     fn lines(&self, function: &GraphFunction, least: f64) -> Vec<CallLine> {
         let GraphFunction { frame, own, total, .. } = *function;
-        let edges = self.graph.edges();
-        let calls =
-            edges.iter().filter(|edge| edge.callee == frame).fold(0u64, |sum, edge| sum.saturating_add(edge.count));
-        let end = |edge: &Edge| if self.callers { (edge.callee, edge.caller) } else { (edge.caller, edge.callee) };
-        let mut others: Vec<&Edge> =
-            edges.iter().filter(|edge| end(edge).0 == frame && edge.cost.unsigned_abs() as f64 >= least).collect();
-        let names = |edge: &Edge| self.names(end(edge).1);
-        others.sort_by(|a, b| b.cost.cmp(&a.cost).then_with(|| names(a).iter().rev().cmp(names(b).iter().rev())));
-        let last = others.len().saturating_sub(1);
-        let line = |(at, edge): (usize, &&Edge)| CallLine {
-            depth: 1,
-            frame: end(edge).1,
-            total: edge.cost,
-            own: None,
-            calls: edge.count,
-            lines: if at == last { "└ " } else { "├ " },
-        };
-        let first = CallLine { depth: 0, frame, total, own: Some(own), calls, lines: "" };
-        std::iter::once(first).chain(others.iter().enumerate().map(line)).collect()
+        let mut calls = 0u64;
+        // The other function of each listed call, and the call.
+        let mut others: Vec<(FrameId, &Edge)> = Vec::new();
+        for edge in self.graph.edges() {
+            if edge.callee == frame {
+                calls = calls.saturating_add(edge.count);
+            }
+            let (function, other) = if self.callers { (edge.callee, edge.caller) } else { (edge.caller, edge.callee) };
+            if function == frame && edge.cost.unsigned_abs() as f64 >= least {
+                others.push((other, edge));
+            }
+        }
+        others.sort_by(|(a, a_edge), (b, b_edge)| {
+            let by_name = || self.names(*a).iter().rev().cmp(self.names(*b).iter().rev());
+            b_edge.cost.cmp(&a_edge.cost).then_with(by_name)
+        });
+        let mut lines = vec![CallLine { depth: 0, frame, total, own: Some(own), calls, lines: "" }];
+        for (index, (other, edge)) in others.iter().enumerate() {
+            lines.push(CallLine {
+                depth: 1,
+                frame: *other,
+                total: edge.cost,
+                own: None,
+                calls: edge.count,
+                lines: if index + 1 == others.len() { "└ " } else { "├ " },
+            });
+        }
+        lines
     }
 
     /// The module and the name of a function.
@@ -84,28 +93,37 @@ impl Called<'_> {
         self.grouping.frame_values(self.grouping.of_frames()[frame.index()])
     }
 
-    fn text(&self, lines: &[CallLine]) -> Table {
+    fn text_table(&self, lines: &[CallLine]) -> Table {
         let mut table = Table::new(&["total%", "calls", "module", "symbol"]);
-        table.rows.extend(lines.iter().map(|line| {
-            let [module, name] = [0, 1].map(|at| self.names(line.frame).get(at).map_or("", Value::text));
-            let symbol = Cell::branch(line.lines.to_owned(), name.to_owned());
-            vec![self.scene.share(line.total), Cell::Count(line.calls), Cell::text(base_name(module)), symbol]
-        }));
+        for line in lines {
+            let names = self.names(line.frame);
+            let module = names.first().map_or("", Value::text);
+            let name = names.get(1).map_or("", Value::text);
+            table.rows.push(vec![
+                self.scene.share(line.total),
+                Cell::Count(line.calls),
+                Cell::text(base_name(module)),
+                Cell::branch(line.lines.to_owned(), name.to_owned()),
+            ]);
+        }
         table
     }
 
-    fn plain(&self, lines: &[CallLine]) -> Table {
+    /// For CSV and JSON.
+    fn plain_table(&self, lines: &[CallLine]) -> Table {
         let mut table =
             Table::new(&["depth", "total%", "self%", "total", "self", "calls", "module", "symbol", "source"]);
-        table.rows.extend(lines.iter().map(|line| {
-            let own = line.own.map_or([Cell::None, Cell::None], |own| [self.scene.share(own), Cell::Signed(own)]);
-            let [own_share, own] = own;
+        for line in lines {
+            let (own_share, own) = match line.own {
+                Some(own) => (self.scene.share(own), Cell::Signed(own)),
+                None => (Cell::None, Cell::None),
+            };
             let mut cells = vec![Cell::Count(line.depth), self.scene.share(line.total), own_share];
             cells.extend([Cell::Signed(line.total), own, Cell::Count(line.calls)]);
             cells.extend(self.names(line.frame).iter().map(cell));
             cells.push(self.scene.source(line.frame));
-            cells
-        }));
+            table.rows.push(cells);
+        }
         table
     }
 }

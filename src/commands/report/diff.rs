@@ -167,7 +167,7 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
     let mut places: FxHashMap<(Value, Value, Option<Start>), usize> = FxHashMap::default();
     for (profile, series, is_after) in [(before, old_series, false), (scene.profile, scene.series, true)] {
         let grouping = Grouping::new(profile, FUNCTION, scene.options.unnamed);
-        let groups = match CallGraph::of(profile, series) {
+        let groups = match CallGraph::from_series(profile, series) {
             Some(graph) => functions(profile, &graph, &grouping),
             None => groups(profile, series, scene.options.weight, &grouping),
         };

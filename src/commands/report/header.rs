@@ -13,7 +13,7 @@ use std::io::Write;
 pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<String> {
     let command: Vec<_> = profile.about.program().iter().map(|word| readable(word)).collect();
     let command = Some(command.join(" ")).filter(|command| !command.is_empty());
-    let named = CodeShares::of(profile, series, weight).to_string();
+    let named = CodeShares::count(profile, series, weight).to_string();
     command.into_iter().chain([sampled(profile, series, weight), named]).collect()
 }
 

@@ -37,30 +37,32 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
         _ => groups(scene.profile, scene.series, options.weight, &grouping),
     };
     let text = |group: &Group, wanted: Key| {
-        let mut called = keys_used.iter().zip(group.values(&grouping));
-        called.find(|(key, _)| **key == wanted).map(|(_, value)| value.text())
+        let (_, value) = keys_used.iter().zip(group.values(&grouping)).find(|(key, _)| **key == wanted)?;
+        Some(value.text())
     };
-    let takes = |group: &Group| {
+    let is_selected = |group: &Group| {
         let selection = &options.selection;
         selection.takes(text(group, Key::Module), text(group, Key::Function)) && selection.takes_code(group)
     };
-    if options.selection.chooses() && !groups.is_empty() && !groups.iter().any(takes) {
+    if options.selection.chooses() && !groups.is_empty() && !groups.iter().any(is_selected) {
         groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
         return Err(nothing_chosen(&groups, &options.selection, text));
     }
-    groups.retain(takes);
+    groups.retain(is_selected);
     let least = scene.least(0.0);
-    let basis = |group: &Group| if options.order == Order::Total { group.total.weight } else { group.own.weight };
-    groups.retain(|group| basis(group).unsigned_abs() as f64 >= least);
+    groups.retain(|group| {
+        let sum = if options.order == Order::Total { group.total } else { group.own };
+        sum.weight.unsigned_abs() as f64 >= least
+    });
     groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
     let whole = scene.whole;
     let table = match keys {
         Some(keys) => {
             let is_text = options.layout == Layout::Text;
             let places = if is_text { grouping.places_of_namesakes(scene.profile) } else { Vec::new() };
-            of_groups(&groups, &grouping, (keys, &places), whole, scene.is_on_terminal())
+            group_table(&groups, &grouping, keys, &places, whole, scene.is_on_terminal())
         }
-        None => of_functions(&groups, &grouping, scene),
+        None => function_table(&groups, &grouping, scene),
     };
     Ok(Report::new(scene, scene.head(), table))
 }
@@ -70,7 +72,7 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
     /// Maximum number of values to list per filter.
     const LISTED: usize = 5;
     let Selection { symbol, symbols, modules, kinds, tiers, .. } = selection;
-    let mut there = Vec::new();
+    let mut alternatives = Vec::new();
     let mut list = |option: &str, names: &mut dyn Iterator<Item = String>| {
         let mut listed: Vec<String> = Vec::new();
         for name in names {
@@ -80,7 +82,7 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
             }
         }
         let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
-        there.push(format!("{option}: there are {listed}"));
+        alternatives.push(format!("{option}: there are {listed}"));
     };
     let text = &text;
     let names = |key| groups.iter().filter_map(move |group| text(group, key)).map(str::to_owned);
@@ -101,7 +103,7 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
         let jit = categories().filter(|category| matches!(category, Category::Jit(_)));
         list("--tier", &mut jit.map(|category| category.name().to_owned()));
     }
-    Error::new(format!("no rows: the filters leave none; {}", there.join("; ")))
+    Error::new(format!("no rows: the filters leave none; {}", alternatives.join("; ")))
 }
 
 /// The functions of a call graph that have any cost.
@@ -121,18 +123,18 @@ fn columns(scene: &Scene<'_>) -> FunctionColumns {
 }
 
 fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp::Ordering {
-    let heavy = |group: &Group| (Reverse(group.own.weight), Reverse(group.total.weight));
-    // Names are compared from the last key on: by function, then by module.
-    let order = match order {
-        Order::Own => heavy(a).cmp(&heavy(b)),
-        Order::Total => (Reverse(a.total.weight), heavy(a)).cmp(&(Reverse(b.total.weight), heavy(b))),
-        Order::Samples => (Reverse(a.own.count), heavy(a)).cmp(&(Reverse(b.own.count), heavy(b))),
+    let heaviest_first = |group: &Group| (Reverse(group.own.weight), Reverse(group.total.weight));
+    let by_number = match order {
+        Order::Own => heaviest_first(a).cmp(&heaviest_first(b)),
+        Order::Total => b.total.weight.cmp(&a.total.weight).then_with(|| heaviest_first(a).cmp(&heaviest_first(b))),
+        Order::Samples => b.own.count.cmp(&a.own.count).then_with(|| heaviest_first(a).cmp(&heaviest_first(b))),
         Order::Name => std::cmp::Ordering::Equal,
     };
-    order.then_with(|| a.values(grouping).rev().cmp(b.values(grouping).rev()))
+    // Names are compared from the last key on: by function, then by module.
+    by_number.then_with(|| a.values(grouping).rev().cmp(b.values(grouping).rev()))
 }
 
-fn of_functions(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> Table {
+fn function_table(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> Table {
     let columns = columns(scene);
     let mut names = vec!["self%", "total%"];
     match columns {
@@ -155,17 +157,22 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return Vec::new() };
     let mut cells = Vec::with_capacity(10);
     cells.extend(shares(group, scene.whole));
-    let source = || group.source(scene.profile).map_or(Cell::None, Cell::text);
+    let source_cell = || group.source(scene.profile).map_or(Cell::None, Cell::text);
     match columns {
         FunctionColumns::All => {
             cells.extend(sums(group));
-            cells.extend([Cell::Word(kind(heaviest(group))), tiers(group), cell(module), cell(function), source()]);
+            cells.extend([Cell::Word(kind(heaviest(group))), tiers(group), cell(module), cell(function)]);
+            cells.push(source_cell());
         }
-        FunctionColumns::Terminal { samples, source: with_source } => {
-            cells.extend(samples.then_some(Cell::Count(group.own.count)));
-            let told = short_tiers(group, if with_source { usize::MAX } else { 1 });
-            cells.extend([Cell::text(told), Cell::text(base_name(module.text())), cell(function)]);
-            cells.extend(with_source.then(source));
+        FunctionColumns::Terminal { samples, source } => {
+            if samples {
+                cells.push(Cell::Count(group.own.count));
+            }
+            let kinds = short_kinds(group, if source { usize::MAX } else { 1 });
+            cells.extend([Cell::text(kinds), Cell::text(base_name(module.text())), cell(function)]);
+            if source {
+                cells.push(source_cell());
+            }
         }
     }
     cells
@@ -173,30 +180,34 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
 
 /// `places` has, at the index of a group's frame, the source location that distinguishes its function from others with
 /// the same name; `None` if no other function has the name.
-fn of_groups(
+fn group_table(
     groups: &[Group],
     grouping: &Grouping,
-    (keys, places): (&[Key], &[Option<String>]),
+    keys: &[Key],
+    places: &[Option<String>],
     whole: i64,
     on_terminal: bool,
 ) -> Table {
     let mut columns = vec!["self%", "total%"];
-    let more = ["self", "total", "samples"];
-    columns.extend(if on_terminal { &more[2..] } else { &more[..] });
+    columns.extend(if on_terminal { &["samples"][..] } else { &["self", "total", "samples"] });
     columns.extend(keys.iter().map(|key| column(*key)));
     let mut table = Table::new(&columns);
     for group in groups {
         let mut cells = Vec::with_capacity(columns.len());
         cells.extend(shares(group, whole));
-        cells.extend(sums(group).into_iter().skip(if on_terminal { 2 } else { 0 }));
-        cells.extend(keys.iter().zip(group.values(grouping)).map(|(key, value)| match key {
-            Key::Module if on_terminal => Cell::text(base_name(value.text())),
-            Key::Function => match group.frame.and_then(|part| places.get(part as usize)?.as_ref()) {
-                Some(place) => Cell::text(format!("{} ({place})", value.text())),
-                None => cell(value),
-            },
-            _ => cell(value),
-        }));
+        if on_terminal {
+            cells.push(Cell::Count(group.own.count));
+        } else {
+            cells.extend(sums(group));
+        }
+        let place = group.frame.and_then(|part| places.get(part as usize)?.as_ref());
+        for (key, value) in keys.iter().zip(group.values(grouping)) {
+            cells.push(match (key, place) {
+                (Key::Module, _) if on_terminal => Cell::text(base_name(value.text())),
+                (Key::Function, Some(place)) => Cell::text(format!("{} ({place})", value.text())),
+                _ => cell(value),
+            });
+        }
         table.rows.push(cells);
     }
     table
@@ -240,26 +251,31 @@ pub(super) fn heaviest(group: &Group) -> Category {
 
 /// The tiers of the function's JIT code. If there are several, each with its share.
 fn tiers(group: &Group) -> Cell {
-    let tiers = group.categories.iter().filter_map(|(category, weight)| match category {
-        Category::Jit(tier) => Some((tier, weight)),
-        _ => None,
-    });
     let mut shares = TierShares::default();
-    tiers.clone().for_each(|(tier, weight)| shares.add(tier, weight));
-    let only = || tiers.clone().find_map(|(tier, _)| tier).map_or(Cell::None, |tier| Cell::Word(tier.name()));
-    if shares.is_mixed() { Cell::text(shares.text()) } else { only() }
+    let mut first_known = None;
+    for (category, weight) in group.categories.iter() {
+        if let Category::Jit(tier) = category {
+            shares.add(tier, weight);
+            first_known = first_known.or(tier);
+        }
+    }
+    if shares.is_mixed() {
+        return Cell::text(shares.text());
+    }
+    first_known.map_or(Cell::None, |tier| Cell::Word(tier.name()))
 }
 
 /// The kinds of the function's code in brief: at most `most` of them, each with its share if there are several.
-fn short_tiers(group: &Group, most: usize) -> String {
+fn short_kinds(group: &Group, most: usize) -> String {
     let with_weight = group.categories.iter().filter(|(_, weight)| *weight > 0).count();
     if with_weight < 2 {
         return heaviest(group).name().to_owned();
     }
-    let told = group.categories.iter().take(most.min(with_weight)).map(|(category, weight)| {
+    let mut kinds = Vec::new();
+    for (category, weight) in group.categories.iter().take(most.min(with_weight)) {
         let share = 100.0 * weight as f64 / group.own.weight.unsigned_abs().max(1) as f64;
         // With several kinds, none is shown as 0 or 100 percent.
-        format!("{} {:.0}%", category.name(), share.clamp(1.0, 99.0))
-    });
-    told.collect::<Vec<_>>().join(", ")
+        kinds.push(format!("{} {:.0}%", category.name(), share.clamp(1.0, 99.0)));
+    }
+    kinds.join(", ")
 }

@@ -77,7 +77,7 @@ impl Asked<'_> {
             options.rows,
             Rows::Functions | Rows::Changes(_) | Rows::Callers(_) | Rows::Callees(_) | Rows::Cycles
         );
-        let graph = uses_calls.then(|| CallGraph::of(profile, series)).flatten();
+        let graph = uses_calls.then(|| CallGraph::from_series(profile, series)).flatten();
         self.shows_stacks |= graph.is_none();
         let whole = whole(series, options.weight);
         let scene = Scene { profile, series, graph: graph.as_ref(), whole, options, said: self.said };

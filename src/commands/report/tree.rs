@@ -24,7 +24,7 @@ const FOLDED: usize = 3;
 const DEEPEST: usize = 16;
 
 /// A call tree, and what is needed to print it.
-struct Drawn<'a> {
+struct TreeReport<'a> {
     scene: &'a Scene<'a>,
     grouping: &'a Grouping,
     tree: GroupTree,
@@ -51,7 +51,7 @@ enum TreeLine {
 pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let groups = match &scene.options.rows {
-        Rows::Callers(name) | Rows::Callees(name) => called(grouping, 0..grouping.frame_parts() as u32, name)?,
+        Rows::Callers(name) | Rows::Callees(name) => find_functions(grouping, 0..grouping.frame_parts() as u32, name)?,
         _ => FxHashSet::default(),
     };
     let roots = match &scene.options.rows {
@@ -60,12 +60,11 @@ pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
         _ => Roots::Stacks,
     };
     let tree = GroupTree::new(scene.profile, scene.series, scene.options.weight, grouping, roots);
-    let drawn = Drawn::new(scene, grouping, tree);
+    let tree = TreeReport::new(scene, grouping, tree);
     if scene.options.layout != Layout::Text {
-        let table = drawn.plain();
-        return Ok(Report::new(scene, Vec::new(), table));
+        return Ok(Report::new(scene, Vec::new(), tree.plain_table()));
     }
-    Ok(drawn.fitted(head(scene)))
+    Ok(tree.fit(head(scene)))
 }
 
 /// The lines above a tree.
@@ -87,38 +86,40 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
 
 /// Finds functions by name among these groups: those with exactly this name; if there are none, those with it as a
 /// whole word; if there are none, those with it anywhere. Fails if no name contains it.
-pub(super) fn called(
+pub(super) fn find_functions(
     grouping: &Grouping,
-    among: impl Iterator<Item = u32> + Clone,
+    groups: impl Iterator<Item = u32> + Clone,
     wanted: &str,
 ) -> Result<FxHashSet<u32>> {
     let name = |part: u32| grouping.frame_values(part).last().map_or("", Value::text);
-    let parts = || among.clone();
-    let rules: [fn(&str, &str) -> bool; 3] =
+    let matches: [fn(&str, &str) -> bool; 3] =
         [|name, wanted| name == wanted, has_word, |name, wanted| name.contains(wanted)];
-    let of_rule = |rule: &fn(&str, &str) -> bool| parts().filter(|part| rule(name(*part), wanted)).collect();
-    let found = rules.iter().map(of_rule).find(|found: &FxHashSet<u32>| !found.is_empty());
-    found.ok_or_else(|| {
-        let lower = wanted.to_lowercase();
-        let mut near: Vec<&str> = parts().map(name).filter(|name| name.to_lowercase().contains(&lower)).collect();
-        near.sort_unstable();
-        near.dedup();
-        near.truncate(5);
-        let near = if near.is_empty() { String::new() } else { format!("; there is: {}", near.join(", ")) };
-        Error::usage(format!("no function is called {wanted}{near} (jitgraft report lists them)"))
-    })
+    for matches in matches {
+        let found: FxHashSet<u32> = groups.clone().filter(|part| matches(name(*part), wanted)).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    let lower = wanted.to_lowercase();
+    let mut similar: Vec<&str> = groups.map(name).filter(|name| name.to_lowercase().contains(&lower)).collect();
+    similar.sort_unstable();
+    similar.dedup();
+    similar.truncate(5);
+    let similar = if similar.is_empty() { String::new() } else { format!("; there is: {}", similar.join(", ")) };
+    Err(Error::usage(format!("no function is called {wanted}{similar} (jitgraft report lists them)")))
 }
 
 /// True if `wanted` is in the name as a whole word.
 fn has_word(name: &str, wanted: &str) -> bool {
     let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-    name.match_indices(wanted).any(|(at, _)| {
-        let (before, behind) = (&name[..at], &name[at + wanted.len()..]);
-        !before.ends_with(in_word) && !behind.starts_with(in_word)
+    name.match_indices(wanted).any(|(start, _)| {
+        let before = &name[..start];
+        let after = &name[start + wanted.len()..];
+        !before.ends_with(in_word) && !after.starts_with(in_word)
     })
 }
 
-impl<'a> Drawn<'a> {
+impl<'a> TreeReport<'a> {
     fn new(scene: &'a Scene<'a>, grouping: &'a Grouping, tree: GroupTree) -> Self {
         let roots = tree.len();
         let mut children = vec![Vec::new(); roots + 1];
@@ -164,9 +165,10 @@ impl<'a> Drawn<'a> {
     }
 
     /// Builds the table with as many rows as fit, by raising the smallest weight.
-    fn fitted(&self, head: Vec<String>) -> Report {
+    fn fit(&self, head: Vec<String>) -> Report {
         let scene = self.scene;
-        let (least, room) = (self.least(USUAL_PERCENT), scene.room(head.len()));
+        let least = self.least(USUAL_PERCENT);
+        let room = scene.room(head.len());
         let fold = scene.is_on_terminal() && scene.options.selection.limit == Limit::Fitting;
         let mut lines = self.lines(least, fold);
         let all: usize = lines.iter().map(TreeLine::nodes).sum();
@@ -175,7 +177,8 @@ impl<'a> Drawn<'a> {
             weights.sort_unstable();
             weights.dedup();
             let first = weights.partition_point(|&weight| self.lines(weight as f64, fold).len() > room);
-            lines = self.lines(weights.get(first).map_or(f64::INFINITY, |&weight| (weight as f64).max(least)), fold);
+            let smallest = weights.get(first).map_or(f64::INFINITY, |&weight| (weight as f64).max(least));
+            lines = self.lines(smallest, fold);
         }
         let shown: usize = lines.iter().map(TreeLine::nodes).sum();
         let left_out = if scene.tells_what_is_left_out() { all - shown } else { 0 };
@@ -213,26 +216,39 @@ impl<'a> Drawn<'a> {
 
     /// The node and its descendants, as long as each has only one child and almost no self weight.
     fn chain(&self, node: u32, least: f64) -> Vec<u32> {
-        let only_child = |node: u32| {
-            let mut children = self.children(Some(node), least);
-            let light = percent(self.tree.own(node).weight, self.scene.whole) < USUAL_PERCENT;
-            children.next().filter(|_| children.next().is_none() && light)
-        };
-        let mut chain: Vec<u32> = std::iter::successors(Some(node), |node| only_child(*node)).collect();
+        let mut chain = Vec::new();
+        let mut current = node;
         // The last one branches or is a leaf, so it is shown itself.
-        chain.pop();
+        while let Some(child) = self.only_child(current, least) {
+            chain.push(current);
+            current = child;
+        }
         chain
     }
 
+    /// The child of a node that has only one and almost no self weight.
+    fn only_child(&self, node: u32, least: f64) -> Option<u32> {
+        if percent(self.tree.own(node).weight, self.scene.whole) >= USUAL_PERCENT {
+            return None;
+        }
+        let mut children = self.children(Some(node), least);
+        let child = children.next()?;
+        children.next().is_none().then_some(child)
+    }
+
+    /// Pushes a node's children, each with the branches before its name and before its own children.
     fn push_children(&self, node: Option<u32>, below: &str, least: f64, todo: &mut Vec<(u32, String, String)>) {
         let children: Vec<u32> = self.children(node, least).collect();
-        let (single, last) = (children.len() == 1, children.len().saturating_sub(1));
-        for (at, &child) in children.iter().enumerate().rev() {
-            todo.push(match at {
-                _ if single => (child, below.to_owned(), below.to_owned()),
-                _ if at == last => (child, deeper(below, "└ "), deeper(below, "  ")),
-                _ => (child, deeper(below, "├ "), deeper(below, "│ ")),
-            });
+        if let [only] = children[..] {
+            todo.push((only, below.to_owned(), below.to_owned()));
+            return;
+        }
+        for (index, &child) in children.iter().enumerate().rev() {
+            if index + 1 == children.len() {
+                todo.push((child, deeper(below, "└ "), deeper(below, "  ")));
+            } else {
+                todo.push((child, deeper(below, "├ "), deeper(below, "│ ")));
+            }
         }
     }
 
@@ -244,7 +260,7 @@ impl<'a> Drawn<'a> {
         for line in lines {
             let (mut shares, module, name, drawn) = match line {
                 TreeLine::Node { node, lines } => {
-                    let [module, name] = self.called(*node);
+                    let [module, name] = self.module_and_name(*node);
                     let mut name = name.text().to_owned();
                     if let Some(place) = &self.places[self.tree.part(*node) as usize] {
                         name += &format!(" ({place})");
@@ -264,7 +280,7 @@ impl<'a> Drawn<'a> {
     }
 
     /// For CSV and JSON: all nodes in tree order with their depth.
-    fn plain(&self) -> Table {
+    fn plain_table(&self) -> Table {
         let mut table = Table::new(&["depth", "total%", "self%", "total", "self", "samples", "module", "symbol"]);
         let least = self.least(0.0);
         let mut todo: Vec<(u64, u32)> = self.children(None, least).map(|node| (0, node)).collect();
@@ -274,7 +290,7 @@ impl<'a> Drawn<'a> {
             let mut cells = vec![Cell::Count(depth)];
             cells.extend(self.shares(node));
             cells.extend([Cell::Signed(total.weight), Cell::Signed(own.weight), Cell::Count(total.count)]);
-            cells.extend(self.called(node).map(cell));
+            cells.extend(self.module_and_name(node).map(cell));
             table.rows.push(cells);
             let first = todo.len();
             todo.extend(self.children(Some(node), least).map(|child| (depth + 1, child)));
@@ -288,7 +304,7 @@ impl<'a> Drawn<'a> {
     }
 
     /// The module and the name of a node's function.
-    fn called(&self, node: u32) -> [&Value; 2] {
+    fn module_and_name(&self, node: u32) -> [&Value; 2] {
         match self.grouping.frame_values(self.tree.part(node)) {
             [module, function] => [module, function],
             _ => [&Value::None; 2],

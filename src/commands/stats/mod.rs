@@ -19,7 +19,7 @@ use crate::pipeline::spans::read_spans;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use spans::Answers;
-use tables::{Titled, holding, write};
+use tables::{Titled, formats_with, write};
 
 /// Answers the questions.
 pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
@@ -80,7 +80,7 @@ fn timeline(opened: Opened, options: &StatsOptions, job: &Job) -> Result<(Timeli
         return Err(Error::new(format!(
             "{} holds no spans of time: stats reads {}; see report",
             format.name,
-            holding(|_| true)
+            formats_with(|_| true)
         )));
     };
     let mut warnings = Warnings::new();

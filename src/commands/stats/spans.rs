@@ -5,7 +5,7 @@
 //! rounded.
 
 use super::preset::{Preset, Question};
-use super::tables::{Titled, called};
+use super::tables::{Titled, input_name};
 use crate::analysis::quantity::grouped;
 use crate::analysis::timeline::{MIRI_FRAMES, NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
 use crate::pipeline::table::{Cell, Table};
@@ -60,22 +60,17 @@ struct GapRow {
 impl<'p> Answers<'p> {
     /// If there are `several` traces, the table of gaps states the input of each.
     pub(super) fn new(preset: &'p Preset, several: bool) -> Self {
-        let answers = preset.questions.iter().map(|question| match question {
-            Question::Spans => QuestionAnswer::Spans(TopLevel::default()),
-            Question::All | Question::Sub(_) => QuestionAnswer::ByName(BTreeMap::new()),
-            Question::ByArg(_) => QuestionAnswer::ByArg(BTreeMap::new()),
-            Question::Gaps => QuestionAnswer::Gaps(Vec::new()),
-        });
-        Self { preset, answers: answers.collect(), several, left_out: LeftOut::default() }
+        let answers = preset.questions.iter().map(QuestionAnswer::new).collect();
+        Self { preset, answers, several, left_out: LeftOut::default() }
     }
 
     /// Adds the spans of one more trace.
     pub(super) fn add(&mut self, path: &Path, timeline: &Timeline) {
         let Preset { exclude, from, to, .. } = self.preset;
-        let number = |name: &str| timeline.names.find(name.as_bytes());
+        let find_name = |name: &str| timeline.names.find(name.as_bytes());
         let exclude = match exclude {
-            Some(names) => names.iter().filter_map(|name| number(name)).collect(),
-            None if timeline.is_miri => MIRI_FRAMES.into_iter().filter_map(number).collect(),
+            Some(names) => names.iter().filter_map(|name| find_name(name)).collect(),
+            None if timeline.is_miri => MIRI_FRAMES.into_iter().filter_map(find_name).collect(),
             None => Vec::new(),
         };
         let selection = Selection { exclude, from: *from, to: *to };
@@ -93,13 +88,23 @@ impl<'p> Answers<'p> {
                 }
                 (_, QuestionAnswer::Gaps(rows)) => rows.extend(gaps(path, timeline, &selection)),
                 (Question::Sub(name), QuestionAnswer::ByName(tallies)) => {
-                    let Some(name) = timeline.names.find(name.as_bytes()) else { continue };
-                    let wanted = |slice: &Slice| slice.name == name && slice.sub != NO_NAME && selection.within(slice);
-                    tally(timeline, tallies, wanted, |slice| slice.sub);
+                    let Some(name) = find_name(name) else { continue };
+                    let mut by_number = ByNumber::new(timeline);
+                    for slice in &timeline.slices {
+                        if slice.name == name && slice.sub != NO_NAME && selection.overlaps(slice) {
+                            by_number.add(slice.sub, slice.duration);
+                        }
+                    }
+                    by_number.merge_into(timeline, tallies);
                 }
                 (_, QuestionAnswer::ByName(tallies)) => {
-                    let wanted = |slice: &Slice| slice.duration > 0 && selection.within(slice);
-                    tally(timeline, tallies, wanted, |slice| slice.name);
+                    let mut by_number = ByNumber::new(timeline);
+                    for slice in &timeline.slices {
+                        if slice.duration > 0 && selection.overlaps(slice) {
+                            by_number.add(slice.name, slice.duration);
+                        }
+                    }
+                    by_number.merge_into(timeline, tallies);
                 }
             }
         }
@@ -108,73 +113,73 @@ impl<'p> Answers<'p> {
     /// A line about the slices that the table of all spans leaves out, if there are any.
     pub(super) fn left_out(&self) -> Option<String> {
         let LeftOut { instants, unfinished, empty } = self.left_out;
-        let counted = |count: u64, one: &str, many: &str| match count {
-            0 => None,
-            1 => Some(format!("1 {one}")),
-            count => Some(format!("{} {many}", grouped(count))),
-        };
-        let said = [
-            counted(instants, "instant", "instants"),
-            counted(empty, "span of no duration", "spans of no duration"),
-            counted(unfinished, "span that never ends", "spans that never end"),
-        ];
-        let said: Vec<String> = said.into_iter().flatten().collect();
-        (!said.is_empty()).then(|| format!("all spans: {} left out", said.join(", ")))
+        let mut parts = Vec::new();
+        for (count, one, many) in [
+            (instants, "instant", "instants"),
+            (empty, "span of no duration", "spans of no duration"),
+            (unfinished, "span that never ends", "spans that never end"),
+        ] {
+            match count {
+                0 => {}
+                1 => parts.push(format!("1 {one}")),
+                count => parts.push(format!("{} {many}", grouped(count))),
+            }
+        }
+        if parts.is_empty() { None } else { Some(format!("all spans: {} left out", parts.join(", "))) }
     }
 
     /// The tables, each titled by its question.
     pub(super) fn into_tables(self) -> Titled {
-        let titled = |(question, answer): (&Question, QuestionAnswer)| match (question, answer) {
-            (_, QuestionAnswer::Spans(top)) => ("top-level spans".to_owned(), top.into_table()),
-            (_, QuestionAnswer::Gaps(rows)) => ("gaps".to_owned(), gap_table(rows, self.several)),
-            (Question::Sub(name), QuestionAnswer::ByName(tallies)) => {
-                let by_count = |tally: &Tally| (Reverse(tally.count), Reverse(tally.sum));
-                (format!("what {name} did"), name_table(&tallies, by_count))
-            }
-            (Question::ByArg(key), QuestionAnswer::ByArg(sums)) => (format!("time by {key}"), arg_table(sums)),
-            (_, QuestionAnswer::ByArg(sums)) => ("time by argument".to_owned(), arg_table(sums)),
-            (_, QuestionAnswer::ByName(tallies)) => {
-                let by_sum = |tally: &Tally| (Reverse(tally.sum), Reverse(tally.count));
-                ("all spans".to_owned(), name_table(&tallies, by_sum))
-            }
-        };
-        self.preset.questions.iter().zip(self.answers).map(titled).collect()
+        let mut tables = Vec::new();
+        for (question, answer) in self.preset.questions.iter().zip(self.answers) {
+            tables.push(match (question, answer) {
+                (_, QuestionAnswer::Spans(top)) => ("top-level spans".to_owned(), top.into_table()),
+                (_, QuestionAnswer::Gaps(rows)) => ("gaps".to_owned(), gap_table(rows, self.several)),
+                (Question::Sub(name), QuestionAnswer::ByName(tallies)) => {
+                    let by_count = |tally: &Tally| (Reverse(tally.count), Reverse(tally.sum));
+                    (format!("what {name} did"), name_table(&tallies, by_count))
+                }
+                (Question::ByArg(key), QuestionAnswer::ByArg(sums)) => (format!("time by {key}"), arg_table(sums)),
+                (_, QuestionAnswer::ByArg(sums)) => ("time by argument".to_owned(), arg_table(sums)),
+                (_, QuestionAnswer::ByName(tallies)) => {
+                    let by_sum = |tally: &Tally| (Reverse(tally.sum), Reverse(tally.count));
+                    ("all spans".to_owned(), name_table(&tallies, by_sum))
+                }
+            });
+        }
+        tables
     }
 }
 
-/// Sums durations by name. Sums by name number first, then merges by text, because traces number their names
-/// differently.
-fn tally(
-    timeline: &Timeline,
-    tallies: &mut BTreeMap<Vec<u8>, Tally>,
-    wanted: impl Fn(&Slice) -> bool,
-    name: impl Fn(&Slice) -> u32,
-) {
-    let mut by_number = ByNumber::new(timeline);
-    for slice in timeline.slices.iter().filter(|slice| wanted(slice)) {
-        by_number.add(name(slice), slice.duration);
+impl QuestionAnswer {
+    fn new(question: &Question) -> Self {
+        match question {
+            Question::Spans => Self::Spans(TopLevel::default()),
+            Question::All | Question::Sub(_) => Self::ByName(BTreeMap::new()),
+            Question::ByArg(_) => Self::ByArg(BTreeMap::new()),
+            Question::Gaps => Self::Gaps(Vec::new()),
+        }
     }
-    by_number.merge_into(timeline, tallies);
 }
 
 /// Sums the spans that have an argument, by span name and argument value.
 fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNo)], selection: &Selection, sums: &mut ArgumentSums) {
     let own_times = timeline.own_times();
-    for (at, value) in values {
-        let slice = &timeline.slices[*at as usize];
-        if slice.duration < 0 || !selection.within(slice) {
+    for (index, value) in values {
+        let slice = &timeline.slices[*index as usize];
+        if slice.duration < 0 || !selection.overlaps(slice) {
             continue;
         }
         let key = (timeline.names.text(slice.name).to_vec(), timeline.names.text(*value).to_vec());
         let (tally, own) = sums.entry(key).or_default();
         tally.add(slice.duration);
-        *own += i128::from(own_times[*at as usize]);
+        *own += i128::from(own_times[*index as usize]);
     }
 }
 
 impl LeftOut {
     fn add(&mut self, timeline: &Timeline, selection: &Selection) {
-        for slice in timeline.slices.iter().filter(|slice| slice.duration <= 0 && selection.within(slice)) {
+        for slice in timeline.slices.iter().filter(|slice| slice.duration <= 0 && selection.overlaps(slice)) {
             match slice.kind {
                 SliceKind::Instant => self.instants += 1,
                 _ if slice.duration < 0 => self.unfinished += 1,
@@ -190,15 +195,16 @@ fn arg_table(sums: ArgumentSums) -> Table {
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, (tally, own))| (Reverse(*own), Reverse(tally.sum)));
     for ((name, value), (tally, own)) in sums {
-        let mut row = spread(&String::from_utf8_lossy(&name), &tally);
+        let mut row = tally_cells(&String::from_utf8_lossy(&name), &tally);
         row.insert(1, Cell::text(String::from_utf8_lossy(&value).into_owned()));
-        row.insert(4, signed(own));
+        row.insert(4, signed_cell(own));
         table.rows.push(row);
     }
     table
 }
 
-/// Sums by name number of one timeline. The last entry is for slices without a name.
+/// Sums by name number of one timeline, to be merged by text: traces number their names differently. The last entry is
+/// for slices without a name.
 struct ByNumber(Vec<Tally>);
 
 impl ByNumber {
@@ -221,14 +227,16 @@ impl ByNumber {
 
 impl TopLevel {
     fn add(&mut self, timeline: &Timeline, selection: &Selection) {
-        let (mut slices, mut start, mut end) = (0, i64::MAX, i64::MIN);
+        let mut slices = 0;
+        let mut start = i64::MAX;
+        let mut end = i64::MIN;
         let mut by_number = ByNumber::new(timeline);
         // Compute all sums in one pass: the slices don't fit the CPU's caches.
-        for slice in timeline.slices.iter().filter(|slice| selection.within(slice)) {
+        for slice in timeline.slices.iter().filter(|slice| selection.overlaps(slice)) {
             slices += 1;
             start = start.min(slice.start);
             end = end.max(slice.end());
-            if selection.top(slice) {
+            if selection.is_outermost(slice) {
                 if slice.duration > 0 {
                     self.spans.add(slice.duration);
                 }
@@ -249,12 +257,15 @@ impl TopLevel {
 
     fn into_table(self) -> Table {
         let mut table = Table::new(&["name", "count", "sum", "%", "min", "max", "avg", "stddev"]);
-        let total = |cell| if self.slices == 0 { Cell::None } else { cell };
+        let (time, percent) = match self.slices {
+            0 => (Cell::None, Cell::None),
+            _ => (signed_cell(self.time), Cell::Count(100)),
+        };
         table.rows.push(vec![
             Cell::Word("TOTAL PROGRAM DURATION"),
             Cell::Count(self.slices),
-            total(signed(self.time)),
-            total(Cell::Count(100)),
+            time,
+            percent,
             Cell::None,
             Cell::None,
             Cell::None,
@@ -268,32 +279,34 @@ impl TopLevel {
     }
 
     fn row(&self, name: &str, tally: &Tally) -> Vec<Cell> {
-        let tenths = (tally.sum * 1000).checked_div(self.time);
-        let percent =
-            tenths.filter(|_| tally.count > 0).map_or(Cell::None, |tenths| Cell::Number(tenths as f64 / 10.0, 1));
-        let mut row = spread(name, tally);
+        let percent = match (tally.sum * 1000).checked_div(self.time) {
+            Some(tenths) if tally.count > 0 => Cell::Number(tenths as f64 / 10.0, 1),
+            _ => Cell::None,
+        };
+        let mut row = tally_cells(name, tally);
         row.insert(3, percent);
         row
     }
 }
 
-fn signed(number: i128) -> Cell {
-    i64::try_from(number).map_or(Cell::Number(number as f64, 0), Cell::Signed)
+fn signed_cell(number: i128) -> Cell {
+    match i64::try_from(number) {
+        Ok(number) => Cell::Signed(number),
+        Err(_) => Cell::Number(number as f64, 0),
+    }
 }
 
 /// The cells for name, count, sum, min, max, avg and stddev.
-fn spread(name: &str, tally: &Tally) -> Vec<Cell> {
-    let known = |cell| if tally.count == 0 { Cell::None } else { cell };
-    let maybe = |number: Option<i64>| number.map_or(Cell::None, Cell::Signed);
-    vec![
-        Cell::text(name.to_owned()),
-        Cell::Count(tally.count),
-        known(signed(tally.sum)),
-        known(Cell::Signed(tally.min)),
-        known(Cell::Signed(tally.max)),
-        maybe(tally.mean()),
-        maybe(tally.deviation()),
-    ]
+fn tally_cells(name: &str, tally: &Tally) -> Vec<Cell> {
+    let mut cells = vec![Cell::text(name.to_owned()), Cell::Count(tally.count)];
+    if tally.count == 0 {
+        cells.extend([Cell::None, Cell::None, Cell::None]);
+    } else {
+        cells.extend([signed_cell(tally.sum), Cell::Signed(tally.min), Cell::Signed(tally.max)]);
+    }
+    cells.push(tally.mean().map_or(Cell::None, Cell::Signed));
+    cells.push(tally.deviation().map_or(Cell::None, Cell::Signed));
+    cells
 }
 
 /// A table by name, sorted by `key`.
@@ -301,30 +314,38 @@ fn name_table<K: Ord>(tallies: &BTreeMap<Vec<u8>, Tally>, key: impl Fn(&Tally) -
     let mut table = Table::new(&["name", "count", "sum", "min", "max", "avg", "stddev"]);
     let mut tallies: Vec<_> = tallies.iter().collect();
     tallies.sort_by_key(|(_, tally)| key(tally));
-    table.rows.extend(tallies.iter().map(|(name, tally)| spread(&String::from_utf8_lossy(name), tally)));
+    table.rows.extend(tallies.iter().map(|(name, tally)| tally_cells(&String::from_utf8_lossy(name), tally)));
     table
 }
 
 /// The gaps between the top-level spans of a trace.
 fn gaps(path: &Path, timeline: &Timeline, selection: &Selection) -> Vec<GapRow> {
-    let text = |at: usize| String::from_utf8_lossy(timeline.names.text(timeline.slices[at].name)).into_owned();
-    let thread = |at: usize| {
-        let slice = &timeline.slices[at];
-        let track = timeline.tracks.get(slice.track as usize);
-        let own = if slice.kind == SliceKind::Async { " (by id)" } else { "" };
-        let tid = track.and_then(|track| track.tid).map_or_else(|| "?".to_owned(), |tid| tid.to_string());
-        format!("{tid}{own}")
-    };
-    let input = called(path);
-    let row = |gap: &crate::analysis::timeline::Gap| GapRow {
-        input: input.clone(),
-        start: gap.start,
-        duration: gap.duration,
-        thread: thread(gap.after),
-        after: text(gap.after),
-        before: text(gap.before),
-    };
-    timeline.gaps(selection).iter().map(row).collect()
+    let name = |slice: &Slice| String::from_utf8_lossy(timeline.names.text(slice.name)).into_owned();
+    let input = input_name(path);
+    let mut rows = Vec::new();
+    for gap in timeline.gaps(selection) {
+        let after = &timeline.slices[gap.after];
+        let before = &timeline.slices[gap.before];
+        rows.push(GapRow {
+            input: input.clone(),
+            start: gap.start,
+            duration: gap.duration,
+            thread: thread_text(timeline, after),
+            after: name(after),
+            before: name(before),
+        });
+    }
+    rows
+}
+
+/// The thread ID of a slice, and whether it is on a track of its own.
+fn thread_text(timeline: &Timeline, slice: &Slice) -> String {
+    let track = timeline.tracks.get(slice.track as usize);
+    let tid = track.and_then(|track| track.tid).map_or_else(|| "?".to_owned(), |tid| tid.to_string());
+    match slice.kind {
+        SliceKind::Async => format!("{tid} (by id)"),
+        SliceKind::Span | SliceKind::Instant => tid,
+    }
 }
 
 fn gap_table(mut rows: Vec<GapRow>, several: bool) -> Table {

@@ -2,7 +2,7 @@
 //! variation between runs.
 
 use super::options::Compare;
-use super::tables::{ARTIFACTS, Titled, holding};
+use super::tables::{ARTIFACTS, Titled, formats_with};
 use crate::analysis::timeline::{LabelSummary, LabelTotals, Tally};
 use crate::error::{Error, Result, Warnings};
 use crate::io::InPath;
@@ -52,7 +52,7 @@ fn one(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) 
             None => Err(Error::new(format!(
                 "{} cannot be summarized by label; only these can: {}",
                 format.name,
-                holding(|of| of.summary.is_some())
+                formats_with(|of| of.summary.is_some())
             ))),
         }
     });

@@ -46,12 +46,12 @@ pub(super) fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Res
 }
 
 /// The name of an input in a table.
-pub(super) fn called(path: &Path) -> String {
+pub(super) fn input_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// The names of the formats with spans for which `holds` is true, for messages.
-pub(super) fn holding(holds: impl Fn(&Spans) -> bool) -> String {
+pub(super) fn formats_with(holds: impl Fn(&Spans) -> bool) -> String {
     let formats = FORMATS.iter().filter(|format| format.read.spans().is_some_and(&holds));
     formats.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }

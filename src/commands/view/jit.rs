@@ -29,7 +29,7 @@ const ROWS: usize = 30_000;
 const FUNCTIONS: usize = 2_000;
 
 /// The others are summed in about this many time buckets.
-const STRETCHES: u64 = 2_000;
+const BUCKETS: u64 = 2_000;
 
 /// Nanoseconds per unit of time in the page: microseconds.
 const UNIT: u64 = 1_000;
@@ -101,13 +101,13 @@ impl Compiled {
                 compiled.moves.extend(time.map(|time| CodeMove { time, input: 0 }));
                 return;
             }
-            let category = Category::Jit(tier(code.name, runtimes.of(pid)));
+            let category = Category::Jit(tier(code.name, runtimes.find(pid)));
             let Some(time) = time else {
                 compiled.untimed.entry(category).or_default().add(code.size, false);
                 return;
             };
             let next = compiled.functions.len() as u32;
-            let key = (pid, ReadableNames::of_function(code.name).into_owned());
+            let key = (pid, ReadableNames::without_tier(code.name).into_owned());
             let function = *numbers.entry(key).or_insert(next);
             if function == next {
                 compiled.functions.push(CompiledFunction { name: names.jit(code.name, None), pid });
@@ -120,9 +120,14 @@ impl Compiled {
 
     /// Adds `shift` nanoseconds to all times and assigns them to this input.
     pub(super) fn move_to(&mut self, input: u32, shift: u64) {
-        let moved = |time: Nanos| Nanos(time.0 + shift);
-        self.codes.iter_mut().for_each(|code| (code.time, code.input) = (moved(code.time), input));
-        self.moves.iter_mut().for_each(|of| *of = CodeMove { time: moved(of.time), input });
+        for code in &mut self.codes {
+            code.time.0 += shift;
+            code.input = input;
+        }
+        for code_move in &mut self.moves {
+            code_move.time.0 += shift;
+            code_move.input = input;
+        }
     }
 }
 
@@ -136,23 +141,26 @@ impl WrittenAmount {
 
 /// The sources of the code, with the clock of their times (null if they have none).
 fn sources(examined: &Examined<'_>) -> Vec<Value> {
-    let source = |account: &crate::sources::Account| {
-        let SourceState::Loaded { codes, clock, .. } = &account.state else { return None };
-        Some(json!({
-            "path": readable(account.path.as_os_str().as_encoded_bytes()),
-            "kind": account.kind.name(),
-            "pid": account.pid.0,
-            "codes": codes,
-            "clock": clock.map(|clock| clock.to_string()),
-        }))
-    };
-    examined.accounts().iter().filter_map(source).collect()
+    let mut sources = Vec::new();
+    for account in examined.accounts() {
+        if let SourceState::Loaded { codes, clock, .. } = &account.state {
+            sources.push(json!({
+                "path": readable(account.path.as_os_str().as_encoded_bytes()),
+                "kind": account.kind.name(),
+                "pid": account.pid.0,
+                "codes": codes,
+                "clock": clock.map(|clock| clock.to_string()),
+            }));
+        }
+    }
+    sources
 }
 
 /// The compiled code of all recordings. `None` if there is none.
 pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Profile) -> Option<Section> {
     let all: Vec<&Compiled> = all.collect();
-    let (mut codes, mut functions): (Vec<WrittenCode>, Vec<&CompiledFunction>) = (Vec::new(), Vec::new());
+    let mut codes: Vec<WrittenCode> = Vec::new();
+    let mut functions: Vec<&CompiledFunction> = Vec::new();
     for compiled in &all {
         let first = functions.len() as u32;
         codes.extend(compiled.codes.iter().map(|code| WrittenCode { function: code.function + first, ..*code }));
@@ -164,8 +172,10 @@ pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Pro
     }
     codes.sort_by_key(|code| code.time);
     let mut moves: Vec<CodeMove> = all.iter().flat_map(|compiled| compiled.moves.iter().copied()).collect();
-    moves.sort_by_key(|of| of.time);
-    let base = codes.iter().map(|code| code.time).chain(moves.first().map(|of| of.time)).min().unwrap_or_default();
+    moves.sort_by_key(|code_move| code_move.time);
+    let first_code = codes.first().map(|code| code.time);
+    let first_move = moves.first().map(|code_move| code_move.time);
+    let base = first_code.into_iter().chain(first_move).min().unwrap_or_default();
     let timed = Timed { codes, functions, base };
     let untimed = untimed.into_iter().map(|(category, written)| {
         json!({ "category": category_number(*category), "codes": written.codes, "bytes": written.bytes })
@@ -181,17 +191,23 @@ pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Pro
         "interpreters": interpreters(profile),
     });
     let section = timed.columns(Section::new("jit").json(json));
-    let section = section.deltas("move.time", moves.iter().map(|of| (of.time.0 - base.0) / UNIT));
-    Some(section.numbers("move.input", moves.iter().map(|of| of.input.into())))
+    let section = section
+        .deltas("move.time", moves.iter().map(|code_move| (code_move.time.0 - base.0) / UNIT))
+        .numbers("move.input", moves.iter().map(|code_move| code_move.input.into()));
+    Some(section)
 }
 
 /// The functions in the profile that are a runtime's interpreter, rather than functions of the program.
 fn interpreters(profile: &Profile) -> Vec<String> {
     let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
-    // V8's bytecode handlers, as the runtime spells them and as we do.
-    let is_handler = |name: &[u8]| name.starts_with(b"BytecodeHandler:") || name.ends_with(b" bytecode handler");
-    let interprets = |name: &&[u8]| is_handler(name) || RUNTIMES.iter().any(|runtime| runtime.interprets_in(name));
-    let mut found: Vec<String> = names.into_iter().filter(interprets).map(|name| readable(name).into_owned()).collect();
+    let mut found = Vec::new();
+    for name in names {
+        // V8's bytecode handlers, as the runtime spells them and as we do.
+        let is_handler = name.starts_with(b"BytecodeHandler:") || name.ends_with(b" bytecode handler");
+        if is_handler || RUNTIMES.iter().any(|runtime| runtime.interprets_in(name)) {
+            found.push(readable(name).into_owned());
+        }
+    }
     found.sort_unstable();
     found
 }
@@ -208,14 +224,17 @@ impl Timed<'_> {
         self.codes.len() <= ROWS
     }
 
-    fn since(&self, time: Nanos) -> u64 {
+    /// The time since the first code, in units of the page.
+    fn page_time(&self, time: Nanos) -> u64 {
         (time.0 - self.base.0) / UNIT
     }
 
     fn columns(&self, section: Section) -> Section {
-        let listed = self.listed();
+        let listed = self.listed_functions();
         let mut numbers = vec![0u32; self.functions.len()];
-        listed.iter().zip(1..).for_each(|(&function, number)| numbers[function as usize] = number);
+        for (&function, number) in listed.iter().zip(1..) {
+            numbers[function as usize] = number;
+        }
         let rows = self.rows(&numbers);
         let functions = || listed.iter().map(|&function| self.functions[function as usize]);
         let section = section
@@ -235,12 +254,14 @@ impl Timed<'_> {
     }
 
     /// The functions with rows of their own, in order of their first compilation.
-    fn listed(&self) -> Vec<u32> {
-        let mut times = vec![0u32; self.functions.len()];
-        self.codes.iter().for_each(|code| times[code.function as usize] += 1);
-        let mut listed: Vec<u32> = (0..times.len() as u32).collect();
+    fn listed_functions(&self) -> Vec<u32> {
+        let mut counts = vec![0u32; self.functions.len()];
+        for code in &self.codes {
+            counts[code.function as usize] += 1;
+        }
+        let mut listed: Vec<u32> = (0..counts.len() as u32).collect();
         if !self.is_whole() {
-            listed.sort_by_key(|&function| Reverse(times[function as usize]));
+            listed.sort_by_key(|&function| Reverse(counts[function as usize]));
             listed.truncate(FUNCTIONS);
             listed.sort_unstable();
         }
@@ -250,30 +271,28 @@ impl Timed<'_> {
     /// The rows ordered by time. `numbers` has, for each function, the number in its rows: 0 if it is summed with
     /// others.
     fn rows(&self, numbers: &[u32]) -> Vec<CodeRow> {
-        let span = self.codes.last().map_or(0, |last| self.since(last.time));
-        let stretch = span / STRETCHES + 1;
-        let (mut rows, mut sums) = (Vec::new(), BTreeMap::<(u64, Category, u32), WrittenAmount>::new());
-        let mut compiled = vec![false; self.functions.len()];
+        let whole = self.codes.last().map_or(0, |last| self.page_time(last.time));
+        let bucket = whole / BUCKETS + 1;
+        let mut rows = Vec::new();
+        let mut sums = BTreeMap::<(u64, Category, u32), WrittenAmount>::new();
+        let mut was_compiled = vec![false; self.functions.len()];
         for code in &self.codes {
-            let is_compiled = code.category != Category::Jit(Some(Tier::Interpreted));
-            let again = is_compiled && std::mem::replace(&mut compiled[code.function as usize], true);
             let WrittenCode { category, input, .. } = *code;
-            let (time, function) = (self.since(code.time), numbers[code.function as usize]);
+            let is_compiled = category != Category::Jit(Some(Tier::Interpreted));
+            let again = is_compiled && std::mem::replace(&mut was_compiled[code.function as usize], true);
+            let time = self.page_time(code.time);
+            let function = numbers[code.function as usize];
             if function > 0 {
                 let mut written = WrittenAmount::default();
                 written.add(code.bytes, again);
                 rows.push(CodeRow { time, category, written, function, input });
             } else {
-                sums.entry((time / stretch * stretch, category, input)).or_default().add(code.bytes, again);
+                sums.entry((time / bucket * bucket, category, input)).or_default().add(code.bytes, again);
             }
         }
-        rows.extend(sums.into_iter().map(|((time, category, input), written)| CodeRow {
-            time,
-            category,
-            written,
-            function: 0,
-            input,
-        }));
+        for ((time, category, input), written) in sums {
+            rows.push(CodeRow { time, category, written, function: 0, input });
+        }
         rows.sort_by_key(|row| row.time);
         rows
     }
@@ -318,7 +337,7 @@ mod tests {
             }
             let bytes: u64 = codes.iter().map(|code| code.bytes).sum();
             let timed = Timed { codes, functions: functions.iter().collect(), base };
-            let listed = timed.listed();
+            let listed = timed.listed_functions();
             let mut numbers = vec![0; functions.len()];
             listed.iter().zip(1..).for_each(|(&function, number)| numbers[function as usize] = number);
             let rows = timed.rows(&numbers);

@@ -16,7 +16,7 @@ use crate::error::{Result, Warnings};
 use crate::io::{self, InPath, OutPath, Output, PrivateDirectory, Run};
 use crate::model::printable::readable;
 use crate::model::stacks::{Keep, Profile};
-use crate::pipeline::any::{LoadOptions, load, load_and_ask};
+use crate::pipeline::any::{LoadOptions, load, load_and_inspect};
 use crate::pipeline::open::shown;
 use crate::pipeline::recording::Examined;
 use crate::pipeline::terminal::write_text;
@@ -58,7 +58,7 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     };
     let inputs = &options.inputs;
     let load_options = LoadOptions { by_input: inputs.len() > 1, ..options.load.clone() };
-    let mut profile = load_and_ask(inputs.into(), Keep::EachRow, &load_options, &mut ask, job, &mut outcome)?;
+    let mut profile = load_and_inspect(inputs.into(), Keep::EachRow, &load_options, &mut ask, job, &mut outcome)?;
     let before = match &options.before {
         Some(before) => {
             let before = load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, &mut outcome)?;

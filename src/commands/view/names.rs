@@ -51,13 +51,17 @@ impl PageNames {
     /// Spells the name of JIT code.
     pub(super) fn jit(&self, name: &[u8], module: Option<&[u8]>) -> String {
         let name = self.symbols.shown(name);
-        let name = self.readable.as_ref().map_or(Cow::Borrowed(&*name), |readable| readable.of(&name));
-        readable(label::called(&name, module).as_bytes()).into_owned()
+        let name = self.readable.as_ref().map_or(Cow::Borrowed(&*name), |readable| readable.convert(&name));
+        readable(label::function_name(&name, module).as_bytes()).into_owned()
     }
 
     /// Spells the name of any function.
     pub(super) fn function(&self, name: &[u8], module: Option<&[u8]>, is_jit: bool) -> String {
-        if is_jit { self.jit(name, module) } else { readable(label::called(name, module).as_bytes()).into_owned() }
+        if is_jit {
+            self.jit(name, module)
+        } else {
+            readable(label::function_name(name, module).as_bytes()).into_owned()
+        }
     }
 
     /// Spells the name of a branch target, for which neither module nor kind is known.

@@ -26,7 +26,7 @@ const NO_CALLERS: &str = "the innermost frames are right; their callers cannot b
                           nor logs how to unwind its code";
 
 /// The text about a problem of a process.
-pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
+pub(super) fn process_text(process: &Who, problem: &OfProcess) -> ProblemText {
     match *problem {
         OfProcess::Clock { ref source, error, is_monotonic } => {
             let cause = match error {

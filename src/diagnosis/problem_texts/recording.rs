@@ -1,6 +1,6 @@
 //! The texts about problems of the recording as a whole, of its stacks, and of the files that ran.
 
-use super::process;
+use super::process::process_text;
 use super::text::{BUILD, MUCH, PART, ProblemText, SOME, listed, text};
 use crate::diagnosis::problem::{NamedFile, Problem};
 use crate::model::abi::machine_name;
@@ -19,7 +19,7 @@ const LARGEST_COPY: u32 = 65528;
 /// The texts about a problem.
 pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
     match *problem {
-        Problem::OfProcess(ref process, ref problem) => process::of(process, problem),
+        Problem::OfProcess(ref process, ref problem) => process_text(process, problem),
         Problem::NoSamples { is_clock } => {
             let event = if is_clock { "" } else { ", or another event: -e cpu-clock counts everywhere" };
             ProblemText::new(

@@ -6,14 +6,16 @@ use super::super::problem::{Finding, NamedFile, OfProcess, Problem};
 use super::super::tally::Spoilt;
 use super::jit;
 use super::neighbours::Neighbours;
-use crate::model::Pid;
 use crate::model::backing::base_name;
+use crate::model::{Addr, Pid};
 use crate::resolve::Location;
 use crate::resolve::dso::{Dso, DsoId, DsoKind};
 use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::no_elf::NoElf;
 use crate::runtimes::RuntimeSet;
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -24,14 +26,17 @@ enum FileGroup {
     Gone,
     OtherVersion,
     NotElf(NoElf),
-    Own,
+    /// Stripped, and built by the user.
+    OwnBuild,
+    /// Stripped, and built by Go's compiler.
     Go,
+    /// Stripped, and from a package.
     Packaged,
     Symbolless,
 }
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
-    let mut groups = std::collections::BTreeMap::<FileGroup, Vec<(DsoId, Spoilt)>>::new();
+    let mut groups = BTreeMap::<FileGroup, Vec<(DsoId, Spoilt)>>::new();
     let mut found = Vec::new();
     let mut nowhere = Spoilt::default();
     for (&cause, &spoilt) in &context.tally.causes {
@@ -42,30 +47,17 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             // Memory that a program shares with its forked children. There is no file to look for.
             Cause::Missing(id) if is_memory(&context.dso(id).path) && mapped_by(&[id], context).is_some() => {
                 let process = context.who(mapped_by(&[id], context).unwrap_or_default());
-                let problem = jit::unnamed(&process, context, &Neighbours::beside(context));
+                let problem = jit::explain_unnamed(&process, context, &Neighbours::list(context));
                 found.push(context.finding(Problem::OfProcess(process, problem), spoilt));
             }
-            Cause::Missing(id) => groups.entry(missing(id, context)).or_default().push((id, spoilt)),
+            Cause::Missing(id) => groups.entry(missing_group(id, context)).or_default().push((id, spoilt)),
             // If the recording is from another machine, it is no surprise that this one has other versions.
             Cause::OtherVersion(id) if !context.origin.is_here => {
-                groups.entry(missing(id, context)).or_default().push((id, spoilt));
+                groups.entry(missing_group(id, context)).or_default().push((id, spoilt));
             }
             Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, spoilt)),
             Cause::NotElf(id, what) => groups.entry(FileGroup::NotElf(what)).or_default().push((id, spoilt)),
-            Cause::Stripped(id) => {
-                // Runtimes count as packaged wherever they are: nobody builds a runtime to profile a program.
-                let path = &context.dso(id).path;
-                let is_runtime = RuntimeSet::of_files(std::iter::once(&path[..])).first().is_some();
-                let image = context.examined.resolution.images.get(id);
-                let group = if image.is_some_and(Image::is_go) {
-                    FileGroup::Go
-                } else if is_packaged(path) || is_runtime {
-                    FileGroup::Packaged
-                } else {
-                    FileGroup::Own
-                };
-                groups.entry(group).or_default().push((id, spoilt));
-            }
+            Cause::Stripped(id) => groups.entry(stripped_group(id, context)).or_default().push((id, spoilt)),
             Cause::Gap(id) => groups.entry(FileGroup::Symbolless).or_default().push((id, spoilt)),
             Cause::Kernel => {
                 // To those who may not see where the kernel is, it appears at address 0.
@@ -82,28 +74,35 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     if nowhere.frames > 0 {
         found.push(context.finding(Problem::Nowhere { example: nowhere_example(context) }, nowhere));
     }
-    found.extend(groups.into_iter().map(|(group, files)| of_group(group, files, context)));
+    found.extend(groups.into_iter().map(|(group, files)| group_finding(group, files, context)));
     found
 }
 
-fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorContext<'_>) -> Finding {
+/// Reports all files of a group in one finding.
+fn group_finding(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorContext<'_>) -> Finding {
     files.sort_by_key(|(id, spoilt)| (Reverse(spoilt.frames), *id));
-    let mut whole = Spoilt::default();
-    files.iter().for_each(|(_, spoilt)| whole.merge(*spoilt));
-    whole.samples = whole.samples.min(context.tally.samples);
-    let ids: Vec<DsoId> = files.iter().map(|(id, _)| *id).collect();
+    let mut sum = Spoilt::default();
+    for (_, spoilt) in &files {
+        sum.merge(*spoilt);
+    }
+    sum.samples = sum.samples.min(context.tally.samples);
+    let ids: Vec<DsoId> = files.into_iter().map(|(id, _)| id).collect();
+    let mut files: Vec<NamedFile> = Vec::new();
     // Containers may have copies of the same build, which are mapped as different inodes.
-    let mut listed = std::collections::BTreeSet::new();
-    let once = ids.iter().map(|id| context.dso(*id)).filter(|dso| listed.insert((&dso.path, dso.build_id)));
-    let files: Vec<NamedFile> = once.map(named_file).collect();
+    let mut listed = BTreeSet::new();
+    for dso in ids.iter().map(|id| context.dso(*id)) {
+        if listed.insert((&dso.path, dso.build_id)) {
+            files.push(named_file(dso));
+        }
+    }
     let problem = match group {
         FileGroup::Image(pid) => {
-            let path = ids.first().map(|id| PathBuf::from(std::ffi::OsStr::from_bytes(&context.dso(*id).path)));
+            let path = ids.first().map(|id| PathBuf::from(OsStr::from_bytes(&context.dso(*id).path)));
             let gone = OfProcess::ImagesGone { path: path.unwrap_or_default(), count: ids.len() };
             Problem::OfProcess(context.who(pid), gone)
         }
         FileGroup::Gone => {
-            let same_machine = context.origin.is_here && is_here(context);
+            let same_machine = context.origin.is_here && has_recorded_file(context);
             Problem::FilesGone { files, same_machine, container: container(&ids, context) }
         }
         FileGroup::OtherVersion => Problem::OtherVersion { files },
@@ -111,18 +110,18 @@ fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorCo
             let process = mapped_by(&ids, context).map(|pid| context.who(pid));
             Problem::NotElf { files, what, runtime: process.and_then(|process| process.runtime) }
         }
-        FileGroup::Own => Problem::Stripped { files, by_go: false },
+        FileGroup::OwnBuild => Problem::Stripped { files, by_go: false },
         FileGroup::Go => Problem::Stripped { files, by_go: true },
         FileGroup::Packaged => Problem::StrippedPackages { files },
         FileGroup::Symbolless => Problem::Symbolless { files },
     };
-    context.finding(problem, whole)
+    context.finding(problem, sum)
 }
 
 fn named_file(dso: &Dso) -> NamedFile {
-    let hex = |id: &[u8]| id.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = String::from_utf8_lossy(dso.label()).into_owned();
-    NamedFile { path, build_id: dso.build_id.map(|id| hex(id.as_bytes())) }
+    let build_id = dso.build_id.map(|id| id.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect());
+    NamedFile { path, build_id }
 }
 
 /// True if the path stands for memory without a file: shared memory (`shm_open`), or a file that never had a name
@@ -133,14 +132,28 @@ fn is_memory(path: &[u8]) -> bool {
 }
 
 /// The group of a missing file: an image that `inject` wrote for JIT code of a process, or an ordinary file.
-fn missing(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
+fn missing_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
+    match image_pid(base_name(&context.dso(id).path)) {
+        Some(pid) => FileGroup::Image(pid),
+        None => FileGroup::Gone,
+    }
+}
+
+/// The process ID in the name of an injected image, such as `jitted-77-3.so`.
+fn image_pid(name: &[u8]) -> Option<Pid> {
+    let middle = std::str::from_utf8(name.strip_prefix(b"jitted-")?.strip_suffix(b".so")?).ok()?;
+    let pid = middle.split(['-', '.']).next()?;
+    pid.parse().ok().map(Pid)
+}
+
+fn stripped_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
+    if context.examined.resolution.images.get(id).is_some_and(Image::is_go) {
+        return FileGroup::Go;
+    }
+    // Runtimes count as packaged wherever they are: nobody builds a runtime to profile a program.
     let path = &context.dso(id).path;
-    let name = base_name(path);
-    let number = || {
-        let middle = std::str::from_utf8(name.strip_prefix(b"jitted-")?.strip_suffix(b".so")?).ok()?;
-        middle.split(['-', '.']).next()?.parse().ok().map(Pid)
-    };
-    number().map_or(FileGroup::Gone, FileGroup::Image)
+    let is_runtime = RuntimeSet::from_files(std::iter::once(&path[..])).first().is_some();
+    if is_runtime || is_packaged(path) { FileGroup::Packaged } else { FileGroup::OwnBuild }
 }
 
 /// True if a file comes from the system or a package manager, so that the user didn't build it.
@@ -148,22 +161,22 @@ pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
     const OWN: &[&str] = &["/usr/local/", "/usr/src/"];
     const PACKAGED: &[&str] =
         &["/usr/", "/lib/", "/lib32/", "/lib64/", "/bin/", "/sbin/", "/nix/store/", "/gnu/store/", "/snap/", "[vdso]"];
-    let begins = |list: &[&str]| list.iter().any(|start| path.starts_with(start.as_bytes()));
-    begins(PACKAGED) && !begins(OWN)
+    let starts_with_any = |starts: &[&str]| starts.iter().any(|start| path.starts_with(start.as_bytes()));
+    starts_with_any(PACKAGED) && !starts_with_any(OWN)
 }
 
 /// True if this machine has at least one file of the recording in the version that ran.
-fn is_here(context: DoctorContext<'_>) -> bool {
-    let resolution = context.examined.resolution;
-    let asked = context.examined.samples.chains.places().iter().filter_map(|place| match place.location {
-        Location::File(id, _) => Some(id),
-        _ => None,
-    });
-    let mut files: Vec<DsoId> = asked.collect();
-    files.sort_unstable();
-    files.dedup();
-    let is_file = |id: &DsoId| context.dso(*id).kind == DsoKind::File;
-    files.into_iter().filter(is_file).any(|id| resolution.images.get(id).is_some())
+fn has_recorded_file(context: DoctorContext<'_>) -> bool {
+    let mut files = BTreeSet::new();
+    for place in context.examined.samples.chains.places() {
+        if let Location::File(id, _) = place.location
+            && context.dso(id).kind == DsoKind::File
+        {
+            files.insert(id);
+        }
+    }
+    let images = &context.examined.resolution.images;
+    files.into_iter().any(|id| images.get(id).is_some())
 }
 
 /// The ID of a process inside its container, if a containerized process mapped the first of these files.
@@ -173,13 +186,14 @@ fn container(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
 
 /// Any process that mapped the first of these files.
 fn mapped_by(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
-    let first = &context.dso(*files.first()?).path;
-    let processes = &context.examined.resolution.survey.processes.by_pid;
-    let mapped = processes.iter().find(|(_, process)| process.mappings.iter().any(|map| map.path == *first));
-    mapped.map(|(pid, _)| *pid)
+    let path = &context.dso(*files.first()?).path;
+    let mut processes = context.examined.resolution.survey.processes.by_pid.iter();
+    let (pid, _) = processes.find(|(_, process)| process.mappings.iter().any(|map| map.path == *path))?;
+    Some(*pid)
 }
 
-fn nowhere_example(context: DoctorContext<'_>) -> Option<crate::model::Addr> {
+/// An address at which nothing was mapped.
+fn nowhere_example(context: DoctorContext<'_>) -> Option<Addr> {
     context.examined.samples.chains.places().iter().find_map(|place| match place.location {
         Location::Nothing(addr) if addr.0 != u64::MAX => Some(addr),
         _ => None,

@@ -16,6 +16,7 @@ use super::problem_texts::problem_text;
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// All problems, those that distort the recording most first.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
@@ -24,42 +25,55 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found.extend(stacks::findings(context));
     found.extend(files::findings(context));
     found.extend(source_maps::findings(context));
-    let mut found = added_up(found);
+    let mut found = merge_similar(found);
     found.sort_by(|one, other| other.percent.partial_cmp(&one.percent).unwrap_or(Ordering::Equal));
-    follow_from_others(&mut found);
-    names_first(&mut found);
-    chains_first(&mut found);
+    remove_consequences(&mut found);
+    move_names_up(&mut found);
+    move_chains_up(&mut found);
     corrected::add(&mut found, context);
     found
 }
 
 /// Merges findings of the same kind about several processes of one runtime. The merged finding names the process that
 /// is affected most.
-fn added_up(found: Vec<Finding>) -> Vec<Finding> {
-    let mut sums: Vec<Finding> = Vec::new();
-    let mut places: HashMap<(&str, &str, bool), usize> = HashMap::new();
-    for mut finding in found {
-        let runtime = finding.problem.process().map(|process| process.runtime.map_or("", |runtime| runtime.name));
-        let key = problem_text(&finding.problem).key;
-        let lacks_switch = is_without_switch(&finding.problem);
-        let place = runtime.map(|runtime| *places.entry((key, runtime, lacks_switch)).or_insert(sums.len()));
-        let Some(sum) = place.and_then(|place| sums.get_mut(place)) else {
-            sums.push(finding);
+fn merge_similar(found: Vec<Finding>) -> Vec<Finding> {
+    let mut merged: Vec<Finding> = Vec::new();
+    // Indexes in `merged` by problem, runtime, and whether a switch did not reach the process.
+    let mut indexes: HashMap<(&str, &str, bool), usize> = HashMap::new();
+    for finding in found {
+        let Some(process) = finding.problem.process() else {
+            merged.push(finding);
             continue;
         };
-        let (percent, samples) = ((sum.percent + finding.percent).min(100.0), sum.samples + finding.samples);
-        let frames = sum.frames + finding.frames;
-        let others = |finding: &Finding| finding.problem.process().map_or(0, |process| process.others);
-        let others = others(sum) + others(&finding) + 1;
-        if finding.percent > sum.percent {
-            std::mem::swap(sum, &mut finding);
-        }
-        (sum.percent, sum.samples, sum.frames) = (percent, samples, frames);
-        if let Problem::OfProcess(process, _) = &mut sum.problem {
-            process.others = others;
+        let runtime = process.runtime.map_or("", |runtime| runtime.name);
+        let key = (problem_text(&finding.problem).key, runtime, is_without_switch(&finding.problem));
+        match indexes.entry(key) {
+            Entry::Occupied(index) => merge_into(&mut merged[*index.get()], finding),
+            Entry::Vacant(index) => {
+                index.insert(merged.len());
+                merged.push(finding);
+            }
         }
     }
-    sums
+    merged
+}
+
+/// Adds `finding` to `sum`. The result is about the process of the finding with the higher percentage.
+fn merge_into(sum: &mut Finding, mut finding: Finding) {
+    let percent = (sum.percent + finding.percent).min(100.0);
+    let samples = sum.samples + finding.samples;
+    let frames = sum.frames + finding.frames;
+    let count_others = |finding: &Finding| finding.problem.process().map_or(0, |process| process.others);
+    let others = count_others(sum) + count_others(&finding) + 1;
+    if finding.percent > sum.percent {
+        std::mem::swap(sum, &mut finding);
+    }
+    sum.percent = percent;
+    sum.samples = samples;
+    sum.frames = frames;
+    if let Problem::OfProcess(process, _) = &mut sum.problem {
+        process.others = others;
+    }
 }
 
 /// True if the recorded command has a switch that did not reach the process. Such findings are not merged with others,
@@ -70,27 +84,28 @@ fn is_without_switch(problem: &Problem) -> bool {
 }
 
 /// Moves missing call chains to the front, because all other findings are then based on innermost functions only.
-fn chains_first(found: &mut Vec<Finding>) {
-    if let Some(at) = found.iter().position(|finding| matches!(finding.problem, Problem::NoCallChains)) {
-        let chains = found.remove(at);
+fn move_chains_up(found: &mut Vec<Finding>) {
+    if let Some(index) = found.iter().position(|finding| matches!(finding.problem, Problem::NoCallChains)) {
+        let chains = found.remove(index);
         found.insert(0, chains);
     }
 }
 
 /// Moves missing names of JIT code before stacks that break off, because the switch that adds the names may also fix
 /// the stacks. If the runtime can write names, they also come before stripped files, which the user usually can't fix.
-fn names_first(found: &mut Vec<Finding>) {
-    let lacks = |finding: &Finding| lacks_names(&finding.problem) && finding.is_significant();
-    let Some(at) = found.iter().position(lacks) else { return };
-    let runtime = found[at].problem.process().and_then(|process| process.runtime);
-    let can_be_told = runtime.is_some_and(|runtime| !runtime.switches.is_empty());
-    let yields = |finding: &Finding| match &finding.problem {
-        Problem::Stripped { .. } | Problem::StrippedPackages { .. } | Problem::Symbolless { .. } => can_be_told,
-        problem => problem.is_of_stacks(),
+fn move_names_up(found: &mut Vec<Finding>) {
+    let Some(names) = found.iter().position(|finding| lacks_names(&finding.problem) && finding.is_significant()) else {
+        return;
     };
-    if let Some(to) = found[..at].iter().position(yields) {
-        let first = found.remove(at);
-        found.insert(to, first);
+    let runtime = found[names].problem.process().and_then(|process| process.runtime);
+    let can_write_names = runtime.is_some_and(|runtime| !runtime.switches.is_empty());
+    let target = found[..names].iter().position(|finding| match &finding.problem {
+        Problem::Stripped { .. } | Problem::StrippedPackages { .. } | Problem::Symbolless { .. } => can_write_names,
+        problem => problem.is_of_stacks(),
+    });
+    if let Some(target) = target {
+        let finding = found.remove(names);
+        found.insert(target, finding);
     }
 }
 
@@ -113,21 +128,23 @@ fn lacks_names(problem: &Problem) -> bool {
 }
 
 /// Removes findings that are only consequences of other findings.
-fn follow_from_others(found: &mut Vec<Finding>) {
-    let significant = |finding: &&Finding| finding.is_significant();
-    // A stack that breaks off is often continued at addresses that aren't code.
-    let broken = |finding: &Finding| {
-        use OfProcess::{FramePointers, JvmFramePointers};
-        matches!(finding.problem, Problem::OfProcess(_, FramePointers { .. } | JvmFramePointers { .. }))
-    };
-    let breaks = found.iter().filter(significant).any(broken);
-    // If nothing reports a runtime's code, only its interpreter appears in the profile.
-    let lacking = found.iter().filter(significant).filter(|finding| lacks_names(&finding.problem));
-    let unnamed: FxHashSet<_> =
-        lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();
+fn remove_consequences(found: &mut Vec<Finding>) {
+    use OfProcess::{FramePointers, JvmFramePointers};
+    let mut has_broken_stacks = false;
+    let mut unnamed_pids = FxHashSet::default();
+    for finding in found.iter().filter(|finding| finding.is_significant()) {
+        if let Problem::OfProcess(process, problem) = &finding.problem {
+            has_broken_stacks |= matches!(problem, FramePointers { .. } | JvmFramePointers { .. });
+            if lacks_names(&finding.problem) {
+                unnamed_pids.insert(process.pid);
+            }
+        }
+    }
     found.retain(|finding| match &finding.problem {
-        Problem::Nowhere { .. } => !breaks,
-        Problem::OfProcess(process, OfProcess::Interpreted { .. }) => !unnamed.contains(&process.pid),
+        // A stack that breaks off is often continued at addresses that aren't code.
+        Problem::Nowhere { .. } => !has_broken_stacks,
+        // If nothing reports a runtime's code, only its interpreter appears in the profile.
+        Problem::OfProcess(process, OfProcess::Interpreted { .. }) => !unnamed_pids.contains(&process.pid),
         _ => true,
     });
 }

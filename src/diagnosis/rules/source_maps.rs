@@ -4,26 +4,30 @@ use super::super::context::DoctorContext;
 use super::super::problem::{Finding, Problem};
 use super::super::tally::percent;
 use crate::model::chains::PlaceId;
+use crate::pipeline::recording::Named;
 use crate::runtimes::script_name::ScriptName;
 use crate::sources::MapAccount;
 use rustc_hash::FxHashMap;
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let accounts = &context.examined.resolution.sources.maps.accounts;
-    let problems: Vec<(&MapAccount, Problem)> =
-        accounts.iter().filter_map(|account| Some((account, problem(account)?))).collect();
+    let mut problems: Vec<(&MapAccount, Problem)> = Vec::new();
+    for account in accounts {
+        problems.extend(find_problem(account).map(|problem| (account, problem)));
+    }
     if problems.is_empty() {
         return Vec::new();
     }
-    let samples = samples(context);
-    let finding = |(account, problem): (&MapAccount, Problem)| {
-        let samples = samples.get(&account.script).copied().unwrap_or_default();
-        Finding::new(problem, percent(samples as f64, context.tally.samples), samples, 0)
-    };
-    problems.into_iter().map(finding).collect()
+    let samples_by_script = count_samples(context);
+    let mut found = Vec::new();
+    for (account, problem) in problems {
+        let samples = samples_by_script.get(&account.script).copied().unwrap_or_default();
+        found.push(Finding::new(problem, percent(samples as f64, context.tally.samples), samples, 0));
+    }
+    found
 }
 
-fn problem(account: &MapAccount) -> Option<Problem> {
+fn find_problem(account: &MapAccount) -> Option<Problem> {
     let MapAccount { script, map, minified, trouble, .. } = account;
     match (map, trouble) {
         (Some(map), Some(why)) => {
@@ -35,17 +39,11 @@ fn problem(account: &MapAccount) -> Option<Problem> {
 }
 
 /// The number of samples of each script. A sample counts for the script of its innermost JavaScript function.
-fn samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
-    let (samples, named) = (context.examined.samples, context.examined.named);
-    let script = |place| {
-        let mut script = None;
-        named.each(place, |frame| {
-            script = script.take().or_else(|| Some(ScriptName::parse(frame.name?)?.script.to_owned()));
-        });
-        script
-    };
+fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
+    let samples = context.examined.samples;
+    let place_count = samples.chains.places().len() as u32;
     let scripts: Vec<Option<String>> =
-        (0..samples.chains.places().len() as u32).map(|place| script(PlaceId(place))).collect();
+        (0..place_count).map(|place| innermost_script(context.examined.named, PlaceId(place))).collect();
     let mut sums = FxHashMap::default();
     for row in &samples.rows {
         let innermost = samples.chains.up(row.chain).find_map(|place| scripts[place.0 as usize].as_ref());
@@ -54,4 +52,17 @@ fn samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
         }
     }
     sums
+}
+
+/// The script of the innermost JavaScript function at a location.
+fn innermost_script(named: &Named, place: PlaceId) -> Option<String> {
+    let mut script = None;
+    named.each(place, |frame| {
+        if let Some(name) = frame.name
+            && script.is_none()
+        {
+            script = ScriptName::parse(name).map(|name| name.script.to_owned());
+        }
+    });
+    script
 }

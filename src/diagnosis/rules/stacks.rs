@@ -17,40 +17,40 @@ use std::collections::BTreeMap;
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let tally = context.tally;
-    let half = |problem, samples: u64| Finding::new(problem, percent(samples as f64 / 2.0, tally.samples), samples, 0);
     let mut found = Vec::new();
     let (cut, limit) = tally.cut;
     if cut > 0 {
         let is_chosen = context.command().is_some_and(|perf| has_max_stack(&perf));
-        found.push(half(Problem::ChainsCut { limit, is_chosen }, cut));
+        found.push(cut_stacks(Problem::ChainsCut { limit, is_chosen }, cut, context));
     }
     if tally.too_deep > 0 {
         let limit = context.examined.resolution.max_stack();
-        found.push(half(Problem::TooDeep { limit }, tally.too_deep));
+        found.push(cut_stacks(Problem::TooDeep { limit }, tally.too_deep, context));
     }
     let machine = context.examined.resolution.machine();
     match context.stacks {
         RecordedStacks::Copies(_) if !Machine::is_any_known(machine) => {
-            found.push(half(Problem::NoUnwinder { machine }, tally.samples));
+            found.push(cut_stacks(Problem::NoUnwinder { machine }, tally.samples, context));
         }
         RecordedStacks::Copies(bytes) => {
             if tally.copies_ended > 0 {
-                found.push(half(Problem::CopiesShort { bytes }, tally.copies_ended));
+                found.push(cut_stacks(Problem::CopiesShort { bytes }, tally.copies_ended, context));
             }
-            found.extend(not_unwound(context));
+            found.extend(find_not_unwound(context));
         }
-        RecordedStacks::Chains => found.extend(frame_pointers(context)),
+        RecordedStacks::Chains => found.extend(find_broken_chains(context)),
         RecordedStacks::None => {}
     }
     found
 }
 
-/// Selects one kind of stacks of a process: the number of stacks per owner of the code that they stop in.
-type StackScope = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
-
-fn sum(owners: &BTreeMap<Owner, u64>) -> u64 {
-    owners.values().sum()
+/// A finding about samples whose inner frames are right, so that it counts half.
+fn cut_stacks(problem: Problem, samples: u64, context: DoctorContext<'_>) -> Finding {
+    Finding::new(problem, percent(samples as f64 / 2.0, context.tally.samples), samples, 0)
 }
+
+/// Selects one kind of incomplete stacks of a process: their number by owner of the code that they stop in.
+type StackKind = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
 
 /// The code in which most of the stacks stop.
 struct Stops {
@@ -67,41 +67,62 @@ struct Stops {
 }
 
 impl Stops {
-    fn of(context: DoctorContext<'_>, of: StackScope, wanted: impl Fn(Pid) -> bool) -> Option<Self> {
-        /// The maximum number of files to report.
-        const TOLD: usize = 4;
-        let processes = || context.tally.processes.iter().filter(|(pid, _)| wanted(**pid));
-        let (&pid, _) = processes().max_by_key(|(pid, process)| (sum(of(process)), Reverse(**pid)))?;
-        let samples = processes().map(|(_, process)| sum(of(process))).sum();
-        let (mut files, mut jit, mut go, mut are_here) = (BTreeMap::<String, u64>::new(), 0, 0, true);
+    /// Finds where stacks of this kind stop, in the processes for which `is_included` is true. `None` if none stops.
+    fn find(context: DoctorContext<'_>, kind: StackKind, is_included: impl Fn(Pid) -> bool) -> Option<Self> {
         let resolution = &context.examined.resolution;
-        let mut machines = BTreeMap::<u16, u64>::new();
-        for (owner, samples) in processes().flat_map(|(_, process)| of(process)) {
-            match owner {
-                Owner::Code(_) | Owner::Memory => jit += samples,
-                Owner::File(dso) => {
-                    let image = resolution.images.get(*dso);
-                    are_here &= image.is_some();
-                    if image.is_some_and(Image::is_go_alone) {
-                        go += samples;
+        let mut samples = 0;
+        let mut jit = 0;
+        let mut go = 0;
+        let mut are_here = true;
+        let mut by_process = BTreeMap::<Pid, u64>::new();
+        let mut by_file = BTreeMap::<String, u64>::new();
+        let mut by_machine = BTreeMap::<u16, u64>::new();
+        for (&pid, process) in context.tally.processes.iter().filter(|(pid, _)| is_included(**pid)) {
+            for (owner, stops) in kind(process) {
+                samples += stops;
+                *by_process.entry(pid).or_default() += stops;
+                match owner {
+                    Owner::Code(_) | Owner::Memory => jit += stops,
+                    Owner::File(dso) => {
+                        let image = resolution.images.get(*dso);
+                        are_here &= image.is_some();
+                        if image.is_some_and(Image::is_go_alone) {
+                            go += stops;
+                        }
+                        let machine = image.map_or(resolution.machine(), Image::machine);
+                        *by_machine.entry(machine).or_default() += stops;
+                        let path = String::from_utf8_lossy(context.dso(*dso).label()).into_owned();
+                        *by_file.entry(path).or_default() += stops;
                     }
-                    *machines.entry(image.map_or(resolution.machine(), Image::machine)).or_default() += samples;
-                    *files.entry(String::from_utf8_lossy(context.dso(*dso).label()).into_owned()).or_default() +=
-                        samples;
+                    Owner::Kernel | Owner::Nowhere => {}
                 }
-                Owner::Kernel | Owner::Nowhere => {}
             }
         }
-        let mut files: Vec<(String, u64)> = files.into_iter().collect();
-        files.sort_by_key(|(_, samples)| Reverse(*samples));
-        // Only files in which at least 5% of these stacks stop.
+        if samples == 0 {
+            return None;
+        }
+        let (pid, _) = by_process.into_iter().max_by_key(|(pid, stops)| (*stops, Reverse(*pid)))?;
+        let main_machine = by_machine.into_iter().max_by_key(|(_, stops)| *stops);
+        Some(Self {
+            samples,
+            pid,
+            files: Self::main_files(by_file, samples),
+            in_jit: jit * 2 > samples,
+            in_go: go * 2 > samples,
+            are_here,
+            machine: main_machine.map_or(resolution.machine(), |(machine, _)| machine),
+        })
+    }
+
+    /// The files in which at least 5% of the stacks stop, those with most stacks first.
+    fn main_files(by_file: BTreeMap<String, u64>, samples: u64) -> Vec<String> {
+        /// The maximum number of files to report.
+        const SHOWN: usize = 4;
+        let mut files: Vec<(String, u64)> = by_file.into_iter().collect();
+        files.sort_by_key(|(_, stops)| Reverse(*stops));
         files.retain(|(_, stops)| stops * 20 >= samples);
-        files.truncate(TOLD);
-        let (in_jit, in_go) = (jit * 2 > samples, go * 2 > samples);
-        let most = machines.into_iter().max_by_key(|&(_, samples)| samples);
-        let machine = most.map_or(resolution.machine(), |(machine, _)| machine);
-        let files = files.into_iter().map(|(file, _)| file).collect();
-        (samples > 0).then_some(Self { samples, pid, files, in_jit, in_go, are_here, machine })
+        files.truncate(SHOWN);
+        files.into_iter().map(|(file, _)| file).collect()
     }
 
     fn finding(&self, problem: OfProcess, context: DoctorContext<'_>) -> Finding {
@@ -112,8 +133,10 @@ impl Stops {
 
 /// True if the recorded command limits the number of frames in a stack.
 fn has_max_stack(perf: &PerfCommand<'_>) -> bool {
-    let is_limit = |value: &[u8]| memchr::memmem::find(value, b"max-stack=").is_some();
-    perf.each_option().any(|option| option.is(&["max-stack"]) || option.value.is_some_and(is_limit))
+    perf.each_option().any(|option| {
+        let in_event = option.value.is_some_and(|value| memchr::memmem::find(value, b"max-stack=").is_some());
+        in_event || option.is(&["max-stack"])
+    })
 }
 
 /// How the callers of a process's JIT code can be found in copied stacks.
@@ -132,7 +155,7 @@ fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
 /// What is known of the jitdump with unwinding information for a process's JIT code.
 fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
     let map = &context.examined.resolution.sources.map;
-    let mut dumps = context.loaded(pid).filter(|(_, account)| account.kind == Kind::JitDump);
+    let mut dumps = context.loaded_accounts(pid).filter(|(_, account)| account.kind == Kind::JitDump);
     if dumps.any(|(number, _)| map.has_unwinding(OriginId(number as u32))) {
         return UnwindingDump::Here;
     }
@@ -140,16 +163,16 @@ fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
     let is_missing = |(_, account): (usize, &Account)| {
         account.kind == Kind::JitDump && matches!(account.state, SourceState::Missing { .. })
     };
-    let is_its = runtime.callers == Callers::InDump && context.accounts(pid).any(is_missing);
-    let requests = |flag| context.received(pid, runtime, Flag::Word(flag));
-    match is_its || requests("--perf-prof-unwinding-info") {
-        true => UnwindingDump::NotHere,
-        false => UnwindingDump::NotRequested,
+    let lacks_dump = runtime.callers == Callers::InDump && context.accounts(pid).any(is_missing);
+    if lacks_dump || context.has_received(pid, runtime, Flag::Word("--perf-prof-unwinding-info")) {
+        UnwindingDump::NotHere
+    } else {
+        UnwindingDump::NotRequested
     }
 }
 
-fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
-    let stops = Stops::of(context, |process| &process.not_unwound, |_| true)?;
+fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
+    let stops = Stops::find(context, |process| &process.not_unwound, |_| true)?;
     let problem = OfProcess::NotUnwound {
         files: stops.files.clone(),
         in_jit: stops.in_jit,
@@ -162,27 +185,22 @@ fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
 }
 
 /// Findings about stacks that were followed by frame pointers, but not to the start of the thread.
-fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
-    let broken: StackScope = |process| &process.broken;
-    // If stacks continue past compiled methods, the JVM keeps frame pointers, wherever its flag was set.
-    let lacks_it = |pid: Pid| {
-        context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
-        let runtime = context.who(pid).runtime?;
-        let flag = runtime.frame_pointers?;
-        let stops = Stops::of(context, broken, |other| other == pid)?;
-        (stops.in_jit && !context.received(pid, runtime, flag)).then_some((runtime, stops))
-    };
-    let lacking: Vec<_> = context.tally.processes.keys().filter_map(|pid| lacks_it(*pid)).collect();
-    let of_jvm = lacking.iter().map(|(runtime, stops)| {
-        // Recordings contain neither the values of environment variables nor option files.
-        let is_known = corrected::is_command_of(runtime, stops.pid, context);
-        stops.finding(OfProcess::JvmFramePointers { is_known }, context)
-    });
-    let mut found: Vec<Finding> = of_jvm.collect();
-    if let Some(stops) = Stops::of(context, broken, |pid| lacking.iter().all(|(_, stops)| stops.pid != pid)) {
-        let files = stops.files.clone();
+fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut jvms = Vec::new();
+    for &pid in context.tally.processes.keys() {
+        if let Some(stops) = find_jvm_stops(pid, context)
+            && let Some(runtime) = context.who(pid).runtime
+        {
+            // Recordings contain neither the values of environment variables nor option files.
+            let is_known = corrected::is_command_of(runtime, pid, context);
+            found.push(stops.finding(OfProcess::JvmFramePointers { is_known }, context));
+            jvms.push(pid);
+        }
+    }
+    if let Some(stops) = Stops::find(context, |process| &process.broken, |pid| !jvms.contains(&pid)) {
         let problem = OfProcess::FramePointers {
-            files,
+            files: stops.files.clone(),
             in_jit: stops.in_jit,
             callers: callers(stops.pid, context),
             machine: stops.machine,
@@ -191,4 +209,15 @@ fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
         found.push(stops.finding(problem, context));
     }
     found
+}
+
+/// Where stacks of a process break off, if its runtime was started without the flag that makes it keep frame pointers,
+/// and most stacks break off in JIT code. If stacks continue past compiled methods, the JVM keeps frame pointers,
+/// wherever its flag was set.
+fn find_jvm_stops(pid: Pid, context: DoctorContext<'_>) -> Option<Stops> {
+    context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
+    let runtime = context.who(pid).runtime?;
+    let flag = runtime.frame_pointers?;
+    let stops = Stops::find(context, |process| &process.broken, |other| other == pid)?;
+    (stops.in_jit && !context.has_received(pid, runtime, flag)).then_some(stops)
 }

@@ -4,7 +4,7 @@ use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::problem::{Finding, OfProcess, Problem};
 use super::super::tally::percent;
 use crate::model::Pid;
-use crate::sources::{Account, ClockUse, Kind, SourceState};
+use crate::sources::{ClockUse, Kind, SourceState};
 
 /// With fewer samples, shares are mostly chance: at 100 samples, a share of 10% is known to within a third of itself.
 const ENOUGH: u64 = 100;
@@ -15,28 +15,28 @@ const EXACT: u64 = 100_000;
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let samples = context.tally.samples;
     let lost = context.examined.resolution.survey.processes.lost;
-    let of_all = |problem, percent| Finding::new(problem, percent, samples, 0);
+    let finding = |problem, percent| Finding::new(problem, percent, samples, 0);
     let mut found = Vec::new();
     if let Some(why) = damage {
-        found.push(of_all(Problem::Damaged { why }, 100.0));
+        found.push(finding(Problem::Damaged { why }, 100.0));
     } else if samples == 0 && lost == 0 {
         let is_clock = context.examined.resolution.survey.recording.events.iter().any(|event| is_clock(&event.name));
-        found.push(of_all(Problem::NoSamples { is_clock }, 100.0));
+        found.push(finding(Problem::NoSamples { is_clock }, 100.0));
     }
     if (1..ENOUGH).contains(&samples) {
         let frequency = frequency(context);
-        found.push(of_all(Problem::FewSamples { samples, frequency }, (ENOUGH - samples) as f64));
+        found.push(finding(Problem::FewSamples { samples, frequency }, (ENOUGH - samples) as f64));
     }
     if lost > 0 {
         let copied = if let RecordedStacks::Copies(bytes) = context.stacks { bytes } else { 0 };
-        found.push(of_all(Problem::Lost { lost, copied }, percent(lost as f64, lost + samples)));
+        found.push(finding(Problem::Lost { lost, copied }, percent(lost as f64, lost + samples)));
     }
     if context.stacks == RecordedStacks::None && samples > 0 {
         // Without call chains, the innermost frames are still right.
-        found.push(of_all(Problem::NoCallChains, 50.0));
+        found.push(finding(Problem::NoCallChains, 50.0));
     }
-    found.extend(clocks(context));
-    found.extend(doubtful(context));
+    found.extend(find_clocks(context));
+    found.extend(find_doubtful_logs(context));
     found
 }
 
@@ -58,30 +58,33 @@ fn is_monotonic(context: DoctorContext<'_>) -> bool {
     context.examined.resolution.survey.processes.clock.clockid == Some(CLOCK_MONOTONIC)
 }
 
-fn accounts(context: DoctorContext<'_>) -> impl Iterator<Item = (usize, &Account)> {
-    context.examined.accounts().iter().enumerate()
-}
-
 /// Finds logs with estimated times that name addresses where other code was around the same time.
-fn doubtful(context: DoctorContext<'_>) -> Vec<Finding> {
-    let finding = |(number, account): (usize, &Account)| {
-        let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state else { return None };
-        let source = context.source_file((number, account));
-        let (frames, of_all) = (source.doubtful, context.tally.frames);
-        let is_started = context.command().is_some_and(|perf| !perf.records_others);
-        let is_best = is_started && is_monotonic(context);
-        let problem = Problem::OfProcess(context.who(account.pid), OfProcess::Doubtful { source, error, is_best });
-        let is_log = matches!(account.kind, Kind::Log(_));
-        (is_log && frames > 0).then(|| Finding::new(problem, percent(frames as f64, of_all), 0, 0))
-    };
-    accounts(context).filter_map(finding).collect()
+fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let is_started = context.command().is_some_and(|perf| !perf.records_others);
+    let is_best = is_started && is_monotonic(context);
+    for (number, account) in context.examined.accounts().iter().enumerate() {
+        let source = context.source_file(number, account);
+        let frames = source.doubtful;
+        if let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state
+            && matches!(account.kind, Kind::Log(_))
+            && frames > 0
+        {
+            let problem = Problem::OfProcess(context.who(account.pid), OfProcess::Doubtful { source, error, is_best });
+            found.push(Finding::new(problem, percent(frames as f64, context.tally.frames), 0, 0));
+        }
+    }
+    found
 }
 
 /// Finds dumps with times of another clock, and sources whose times can't be used.
-fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
+fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_monotonic = is_monotonic(context);
-    for (number, account) in accounts(context).filter(|(_, account)| account.pid > Pid(0)) {
+    for (number, account) in context.examined.accounts().iter().enumerate() {
+        if account.pid <= Pid(0) {
+            continue;
+        }
         let error = match account.state {
             SourceState::Loaded { clock: Some(ClockUse::Estimated { error: Some(error) }), .. }
                 if account.kind == Kind::JitDump && error > EXACT =>
@@ -92,7 +95,7 @@ fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
             _ => continue,
         };
         let samples = context.tally.covered.get(number).map_or(0, |(_, samples)| *samples);
-        let source = context.source_file((number, account));
+        let source = context.source_file(number, account);
         let percent = match error {
             // Names can only be wrong where the address held other code around that time.
             Some(_) => percent(source.doubtful as f64, context.tally.frames),

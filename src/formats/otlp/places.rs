@@ -100,7 +100,7 @@ fn lines(
         let own = profile.name_of(frame.name);
         let module = frame.module.map(|module| profile.name_of(module));
         let name = names.of(frame, own);
-        let name_strindex = tables.text(label::called(&name, module).as_bytes());
+        let name_strindex = tables.text(label::function_name(&name, module).as_bytes());
         // The system name carries the start column if there is one, else the runtime's own name if that differs.
         let of_column = system_name(&String::from_utf8_lossy(&name), frame.start.line, frame.start.column);
         let system_name_strindex = match of_column {

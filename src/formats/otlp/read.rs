@@ -74,7 +74,7 @@ impl Reader {
 /// The frames of all locations of a message; `len` is the message's size in bytes. Inlined functions get the module and
 /// address of the function that they are inlined in.
 fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, to: &mut Reader) -> LocationFrames {
-    let mut frames = LocationFrames::of("dictionary", len);
+    let mut frames = LocationFrames::new("dictionary", len);
     for (number, location) in (0..).zip(&dictionary.locations) {
         let text = |key| dictionary.text_of(location.attributes(), key);
         let kind = text("profile.frame.type").and_then(kind_of_type);

@@ -224,10 +224,10 @@ impl RowWriter for OtlpWriter<'_> {
 fn mapped(profile: &Profile) -> FxHashMap<Pid, RuntimeSet> {
     let mut mapped: FxHashMap<Pid, RuntimeSet> = FxHashMap::default();
     for (name, module) in &profile.about.modules {
-        let set = RuntimeSet::of_files(std::iter::once(&name[..]));
+        let set = RuntimeSet::from_files(std::iter::once(&name[..]));
         for range in &module.mapped {
             let of = mapped.entry(range.pid).or_default();
-            *of = of.with(set);
+            *of = of.union(set);
         }
     }
     mapped

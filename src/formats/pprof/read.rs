@@ -187,7 +187,7 @@ fn frames(
     columns: bool,
     profile: &mut Profile,
 ) -> LocationFrames {
-    let (mut frames, mut named) = (LocationFrames::of("file", len), NamedFrames::default());
+    let (mut frames, mut named) = (LocationFrames::new("file", len), NamedFrames::default());
     for location in &tables.locations {
         let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
         let addr = (location.address != 0).then(|| mapping.in_file(location.address));

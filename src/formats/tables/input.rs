@@ -187,7 +187,7 @@ impl TableInput {
     fn spelled(&mut self, profile: &Profile, frame: &Frame) -> FrameCells {
         let name = profile.name_of(frame.name);
         let module = frame.module.map(|module| profile.name_of(module));
-        let function = self.texts.number(&label::called(&self.names.of(frame, name), module));
+        let function = self.texts.number(&label::function_name(&self.names.of(frame, name), module));
         let build_id = profile.build_of(frame);
         let place = profile.place_of(frame);
         let texts = &mut self.texts;

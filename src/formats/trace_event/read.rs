@@ -165,7 +165,7 @@ fn other<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
 /// Warns about spans that don't nest properly, and about data that isn't read.
 fn warn(timeline: &Timeline, warnings: &mut Warnings) {
     let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, endless, stacks } = timeline.oddities;
-    let unfinished = timeline.unfinished();
+    let unfinished = timeline.unfinished_count();
     let findings = [
         (unfinished, "spans never end (the program was killed?): they are taken to end with their thread"),
         (misplaced_ends, "ends close a span while others are open in it: those end there, too"),

@@ -30,13 +30,16 @@ pub(crate) fn with_names(
     let mut text = Stream::new(reader);
     let head = text.peek(HEAD)?;
     let path = path.path();
-    let pid = stream::pid_at_start(head).or_else(|| pid_in_name(path?)).map(Pid);
-    let Some(pid) = pid.or_else(|| options.names_files().then_some(Pid(0))) else {
-        return Ok(text.into_reader());
+    let pid = match stream::find_pid(head).or_else(|| pid_in_name(path?)) {
+        Some(pid) => Pid(pid),
+        None if options.names_files() => Pid(0),
+        None => return Ok(text.into_reader()),
     };
-    let processes = processes(pid);
-    let beside = path.and_then(Path::parent).map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
-    let found = find(&processes, options, beside, warnings);
+    let mut directory = path.and_then(Path::parent);
+    if directory.is_some_and(|directory| directory.as_os_str().is_empty()) {
+        directory = Some(Path::new("."));
+    }
+    let found = find(&processes(pid), options, directory, warnings);
     if found.is_empty() {
         return Ok(text.into_reader());
     }
@@ -69,14 +72,15 @@ fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warn
 const LEAST: f64 = 1.0;
 
 /// A message that says how much of the first event's cost is in JIT code without names, and which command explains why.
-pub(crate) fn unnamed(profile: &Profile, path: &Path) -> Option<String> {
+pub(crate) fn report_unnamed(profile: &Profile, path: &Path) -> Option<String> {
     let series = profile.series.first()?;
-    let CodeShares { whole, jit, jit_named, no_file, .. } = CodeShares::of(profile, series, Weight::Period);
+    let CodeShares { whole, jit, jit_named, no_file, .. } = CodeShares::count(profile, series, Weight::Period);
     let unnamed = (jit - jit_named).saturating_add(no_file);
     let percent = 100.0 * unnamed as f64 / whole.max(1) as f64;
+    if percent < LEAST {
+        return None;
+    }
     let path = quoted(path.as_os_str().as_bytes());
     let event = readable(series.name.as_bytes());
-    (percent >= LEAST).then(|| {
-        format!("{percent:.1}% of {event} is in JIT code without a name; run jitgraft doctor {path} to find out why")
-    })
+    Some(format!("{percent:.1}% of {event} is in JIT code without a name; run jitgraft doctor {path} to find out why"))
 }

@@ -34,7 +34,7 @@ pub(crate) struct Coverage {
 
 impl Coverage {
     /// Determines the coverage of a callgrind file.
-    pub(crate) fn of(input: &InPath, options: &SourceOptions, job: &Job, warnings: &mut Warnings) -> Result<Self> {
+    pub(crate) fn find(input: &InPath, options: &SourceOptions, job: &Job, warnings: &mut Warnings) -> Result<Self> {
         let mut file = open_rewindable(input)?;
         let mut head = Vec::new();
         (&mut file).take(HEAD).read_to_end(&mut head)?;

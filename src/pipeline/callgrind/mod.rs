@@ -6,7 +6,7 @@ mod coverage;
 mod names;
 pub(crate) mod stream;
 
-pub(crate) use beside::{unnamed, with_names};
+pub(crate) use beside::{report_unnamed, with_names};
 pub(crate) use coverage::Coverage;
 pub(crate) use names::{CodeNames, JitEntry};
 
@@ -33,7 +33,11 @@ pub(crate) const HEAD: u64 = 1 << 16;
 /// `x.callgrind.out.4711-02`.
 pub(crate) fn pid_in_name(path: &Path) -> Option<i32> {
     let name = path.file_name()?.to_str()?;
-    let number = |part: &str| part.split('-').next().and_then(|digits| digits.parse().ok());
-    let behind = name.split_once(".out.").and_then(|(_, rest)| rest.split('.').next()).and_then(number);
-    behind.or_else(|| name.rsplit('.').find_map(number))
+    let parse_pid = |part: &str| part.split('-').next()?.parse().ok();
+    if let Some((_, rest)) = name.split_once(".out.")
+        && let Some(pid) = rest.split('.').next().and_then(parse_pid)
+    {
+        return Some(pid);
+    }
+    name.rsplit('.').find_map(parse_pid)
 }

@@ -55,22 +55,24 @@ impl<'m, 'data> CodeNames<'m, 'data> {
             map.segments().iter().filter(|segment| segment.pid == pid).partition(|segment| is_timed(segment));
         // Paint untimed code first, because what has a time is more reliable. The map has no segments for untimed code
         // that later entries hide, but it should be known that it existed.
-        let untimed: FxHashSet<OriginId> = untimed.iter().map(|segment| map.code(segment.code).origin).collect();
-        let untimed = codes(map).filter(|(_, code)| untimed.contains(&code.origin));
-        let untimed = painter.stretches(untimed);
-        let apart = if timed.is_empty() { lying_apart(&untimed) } else { None };
-        let spans = apart.unwrap_or_else(|| {
-            untimed.iter().for_each(|stretch| painter.paint(*stretch));
+        let untimed_origins: FxHashSet<OriginId> =
+            untimed.iter().map(|segment| map.code(segment.code).origin).collect();
+        let untimed_codes = codes(map).filter(|(_, code)| untimed_origins.contains(&code.origin));
+        let untimed_ranges = painter.ranges(untimed_codes);
+        let disjoint = if timed.is_empty() { sort_if_disjoint(&untimed_ranges) } else { None };
+        let spans = disjoint.unwrap_or_else(|| {
+            for range in untimed_ranges {
+                painter.paint(range);
+            }
             timed.sort_by_key(|segment| (segment.from, segment.code, segment.start));
             for segment in timed.iter().filter(|segment| segment.start < segment.end) {
                 let entry = painter.entry(segment.code, segment.start.0.wrapping_sub(segment.offset));
-                painter.paint(EntryTime { start: segment.start.0, end: segment.end.0, entry });
+                painter.paint(EntryRange { start: segment.start.0, end: segment.end.0, entry });
             }
-            let stretch = |span: Entry<u32>| EntryTime { start: span.start, end: span.end, entry: span.value };
-            painter.spans.iter().map(stretch).collect()
+            painter.visible_ranges()
         });
         let mut entries = painter.entries;
-        tell_apart(map, &mut entries, spans.iter().map(|span| span.entry));
+        make_names_unique(map, &mut entries, spans.iter().map(|span| span.entry));
         let with_lines = entries.iter_mut().filter(|entry| has_lines(&map.code(entry.id))).collect();
         pool.map(with_lines, |entry: &mut JitEntry<'data>| {
             let code = map.code(entry.id);
@@ -94,7 +96,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     }
 
     /// Entries that are at least partly visible, in the order of time.
-    pub(crate) fn in_sight(&self) -> impl Iterator<Item = &JitEntry<'data>> {
+    pub(crate) fn visible_entries(&self) -> impl Iterator<Item = &JitEntry<'data>> {
         let mut seen = vec![false; self.entries.len()];
         for span in &self.spans {
             seen[span.entry as usize] = true;
@@ -108,12 +110,12 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     }
 
     /// All code from one source in the source's order, whether or not it is still visible.
-    pub(crate) fn listed_by(&self, origin: OriginId) -> Vec<(CodeId, Code<'data>)> {
+    pub(crate) fn codes_of_origin(&self, origin: OriginId) -> Vec<(CodeId, Code<'data>)> {
         codes(self.map).filter(|(_, code)| code.origin == origin).collect()
     }
 
     /// The source file and line for an address.
-    pub(crate) fn place(&self, addr: u64) -> Option<(&'data [u8], u32)> {
+    pub(crate) fn source_line(&self, addr: u64) -> Option<(&'data [u8], u32)> {
         let entry = &self.entries[self.at(addr)?];
         let offset = addr.checked_sub(entry.addr)?;
         let code = self.code(entry);
@@ -124,7 +126,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     }
 
     /// The number of pieces of code in the code map, for all processes.
-    pub(crate) fn known(&self) -> usize {
+    pub(crate) fn code_count(&self) -> usize {
         self.map.code_count()
     }
 }
@@ -147,7 +149,10 @@ fn is_timed(segment: &Segment) -> bool {
 fn source_file<'data>(code: &Code<'data>, file: &'data [u8]) -> &'data [u8] {
     let is_name = file.iter().any(|byte| b"/.:".contains(byte)) && file.iter().all(|byte| *byte >= b' ');
     let file = if is_name { file } else { file_in_name(code.name).unwrap_or(b"???") };
-    file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/")).unwrap_or(file)
+    match file.strip_prefix(b"file://") {
+        Some(path) if path.starts_with(b"/") => path,
+        _ => file,
+    }
 }
 
 /// The file in `JS:*f /path/of.js:12:7`.
@@ -155,8 +160,10 @@ fn file_in_name(name: &[u8]) -> Option<&[u8]> {
     let at = name.iter().position(|&byte| byte == b' ')?;
     let mut parts = name[at + 1..].rsplitn(3, |&byte| byte == b':');
     let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
-    let (column, line) = (parts.next()?, parts.next()?);
-    parts.next().filter(|file| is_number(column) && is_number(line) && !file.is_empty())
+    let column = parts.next()?;
+    let line = parts.next()?;
+    let file = parts.next()?;
+    (is_number(column) && is_number(line) && !file.is_empty()).then_some(file)
 }
 
 /// Paints pieces of code over each other, the last one on top.
@@ -172,31 +179,52 @@ struct Painter<'m, 'data> {
 
 impl<'m, 'data> Painter<'m, 'data> {
     fn new(map: &'m CodeMap<'data>) -> Self {
-        let (entries, first) = (Vec::with_capacity(map.code_count()), vec![None; map.code_count()]);
-        Self { map, entries, first, others: FxHashMap::default(), spans: RangeMap::default() }
+        Self {
+            map,
+            entries: Vec::with_capacity(map.code_count()),
+            first: vec![None; map.code_count()],
+            others: FxHashMap::default(),
+            spans: RangeMap::default(),
+        }
     }
 
     /// The address ranges of code that never moved.
-    fn stretches(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryTime> {
-        let with_ends = codes.map(|(id, code)| (id, code.addr.0, code.addr.0.saturating_add(code.size)));
-        let mut stretches = Vec::with_capacity(self.entries.capacity());
-        for (id, start, end) in with_ends.filter(|(_, start, end)| start < end) {
-            stretches.push(EntryTime { start, end, entry: self.entry(id, start) });
+    fn ranges(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryRange> {
+        let mut ranges = Vec::with_capacity(self.entries.capacity());
+        for (id, code) in codes {
+            let start = code.addr.0;
+            let end = start.saturating_add(code.size);
+            if start < end {
+                ranges.push(EntryRange { start, end, entry: self.entry(id, start) });
+            }
         }
-        stretches
+        ranges
     }
 
     /// Paints a range of an entry over what is there.
-    fn paint(&mut self, EntryTime { start, end, entry }: EntryTime) {
-        let (map, entries, mut over_other) = (self.map, &self.entries, false);
+    fn paint(&mut self, EntryRange { start, end, entry }: EntryRange) {
+        let map = self.map;
+        let entries = &self.entries;
+        let mut is_over_other = false;
         self.spans.insert(start..end, entry, |below| {
+            let below = map.code(entries[below.value as usize].id);
+            let code = map.code(entries[entry as usize].id);
             // A perf map that lists the same code as the jitdump doesn't make it ambiguous.
-            let (below, code) = (map.code(entries[below.value as usize].id), map.code(entries[entry as usize].id));
-            over_other |= below.origin == code.origin && below.name != code.name;
+            is_over_other |= below.origin == code.origin && below.name != code.name;
         });
-        self.entries[entry as usize].ambiguous |= over_other;
+        self.entries[entry as usize].ambiguous |= is_over_other;
     }
 
+    /// What is visible after painting, sorted by address.
+    fn visible_ranges(&self) -> Vec<EntryRange> {
+        let mut ranges = Vec::new();
+        for Entry { start, end, value: entry, .. } in self.spans.iter() {
+            ranges.push(EntryRange { start, end, entry });
+        }
+        ranges
+    }
+
+    /// The number of the entry for a piece of code at an address; adds it if it is new.
     fn entry(&mut self, id: CodeId, addr: u64) -> u32 {
         // Fewer than 2³², because each belongs to one of the code map's changes, which are numbered with 32 bits.
         let next = self.entries.len() as u32;
@@ -216,33 +244,39 @@ impl<'m, 'data> Painter<'m, 'data> {
 
 /// The address range where an entry is visible or was painted.
 #[derive(Debug, Clone, Copy)]
-struct EntryTime {
+struct EntryRange {
     start: u64,
     end: u64,
     entry: u32,
 }
 
 /// The ranges sorted by address, if none overlap, so that nothing has to be painted; otherwise `None`.
-fn lying_apart(stretches: &[EntryTime]) -> Option<Vec<EntryTime>> {
-    let mut by_addr = stretches.to_vec();
-    by_addr.sort_unstable_by_key(|stretch| stretch.start);
-    by_addr.is_sorted_by(|before, behind| before.end <= behind.start).then_some(by_addr)
+fn sort_if_disjoint(ranges: &[EntryRange]) -> Option<Vec<EntryRange>> {
+    let mut sorted = ranges.to_vec();
+    sorted.sort_unstable_by_key(|range| range.start);
+    sorted.is_sorted_by(|before, after| before.end <= after.start).then_some(sorted)
 }
 
 /// Makes names unique by appending the address at which a function was loaded. A function that is listed twice or was
-/// moved is still one function. Code that isn't visible keeps its name.
-fn tell_apart(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], in_sight: impl Iterator<Item = u32>) {
+/// moved is still one function. Code that isn't visible keeps its name. `visible` are indexes of entries.
+fn make_names_unique(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], visible: impl Iterator<Item = u32>) {
     // The first entry with each name, and the names that several functions have.
     let mut first: HashTable<u32> = HashTable::with_capacity(entries.len());
     let mut shared: FxHashSet<&[u8]> = FxHashSet::default();
     let hash = |name: &[u8]| FxBuildHasher.hash_one(name);
-    let id = |at: u32| entries[at as usize].id;
-    for at in in_sight {
-        let name = map.name(id(at));
-        match first.find(hash(name), |at| map.name(id(*at)) == name) {
-            Some(first) if map.code(id(*first)).addr != map.code(id(at)).addr => _ = shared.insert(name),
-            Some(_) => {}
-            None => _ = first.insert_unique(hash(name), at, |at| hash(map.name(id(*at)))),
+    let name_of = |entry: u32| map.name(entries[entry as usize].id);
+    let addr_of = |entry: u32| map.code(entries[entry as usize].id).addr;
+    for entry in visible {
+        let name = name_of(entry);
+        match first.find(hash(name), |other| name_of(*other) == name) {
+            Some(first) => {
+                if addr_of(*first) != addr_of(entry) {
+                    shared.insert(name);
+                }
+            }
+            None => {
+                first.insert_unique(hash(name), entry, |other| hash(name_of(*other)));
+            }
         }
     }
     for entry in entries.iter_mut() {
@@ -270,13 +304,12 @@ impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
         }
         let after = self.starts.partition_point(|start| *start <= addr);
         let next = self.starts.get(after).copied().unwrap_or(u64::MAX);
-        let span = after.checked_sub(1).and_then(|at| Some((self.starts.get(at)?, self.spans.get(at)?)));
-        match span {
-            Some((start, span)) if addr < span.end => {
-                Covered { range: *start..span.end, entry: Some(span.entry as usize) }
-            }
-            Some((_, span)) => Covered { range: span.end..next, entry: None },
-            None => Covered { range: first..next, entry: None },
+        let Some(before) = after.checked_sub(1) else { return Covered { range: first..next, entry: None } };
+        let span = self.spans[before];
+        if addr < span.end {
+            Covered { range: self.starts[before]..span.end, entry: Some(span.entry as usize) }
+        } else {
+            Covered { range: span.end..next, entry: None }
         }
     }
 
@@ -298,12 +331,15 @@ impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
         if !has_lines(&code) {
             return Vec::new();
         }
-        let line = |line: crate::model::code::Line<'data>| CodeLine {
-            addr: entry.addr.wrapping_add(line.offset),
-            file: source_file(&code, line.file),
-            line: line.line,
-        };
-        code.lines.entries().into_iter().map(line).collect()
+        let mut lines = Vec::new();
+        for line in code.lines.entries() {
+            lines.push(CodeLine {
+                addr: entry.addr.wrapping_add(line.offset),
+                file: source_file(&code, line.file),
+                line: line.line,
+            });
+        }
+        lines
     }
 }
 

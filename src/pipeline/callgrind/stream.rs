@@ -11,7 +11,7 @@ use crate::records::callgrind::{
 use std::io::Write;
 
 /// The process ID, if it is in the file's header.
-pub(crate) fn pid_at_start(text: &[u8]) -> Option<i32> {
+pub(crate) fn find_pid(text: &[u8]) -> Option<i32> {
     let mut index = FileIndex::default();
     index.append(scan_chunk(&chunks(text, START).next()?));
     index.header.pid
@@ -22,7 +22,7 @@ const START: usize = 1 << 14;
 
 /// First pass: collects what compressed names stand for.
 pub(crate) fn index<'a>(text: &'a Bytes, job: &Job) -> Result<FileIndex<'a>> {
-    let progress = Progress::of_pass(text.len() as u64, "looking", job);
+    let progress = Progress::for_pass(text.len() as u64, "looking", job);
     let mut index = FileIndex::default();
     job.pool.stream(
         chunks(text, CHUNK_SIZE),
@@ -52,7 +52,7 @@ pub(crate) fn rewrite<'a>(
     out: &mut dyn Write,
     job: &Job,
 ) -> Result<NamedProfile> {
-    let progress = Progress::of_pass(text.len() as u64, "writing", job);
+    let progress = Progress::for_pass(text.len() as u64, "writing", job);
     let release = text.releaser();
     let mut assembler = Assembler::new(index, jit);
     let mut stats = RewriteStats::default();

@@ -40,19 +40,14 @@ pub(crate) struct ChainKey<'data> {
 impl<'data> ChainKey<'data> {
     /// The key for a sample; `None` if it has no call chain.
     #[inline]
-    pub(crate) fn of(sample: &Sample<'data>, pid: Pid, leaf_caller: Option<Addr>) -> Option<Self> {
+    pub(crate) fn from_sample(sample: &Sample<'data>, pid: Pid, leaf_caller: Option<Addr>) -> Option<Self> {
         let words = sample.callchain.bytes();
         let ip = sample.ip.filter(|_| !words.is_empty())?;
-        Some(Self::new(words, (ip, leaf_caller), pid, (sample.event as u32, sample.cpumode)))
+        Some(Self::new(words, ip, leaf_caller, pid, sample.event as u32, sample.cpumode))
     }
 
     #[inline]
-    fn new(
-        words: &'data [u8],
-        (ip, leaf_caller): (Addr, Option<Addr>),
-        pid: Pid,
-        (event, mode): (u32, CpuMode),
-    ) -> Self {
+    fn new(words: &'data [u8], ip: Addr, leaf_caller: Option<Addr>, pid: Pid, event: u32, mode: CpuMode) -> Self {
         let mut hasher = FxHasher::default();
         (words, ip, pid, event, mode, leaf_caller).hash(&mut hasher);
         Self { hash: hasher.finish(), words, ip, pid, event, mode, leaf_caller }
@@ -84,7 +79,7 @@ impl<V> Default for ChainMemo<'_, V> {
 
 impl<'data, V> ChainMemo<'data, V> {
     /// For users for whom keeping a chain costs about as much as resolving it.
-    pub(crate) fn of_repeated() -> Self {
+    pub(crate) fn only_repeated() -> Self {
         Self { only_repeated: true, ..Self::default() }
     }
 
@@ -92,9 +87,11 @@ impl<'data, V> ChainMemo<'data, V> {
     #[inline]
     pub(crate) fn get(&mut self, key: &ChainKey<'data>, time: Nanos) -> Option<&mut V> {
         let (value, holds) = self.known.get_mut(key)?;
-        let found = holds.contains(&time).then_some(value);
-        self.found += u64::from(found.is_some());
-        found
+        if !holds.contains(&time) {
+            return None;
+        }
+        self.found += 1;
+        Some(value)
     }
 
     /// Keeps a chain that is valid during `holds`, if it is likely to repeat. `drop` gets values that are discarded to
@@ -113,7 +110,9 @@ impl<'data, V> ChainMemo<'data, V> {
         }
         self.kept += 1;
         if self.known.len() >= MOST {
-            self.known.drain().for_each(|(_, (value, _))| drop(value));
+            for (_, (value, _)) in self.known.drain() {
+                drop(value);
+            }
         }
         if let Some((before, _)) = self.known.insert(key, (value(), holds)) {
             drop(before);
@@ -130,8 +129,9 @@ impl<'data, V> ChainMemo<'data, V> {
         if self.once.is_empty() {
             self.once = vec![0; ONCE_BITS / 64];
         }
-        let at = hash as usize % ONCE_BITS;
-        let (word, bit) = (&mut self.once[at / 64], 1 << (at % 64));
+        let index = hash as usize % ONCE_BITS;
+        let word = &mut self.once[index / 64];
+        let bit = 1 << (index % 64);
         let was_seen = *word & bit != 0;
         *word |= bit;
         was_seen
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn key(words: &[u8], pid: i32, leaf_caller: Option<u64>) -> ChainKey<'_> {
-        ChainKey::new(words, (Addr(1), leaf_caller.map(Addr)), Pid(pid), (0, CpuMode::User))
+        ChainKey::new(words, Addr(1), leaf_caller.map(Addr), Pid(pid), 0, CpuMode::User)
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_chain_that_is_seen_once_need_not_be_kept() {
-        let (mut memo, words) = (ChainMemo::of_repeated(), key(b"words", 1, None));
+        let (mut memo, words) = (ChainMemo::only_repeated(), key(b"words", 1, None));
         memo.put(words, Nanos(0)..Nanos(9), || "once", |_| ());
         assert_eq!(memo.get(&words, Nanos(5)), None);
         memo.put(words, Nanos(0)..Nanos(9), || "twice", |_| ());

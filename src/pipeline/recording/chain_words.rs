@@ -14,7 +14,7 @@ pub(super) struct ChainWords<'data> {
 }
 
 impl<'data> ChainWords<'data> {
-    pub(super) fn of(words: Words<'data>) -> Self {
+    pub(super) fn new(words: Words<'data>) -> Self {
         let last_mark = words.iter().rev().position(is_context);
         Self { words, behind_marks: last_mark.unwrap_or(words.len()) }
     }
@@ -22,7 +22,7 @@ impl<'data> ChainWords<'data> {
     /// Prepares another chain and counts the outermost frames that it has in common with this one. Its other frames are
     /// added to `inner`, innermost first. `kept` returns the innermost of that many outermost frames of this chain, if
     /// its answer is still valid. `None` if it isn't certain that there are common frames.
-    pub(super) fn shared(
+    pub(super) fn compare(
         &self,
         words: Words<'data>,
         mut context: ChainContext,
@@ -30,19 +30,22 @@ impl<'data> ChainWords<'data> {
         inner: &mut Vec<(CpuMode, FrameAddr)>,
     ) -> Option<(Self, usize)> {
         let same = self.words.same_at_end(words).min(self.behind_marks);
-        let innermost = if same == 0 { None } else { kept(same) }?;
+        if same == 0 {
+            return None;
+        }
+        let innermost_common = kept(same)?;
         let others = words.len() - same;
         let mut behind_marks = words.len();
-        for (at, word) in words.iter().take(others).enumerate() {
+        for (index, word) in words.iter().take(others).enumerate() {
             match context.step(word) {
                 Some(frame) => inner.push(frame),
-                None => behind_marks = words.len() - at - 1,
+                None => behind_marks = words.len() - index - 1,
             }
         }
         // The first common word may mean something else after different words, such as an instruction instead of a
         // return address. The words outside of it don't change their meaning.
-        let means = context.step(words.get(others)?);
-        (means == Some(innermost)).then_some((Self { words, behind_marks }, same))
+        let first_common = context.step(words.get(others)?);
+        (first_common == Some(innermost_common)).then_some((Self { words, behind_marks }, same))
     }
 }
 
@@ -83,15 +86,15 @@ mod tests {
                 let (whole, mut inner) = (frames(words), Vec::new());
                 let shared = last.as_ref().and_then(|(chain, frames)| {
                     let kept = |same: usize| frames.get(frames.len() - same).copied();
-                    let (chain, same) = chain.shared(words, ChainContext::NONE, kept, &mut inner)?;
+                    let (chain, same) = chain.compare(words, ChainContext::NONE, kept, &mut inner)?;
                     inner.extend(&frames[frames.len() - same..]);
                     Some(chain)
                 });
                 if let Some(chain) = shared {
                     prop_assert_eq!(&inner, &whole);
-                    prop_assert_eq!(chain.behind_marks, ChainWords::of(words).behind_marks);
+                    prop_assert_eq!(chain.behind_marks, ChainWords::new(words).behind_marks);
                 }
-                last = Some((shared.unwrap_or_else(|| ChainWords::of(words)), whole));
+                last = Some((shared.unwrap_or_else(|| ChainWords::new(words)), whole));
             }
         }
     }
@@ -103,10 +106,10 @@ mod tests {
         let [one, other] = [&one, &other].map(|bytes| Words::new(bytes, Endian::Little));
         let (of_one, mut inner) = (frames(one), Vec::new());
         let kept = |same: usize| Some(of_one[of_one.len() - same]);
-        let (_, same) = ChainWords::of(one).shared(other, ChainContext::NONE, kept, &mut inner).unwrap();
+        let (_, same) = ChainWords::new(one).compare(other, ChainContext::NONE, kept, &mut inner).unwrap();
         assert_eq!((same, inner.len()), (2, 3));
         // The address of an interrupted instruction isn't a return address.
         let kept = |same: usize| Some(of_one[of_one.len() - same]);
-        assert!(ChainWords::of(one).shared(other, ChainContext::NONE, |_| kept(3), &mut inner).is_none());
+        assert!(ChainWords::new(one).compare(other, ChainContext::NONE, |_| kept(3), &mut inner).is_none());
     }
 }

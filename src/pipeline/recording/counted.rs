@@ -10,8 +10,14 @@ use crate::records::perf_data::{RawRecord, Recording, Sample, kind};
 use linux_perf_event_reader::constants as abi;
 use rustc_hash::FxHashMap;
 
-/// The index of an event, and the weight of its sample.
-pub(super) type Member = (u32, u64);
+/// A sample of one event of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member {
+    /// The index of the event.
+    pub(super) event: u32,
+    /// The weight of the sample.
+    pub(super) period: u64,
+}
 
 /// For each sample with counter values, in order, the samples that it stands for.
 #[derive(Debug, Clone, Default)]
@@ -29,8 +35,11 @@ impl Counted {
             return Vec::new();
         }
         let mut counters = Counters { recording, before: FxHashMap::default() };
-        let list = chunks.list().into_iter();
-        list.map(|records| counters.chunk(records.filter(|record| record.kind == kind::SAMPLE))).collect()
+        let mut counted = Vec::new();
+        for records in chunks.list() {
+            counted.push(counters.count_chunk(records.filter(|record| record.kind == kind::SAMPLE)));
+        }
+        counted
     }
 
     /// The samples that the `index`th sample with counter values stands for.
@@ -42,10 +51,10 @@ impl Counted {
 }
 
 /// The event and weight of a sample without counter values.
-pub(super) fn own(recording: &Recording, sample: &Sample<'_>) -> Member {
+pub(super) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Member {
     let attr = &recording.events[sample.event].attr;
-    let fixed = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
-    (sample.event as u32, sample.period.unwrap_or(fixed))
+    let default = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
+    Member { event: sample.event as u32, period: sample.period.unwrap_or(default) }
 }
 
 struct Counters<'a> {
@@ -55,22 +64,22 @@ struct Counters<'a> {
 }
 
 impl Counters<'_> {
-    fn chunk<'data>(&mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Counted {
+    fn count_chunk<'data>(&mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Counted {
         let mut counted = Counted::default();
         for sample in records.filter_map(|record| self.recording.sample(&record).ok()) {
             if sample.read.is_some() {
-                self.sample(&sample, &mut counted.members);
+                self.count_sample(&sample, &mut counted.members);
                 counted.ends.push(counted.members.len());
             }
         }
         counted
     }
 
-    fn sample(&mut self, sample: &Sample<'_>, members: &mut Vec<Member>) {
+    fn count_sample(&mut self, sample: &Sample<'_>, members: &mut Vec<Member>) {
         let tid = sample.pid_tid.map(|(_, tid)| tid);
         let values = sample.read.map(|read| read.values()).unwrap_or_default();
         if values.iter().all(|value| value.id.is_none()) {
-            members.push(own(self.recording, sample));
+            members.push(single_member(self.recording, sample));
         }
         for value in values {
             let Some((id, event)) = value.id.and_then(|id| Some((id, self.recording.event_with(id)?))) else {
@@ -80,7 +89,7 @@ impl Counters<'_> {
             let before = self.before.entry((id, tid.filter(|_| inherited))).or_default();
             let period = value.value.wrapping_sub(std::mem::replace(before, value.value));
             if period != 0 {
-                members.push((event as u32, period));
+                members.push(Member { event: event as u32, period });
             }
         }
     }

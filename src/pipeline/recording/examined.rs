@@ -42,55 +42,58 @@ impl Examined<'_> {
 
 /// For each event, its weight by kind of code of the innermost frame.
 pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) -> Vec<CodeShares> {
-    let innermost = |place| {
+    // By location, the kind of its innermost function, and whether it has a name.
+    let mut innermost = Vec::new();
+    for place in 0..samples.chains.places().len() as u32 {
         let mut first = None;
-        named.each(place, |frame| {
+        named.each(PlaceId(place), |frame| {
             first.get_or_insert((frame.kind, frame.name.is_some()));
         });
-        first
-    };
-    let places: Vec<_> = (0..samples.chains.places().len() as u32).map(|place| innermost(PlaceId(place))).collect();
+        innermost.push(first);
+    }
     let mut shares: Vec<_> = events.iter().map(|event| CodeShares::new(&event.name)).collect();
     for row in &samples.rows {
-        let place = samples.chains.up(row.chain).next();
-        shares[row.event as usize].add(place.and_then(|place| places[place.0 as usize]), row.period);
+        let leaf = samples.chains.up(row.chain).next();
+        shares[row.event as usize].add(leaf.and_then(|place| innermost[place.0 as usize]), row.period);
     }
     shares
 }
 
 /// Counts the frames of all samples.
 pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
-    let places: Vec<FrameCounts> =
-        (0..samples.chains.places().len() as u32).map(|place| of_place(PlaceId(place), named)).collect();
+    let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
     // The number of samples through each chain. Callees have larger IDs than their callers.
     let mut through: Vec<u64> = vec![0; samples.chains.len()];
-    for (chain, count) in samples.rows.iter().filter_map(|row| Some((row.chain?, row.count))) {
-        let sum = &mut through[chain.0 as usize];
-        *sum = sum.saturating_add(count);
+    for row in &samples.rows {
+        if let Some(chain) = row.chain {
+            add(&mut through[chain.0 as usize], row.count);
+        }
     }
-    let mut hits: Vec<u64> = vec![0; places.len()];
+    // The number of times that samples hit each location.
+    let mut hits: Vec<u64> = vec![0; samples.chains.places().len()];
     for (chain, (caller, place)) in samples.chains.nodes().enumerate().rev() {
         let count = through[chain];
-        for sum in caller.map(|caller| &mut through[caller.0 as usize]).into_iter().chain([&mut hits[place.0 as usize]])
-        {
-            *sum = sum.saturating_add(count);
+        add(&mut hits[place.0 as usize], count);
+        if let Some(caller) = caller {
+            add(&mut through[caller.0 as usize], count);
         }
     }
     let mut all = FrameCounts::default();
-    for (FrameCounts { frames, unnamed, jit, jit_unnamed, other_time }, hits) in places.into_iter().zip(hits) {
-        let times = |frames: u64| frames.saturating_mul(hits);
+    for (place, hits) in (0..).map(PlaceId).zip(hits) {
+        let counts = count_place(place, named);
         all += FrameCounts {
-            frames: times(frames),
-            unnamed: times(unnamed),
-            jit: times(jit),
-            jit_unnamed: times(jit_unnamed),
-            other_time: times(other_time),
+            frames: counts.frames.saturating_mul(hits),
+            unnamed: counts.unnamed.saturating_mul(hits),
+            jit: counts.jit.saturating_mul(hits),
+            jit_unnamed: counts.jit_unnamed.saturating_mul(hits),
+            other_time: counts.other_time.saturating_mul(hits),
         };
     }
     all
 }
 
-fn of_place(place: PlaceId, named: &Named) -> FrameCounts {
+/// The counts of the functions at one location.
+fn count_place(place: PlaceId, named: &Named) -> FrameCounts {
     let mut counts = FrameCounts::default();
     let jit = u64::from(named.is_in_jit_memory(place));
     let other_time = u64::from(named.has_code_at_other_times(place));

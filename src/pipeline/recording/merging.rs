@@ -39,14 +39,15 @@ struct Renumbering {
 
 impl Merging {
     /// Starts with these samples, to which chunks are added.
-    pub(super) fn into(samples: Samples) -> Self {
+    pub(super) fn new(samples: Samples) -> Self {
         Self { samples, readers: Vec::new() }
     }
 
     /// Merges the next chunk.
     pub(super) fn append(&mut self, mut chunk: SampleChunk) -> Result<()> {
-        let rows = self.translate(&mut chunk)?;
-        rows.into_iter().for_each(|row| self.samples.push(row));
+        for row in self.translate(&mut chunk)? {
+            self.samples.push(row);
+        }
         self.samples.sampled = about::joined(self.samples.sampled, chunk.taken.sampled);
         self.samples.beside.append(&mut chunk.taken.beside);
         self.samples.skipped.append(chunk.taken.skipped);
@@ -71,21 +72,23 @@ impl Merging {
             numbers.chains.push(samples.chains.chain(caller, numbers.places[place.0 as usize]));
         }
         numbers.tracks.extend(chunk.tracks.drain(..).map(|track| samples.tracks.intern(track)));
-        let before = samples.branches.len() as u32;
-        let renumbered = |Taken { from, to, flags }: Taken| {
-            let [from, to] = [from, to].map(|place| numbers.places[place.0 as usize]);
-            Taken { from, to, flags }
-        };
-        for place in chunk.taken.beside.iter_mut().filter_map(|beside| beside.addr_place.as_mut()) {
-            *place = numbers.places[place.0 as usize];
+        let first_branch = samples.branches.len() as u32;
+        for Taken { from, to, flags } in chunk.taken.branches.drain(..) {
+            let from = numbers.places[from.0 as usize];
+            let to = numbers.places[to.0 as usize];
+            samples.branches.push(Taken { from, to, flags });
         }
-        samples.branches.extend(chunk.taken.branches.drain(..).map(renumbered));
+        for beside in &mut chunk.taken.beside {
+            if let Some(place) = &mut beside.addr_place {
+                *place = numbers.places[place.0 as usize];
+            }
+        }
         samples.check()?;
         let mut rows = std::mem::take(&mut chunk.taken.rows);
         for row in &mut rows {
             row.track = numbers.tracks[row.track as usize];
             row.chain = row.chain.map(|chain| numbers.chains[chain.0 as usize]);
-            row.branches = (before + row.branches.0, before + row.branches.1);
+            row.branches = (first_branch + row.branches.0, first_branch + row.branches.1);
         }
         Ok(rows)
     }

@@ -89,12 +89,11 @@ pub(crate) fn load(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Loaded> {
-    let (options, warnings) = (&*options.for_input(input), &mut outcome.warnings);
+    let options = &*options.for_input(input);
+    let warnings = &mut outcome.warnings;
     let streams = Streams::open(input, path, &job.pool, warnings)?;
-    check_events(
-        &streams.recording.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(),
-        &options.event,
-    )?;
+    let events: Vec<&str> = streams.recording.events.iter().map(|event| event.name.as_str()).collect();
+    check_events(&events, &options.event)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
     let memory = Memory::find(&survey, &options.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
@@ -144,18 +143,20 @@ fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> T
 }
 
 /// A callback for users who need more than stacks. Called once per recording, before its rows are passed on.
-pub(crate) type Ask<'a> = dyn FnMut(&Examined<'_>, &Job, &mut Warnings) + 'a;
+pub(crate) type Inspect<'a> = dyn FnMut(&Examined<'_>, &Job, &mut Warnings) + 'a;
 
 /// Reads and symbolizes what the options ask for, and pushes the rows into a sink.
 pub(super) fn push(
     input: &Input,
     path: &Path,
     options: &RecordingOptions,
-    (sink, ask): (&mut dyn Sink, &mut Ask<'_>),
+    sink: &mut dyn Sink,
+    inspect: &mut Inspect<'_>,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let (options, warnings) = (&*options.for_input(input), &mut outcome.warnings);
+    let options = &*options.for_input(input);
+    let warnings = &mut outcome.warnings;
     let streams = Streams::open(input, path, &job.pool, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
     let memory = Memory::find(&survey, &options.sources, warnings);
@@ -164,15 +165,16 @@ pub(super) fn push(
     // For batches, a second pass reads the rows again once all stacks are known and named.
     let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
     if !survey.recording.has_stacks() {
-        let said =
+        let estimate =
             "no call chains were recorded: each stack is its innermost function alone (perf record -g records them)";
-        outcome.estimates.push(format!("{}: {said}", path.display()));
+        outcome.estimates.push(format!("{}: {estimate}", path.display()));
     }
     let samples = resolution.samples(keep, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
     let input_len = input.bytes.len() as u64;
-    ask(&Examined { resolution: &resolution, samples: &samples, named: &named, input_len }, job, warnings);
-    let (recording, keep) = (survey.recording, sink.keep());
+    inspect(&Examined { resolution: &resolution, samples: &samples, named: &named, input_len }, job, warnings);
+    let recording = survey.recording;
+    let keep = sink.keep();
     let (counts, mut tables) =
         job.pool.install(|| join(|| count_frames(&samples, &named), || Tables::new(recording, &samples, &named, keep)));
     let shares = code_shares(&samples, &named, &recording.events);

@@ -53,9 +53,17 @@ pub(crate) struct Named {
     /// The functions that start exactly at a return address, if there is no known function before that address. Signal
     /// handlers return to such addresses (`__restore_rt`).
     entered: Frames,
-    /// For each location in the chains, its index in `frames` and other facts.
-    spots: Vec<(u32, LocationInfo)>,
+    /// By location in the chains.
+    locations: Vec<NamedLocation>,
     modules: Vec<FileBuild>,
+}
+
+/// A location of the chains.
+#[derive(Debug, Clone, Copy)]
+struct NamedLocation {
+    /// The index of its functions in [`Named::frames`].
+    number: u32,
+    info: LocationInfo,
 }
 
 /// Facts about a location other than its functions.
@@ -88,7 +96,7 @@ struct FrameNaming<'a> {
     announced: FxHashSet<Pid>,
     modules: Vec<FileBuild>,
     module_ids: FxHashMap<FileBuild, u32>,
-    of_dso: FxHashMap<DsoId, FrameModule>,
+    dso_modules: FxHashMap<DsoId, FrameModule>,
 }
 
 /// A source of JIT code, and the file to which the output attributes its code.
@@ -124,40 +132,51 @@ impl Named {
         pool: &Pool,
         warnings: &mut Warnings,
     ) -> Self {
-        let mut locations: Vec<Location> = Vec::new();
+        let mut distinct: Vec<Location> = Vec::new();
         let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
-        let (modules, module_ids, of_dso) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
-        let announced = origins.iter().filter(|origin| origin.is_sure).filter_map(|origin| origin.pid).collect();
-        let mut naming = FrameNaming { spots, origins, runtimes, announced, modules, module_ids, of_dso };
-        let mut told = Vec::with_capacity(chains.places().len());
+        let mut naming = FrameNaming {
+            spots,
+            origins,
+            runtimes,
+            announced: origins.iter().filter(|origin| origin.is_sure).filter_map(|origin| origin.pid).collect(),
+            modules: Vec::new(),
+            module_ids: FxHashMap::default(),
+            dso_modules: FxHashMap::default(),
+        };
+        let mut locations = Vec::with_capacity(chains.places().len());
         for spot in chains.places() {
-            let next = locations.len() as u32;
+            let next = distinct.len() as u32;
             let number = *numbers.entry(spot.location).or_insert(next);
             if number == next {
-                locations.push(spot.location);
+                distinct.push(spot.location);
             }
-            told.push((number, naming.tell(spot)));
+            locations.push(NamedLocation { number, info: naming.describe(spot) });
         }
         let modules = naming.modules;
-        let frames = resolver.resolve(&locations, pool, warnings);
-        let entered = enter(chains.places(), &frames, &mut told);
-        Self { frames, entered: resolver.resolve(&entered, pool, warnings), spots: told, modules }
+        let frames = resolver.resolve(&distinct, pool, warnings);
+        let entered = find_entered(chains.places(), &frames, &mut locations);
+        let entered = resolver.resolve(&entered, pool, warnings);
+        Self { frames, entered, locations, modules }
+    }
+
+    fn info(&self, place: PlaceId) -> &LocationInfo {
+        &self.locations[place.0 as usize].info
     }
 
     /// True if the location is in JIT memory: in known JIT code, or in memory that no file backs.
     pub(crate) fn is_in_jit_memory(&self, place: PlaceId) -> bool {
-        self.spots[place.0 as usize].1.jit_memory
+        self.info(place).jit_memory
     }
 
     /// The recording's name for the memory at a location, if no file backs it: `[heap]`, `//anon`.
     pub(crate) fn memory_name(&self, place: PlaceId) -> Option<&[u8]> {
-        let memory = self.spots[place.0 as usize].1.memory?;
+        let memory = self.info(place).memory?;
         Some(&*self.modules[memory as usize].0)
     }
 
     /// True if no code is known at the location for its time, but for other times.
     pub(crate) fn has_code_at_other_times(&self, place: PlaceId) -> bool {
-        self.spots[place.0 as usize].1.other_time
+        self.info(place).other_time
     }
 
     /// True if threads start in one of the location's functions.
@@ -169,9 +188,9 @@ impl Named {
 
     /// Calls `each` with the frames of a location, innermost first; at least one.
     pub(crate) fn each(&self, place: PlaceId, mut each: impl FnMut(&FrameView<'_>)) {
-        let (number, told) = self.spots[place.0 as usize];
-        let LocationInfo { addr, ip, back, kind, runtimes, truncated, .. } = told;
-        let module = told.module.map(|module| &self.modules[module as usize]);
+        let NamedLocation { number, info } = self.locations[place.0 as usize];
+        let LocationInfo { addr, ip, back, kind, runtimes, truncated, .. } = info;
+        let module = info.module.map(|module| &self.modules[module as usize]);
         let unknown = FrameView {
             name: None,
             offset: 0,
@@ -189,7 +208,8 @@ impl Named {
         };
         let mut texts = &self.frames;
         let mut frames = texts.of(number as usize);
-        if let Some(entered) = told.entered {
+        let is_entered = info.entered.is_some();
+        if let Some(entered) = info.entered {
             texts = &self.entered;
             frames = texts.of(entered as usize);
             if frames.own().is_none_or(|frame| frame.offset != Some(0)) {
@@ -200,12 +220,12 @@ impl Named {
         for frame in frames {
             each(&FrameView {
                 name: frame.name.map(|name| texts.text(name)),
-                offset: frame.offset.map_or(0, |offset| if told.entered.is_some() { offset } else { offset + back }),
+                offset: frame.offset.map_or(0, |offset| if is_entered { offset } else { offset + back }),
                 kind: if frame.name.is_some() { kind } else { kind.unnamed() },
                 file: frame.file.map(|file| texts.text(file)),
                 line: frame.line,
                 inlined: frame.inlined,
-                back: if told.entered.is_some() { 0 } else { back },
+                back: if is_entered { 0 } else { back },
                 ..unknown
             });
         }
@@ -218,47 +238,51 @@ impl Named {
 }
 
 /// Finds return addresses without a known function before them. Returns their locations, and stores each location's
-/// index in `told`.
-fn enter(spots: &[FrameLocation], frames: &Frames, told: &mut [(u32, LocationInfo)]) -> Vec<Location> {
-    let mut locations: Vec<Location> = Vec::new();
+/// index in [`LocationInfo::entered`].
+fn find_entered(spots: &[FrameLocation], frames: &Frames, locations: &mut [NamedLocation]) -> Vec<Location> {
+    let mut entered: Vec<Location> = Vec::new();
     let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
-    for (spot, (number, told)) in spots.iter().zip(told) {
+    for (spot, named) in spots.iter().zip(locations) {
         let Location::File(dso, offset) = spot.location else { continue };
-        if !spot.is_return || !frames.is_unknown(*number as usize) {
+        if !spot.is_return || !frames.is_unknown(named.number as usize) {
             continue;
         }
         let location = Location::File(dso, offset.wrapping_add(1));
-        let next = locations.len() as u32;
-        let at = *numbers.entry(location).or_insert(next);
-        if at == next {
-            locations.push(location);
+        let next = entered.len() as u32;
+        let number = *numbers.entry(location).or_insert(next);
+        if number == next {
+            entered.push(location);
         }
-        told.entered = Some(at);
+        named.info.entered = Some(number);
     }
-    locations
+    entered
 }
 
 impl FrameNaming<'_> {
-    fn tell(&mut self, spot: &FrameLocation) -> LocationInfo {
+    fn describe(&mut self, spot: &FrameLocation) -> LocationInfo {
         let back = u64::from(spot.is_return);
         let mut kind = match spot.mode {
             CpuMode::Kernel | CpuMode::GuestKernel | CpuMode::Hypervisor => FrameKind::Kernel,
             CpuMode::User | CpuMode::GuestUser | CpuMode::Unknown => FrameKind::User,
         };
         let mut runtimes = RuntimeSet::default();
-        let (mut jit_memory, mut other_time, mut memory) = (false, false, None);
+        let mut jit_memory = false;
+        let mut other_time = false;
+        let mut memory = None;
         let (module, addr) = match spot.location {
             Location::Code(id, offset) => {
-                (kind, jit_memory) = (FrameKind::Jit, true);
+                kind = FrameKind::Jit;
+                jit_memory = true;
                 let code = self.spots.codes.code(id);
                 let origin = self.origins.get(code.origin.0 as usize);
                 runtimes = self.runtimes_of(origin.and_then(|origin| origin.pid));
                 (origin.map(|origin| self.module(&origin.file, None)), code.addr.0.wrapping_add(offset))
             }
             Location::File(dso, offset) => {
-                let module = self.dso(dso, spot);
-                if let Some(those) = module.jit {
-                    (kind, runtimes) = (FrameKind::Jit, those);
+                let module = self.dso_module(dso, spot);
+                if let Some(jit_runtimes) = module.jit {
+                    kind = FrameKind::Jit;
+                    runtimes = jit_runtimes;
                 }
                 match self.spots.spaces.dsos().get(dso).kind {
                     DsoKind::Anonymous => {
@@ -269,9 +293,9 @@ impl FrameNaming<'_> {
                         other_time = self.spots.codes.has_code_at_other_times(spot.pid, Addr(offset));
                         // Either the process mapped files of a runtime, or there is or was a jitdump, perf map or log
                         // of this process.
-                        let runs =
-                            self.announced.contains(&spot.pid) || self.runtimes.of(spot.pid) != RuntimeSet::default();
-                        kind = if runs { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
+                        let has_jit =
+                            self.announced.contains(&spot.pid) || self.runtimes.find(spot.pid) != RuntimeSet::default();
+                        kind = if has_jit { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
                     }
                     // The CPU mode of a branch's ends isn't recorded, so the file tells whether it is kernel code.
                     DsoKind::Kernel | DsoKind::Module => kind = FrameKind::Kernel,
@@ -289,12 +313,10 @@ impl FrameNaming<'_> {
             }
         };
         let truncated = spot.is_mark();
-        let addr = (self.spots.keep_addr && !truncated).then(|| addr.wrapping_add(back));
-        let entered = None;
         LocationInfo {
             module,
             memory,
-            addr,
+            addr: (self.spots.keep_addr && !truncated).then(|| addr.wrapping_add(back)),
             ip: spot.addr.0,
             back,
             kind,
@@ -302,17 +324,18 @@ impl FrameNaming<'_> {
             truncated,
             jit_memory,
             other_time,
-            entered,
+            entered: None,
         }
     }
 
     fn runtimes_of(&mut self, pid: Option<Pid>) -> RuntimeSet {
-        pid.map(|pid| self.runtimes.of(pid)).unwrap_or_default()
+        pid.map(|pid| self.runtimes.find(pid)).unwrap_or_default()
     }
 
     fn module(&mut self, name: &[u8], build: Option<BuildId>) -> u32 {
         let build = build.filter(|_| self.spots.keep_addr).map(|build| build.to_string().into_bytes());
-        let (next, module) = (self.modules.len() as u32, (name.to_vec(), build));
+        let module = (name.to_vec(), build);
+        let next = self.modules.len() as u32;
         let id = *self.module_ids.entry(module.clone()).or_insert(next);
         if id == next {
             self.modules.push(module);
@@ -321,7 +344,7 @@ impl FrameNaming<'_> {
     }
 
     /// The module to show for a mapped file, and whether it is an image of JIT code (`perf inject --jit`).
-    fn dso(&mut self, id: DsoId, spot: &FrameLocation) -> FrameModule {
+    fn dso_module(&mut self, id: DsoId, spot: &FrameLocation) -> FrameModule {
         let dso = self.spots.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
             // For such memory, perf shows the name of the perf map that would name the code.
@@ -330,7 +353,7 @@ impl FrameNaming<'_> {
                 jit: None,
             };
         }
-        if let Some(&known) = self.of_dso.get(&id) {
+        if let Some(&known) = self.dso_modules.get(&id) {
             return known;
         }
         let android = simpleperf_jit_cache(&dso.path);
@@ -342,9 +365,9 @@ impl FrameNaming<'_> {
             Some(_) => Some(RuntimeSet::default()),
             None => image_of_jit_code(label).map(|pid| self.runtimes_of(pid)),
         };
-        let known = FrameModule { name: self.module(label, dso.build_id), jit };
-        self.of_dso.insert(id, known);
-        known
+        let module = FrameModule { name: self.module(label, dso.build_id), jit };
+        self.dso_modules.insert(id, module);
+        module
     }
 }
 

@@ -35,8 +35,8 @@ impl<'data> PreviousStack<'data> {
         if !self.is_before(pid, time) {
             return 0;
         }
-        let same = |(kept, frame): &(&KeptFrame, &ModeFrame)| kept.frame == **frame && time < kept.until;
-        self.frames.iter().zip(frames.iter().rev()).take_while(same).count()
+        let outermost_first = self.frames.iter().zip(frames.iter().rev());
+        outermost_first.take_while(|(kept, frame)| kept.frame == **frame && time < kept.until).count()
     }
 
     /// Like [`shared_frames`](Self::shared_frames), but compares only the words of the call chain without looking at
@@ -50,15 +50,19 @@ impl<'data> PreviousStack<'data> {
         frames: &mut Vec<ModeFrame>,
     ) -> Option<(ChainWords<'data>, usize)> {
         let words = self.words.filter(|_| self.is_before(pid, time))?;
-        let kept = |same: usize| Some(self.frames.get(same - 1).filter(|kept| time < kept.until)?.frame);
-        words.shared(sample.callchain, sample.context(), kept, frames)
+        let kept_frame = |same: usize| {
+            let kept = self.frames.get(same - 1)?;
+            (time < kept.until).then_some(kept.frame)
+        };
+        words.compare(sample.callchain, sample.context(), kept_frame, frames)
     }
 
     /// Starts the next sample's stack with the outermost frames that it shares. Returns the innermost of these.
     pub(super) fn begin(
         &mut self,
         shared: usize,
-        (pid, time): (Pid, Nanos),
+        pid: Pid,
+        time: Nanos,
         words: Option<ChainWords<'data>>,
     ) -> Option<KeptFrame> {
         self.frames.truncate(shared);
@@ -74,6 +78,6 @@ impl<'data> PreviousStack<'data> {
 
     /// True if the previous sample is from the same process and not later.
     fn is_before(&self, pid: Pid, time: Nanos) -> bool {
-        self.sampled.is_some_and(|(of, from)| of == pid && from <= time)
+        self.sampled.is_some_and(|(previous_pid, previous_time)| previous_pid == pid && previous_time <= time)
     }
 }

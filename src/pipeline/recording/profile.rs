@@ -117,7 +117,7 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &FrameView<'_>) -> Fra
     // code.
     let kind = if shown.inlined && !shown.kind.is_jit() { FrameKind::Inlined } else { shown.kind };
     let jit = shown.name.filter(|_| kind == FrameKind::Jit);
-    let tier = jit.and_then(|text| tiers.of(name, text, shown.runtimes));
+    let tier = jit.and_then(|text| tiers.find(name, text, shown.runtimes));
     let joined = shown.inlined && jit.is_some_and(java_calls::is_method);
     profile.frame(Frame {
         module,

@@ -7,7 +7,7 @@
 use super::branches::{lbr_chain, put_history};
 use super::chain_memo::{ChainKey, ChainMemo};
 use super::chain_words::ChainWords;
-use super::counted::{Counted, Member, own};
+use super::counted::{Counted, Member, single_member};
 use super::locator::{LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
 use super::merging::SampleChunk;
 use super::newest_answers::NewestAnswers;
@@ -22,7 +22,7 @@ use crate::model::recorded::Labels;
 use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
-use crate::records::perf_data::{Branch, Branches, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
+use crate::records::perf_data::{Branch, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, UserStack};
 use rustc_hash::FxHashMap;
@@ -62,8 +62,16 @@ pub(super) struct Context<'a> {
     pub(super) keep_beside: bool,
 }
 
-/// Process, thread, and CPU and control group if samples are kept apart by them.
-type TrackKey = (Option<Pid>, Option<Tid>, Option<u32>, Option<u64>);
+/// What samples are kept apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct TrackKey {
+    pid: Option<Pid>,
+    tid: Option<Tid>,
+    /// `None` unless samples are kept apart by CPU.
+    cpu: Option<u32>,
+    /// `None` unless samples are kept apart by control group.
+    cgroup: Option<u64>,
+}
 
 /// A worker that reads samples.
 #[derive(Debug)]
@@ -84,7 +92,7 @@ pub(super) struct SampleReader<'a, 'data> {
     places: NewestAnswers<(Pid, ModeFrame), PlaceId>,
     /// For each chain, the index in `places` of the answer for its innermost frame. An array, because the chains of a
     /// stack have consecutive IDs.
-    continued_by: Vec<u32>,
+    innermost_places: Vec<u32>,
     tracks: NewestAnswers<TrackKey, u32>,
 }
 
@@ -93,8 +101,17 @@ pub(super) struct SampleReader<'a, 'data> {
 struct ReadChain {
     chain: Option<ChainId>,
     end: StackEnd,
-    /// The address of the innermost frame.
+    /// The address of the innermost frame; 0 if there is none.
     ip: Addr,
+}
+
+impl ReadChain {
+    fn new(innermost: Option<KeptFrame>, end: StackEnd) -> Self {
+        match innermost {
+            Some(KeptFrame { frame: (_, addr), chain, .. }) => Self { chain: Some(chain), end, ip: addr.raw() },
+            None => Self { chain: None, end, ip: Addr(0) },
+        }
+    }
 }
 
 impl<'a, 'data> SampleReader<'a, 'data> {
@@ -110,13 +127,17 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             unwound: UnwoundChain::default(),
             unwind_cache: Cache::default(),
             places: NewestAnswers::default(),
-            continued_by: Vec::new(),
+            innermost_places: Vec::new(),
             tracks: NewestAnswers::default(),
         }
     }
 
     /// Reads a chunk and returns its samples.
-    pub(super) fn chunk(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) -> SampleChunk {
+    pub(super) fn read_chunk(
+        &mut self,
+        records: impl Iterator<Item = RawRecord<'data>>,
+        counted: &Counted,
+    ) -> SampleChunk {
         if self.samples.chains.len() > MOST_CHAINS {
             *self = Self::new(self.context, self.thread);
         }
@@ -141,56 +162,69 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         for record in records.filter(|record| record.kind == kind::SAMPLE) {
             match self.context.recording.sample(&record) {
                 Ok(sample) if sample.read.is_some() => {
-                    self.sample(&sample, record.offset, counted.members(with_values));
+                    self.add_sample(&sample, record.offset, counted.members(with_values));
                     with_values += 1;
                 }
-                Ok(sample) => self.sample(&sample, record.offset, &[own(self.context.recording, &sample)]),
+                Ok(sample) => {
+                    let member = single_member(self.context.recording, &sample);
+                    self.add_sample(&sample, record.offset, &[member]);
+                }
                 Err(error) => self.samples.skipped.add(error),
             }
         }
     }
 
     /// Adds a row for each event that the sample stands for.
-    fn sample(&mut self, sample: &Sample<'data>, offset: u64, members: &[Member]) {
+    fn add_sample(&mut self, sample: &Sample<'data>, offset: u64, members: &[Member]) {
         let Context { filter, events, by_cpu, .. } = self.context;
         let (pid, tid) = sample.pid_tid.unzip();
-        let moment = sample.time.filter(|time| time.is_valid());
-        let wanted = |&&(event, _): &&Member| events.get(event as usize).copied().unwrap_or(false);
-        let counts = members.iter().any(|member| wanted(&member))
+        let valid_time = sample.time.filter(|time| time.is_valid());
+        let is_read = |member: &Member| events.get(member.event as usize).copied().unwrap_or(false);
+        let is_wanted = members.iter().any(is_read)
             && filter.pid(pid)
             && filter.tid(tid)
             && filter.cpu(sample.cpu)
-            && filter.time(moment);
-        if !counts {
+            && filter.time(valid_time);
+        if !is_wanted {
             return;
         }
+        let cpu = sample.cpu.filter(|_| by_cpu);
         let cgroup = sample.cgroup.filter(|_| self.context.cgroups.is_some());
-        let track = self.track((pid, tid, sample.cpu.filter(|_| by_cpu), cgroup), sample.time);
+        let track = self.find_track(TrackKey { pid, tid, cpu, cgroup }, sample.time);
         if !filter.comm(&self.samples.tracks.items()[track as usize].comm) {
             return;
         }
         let pid = pid.unwrap_or(Pid(-1));
         let ReadChain { chain, end, ip } = match self.context.deferred.find(sample, offset) {
-            Some(user) => self.joined_chain(sample, &user.sample, pid),
-            None => self.chain(sample, pid),
+            Some(user) => self.read_joined_chain(sample, &user.sample, pid),
+            None => self.read_chain(sample, pid),
         };
-        let branches = self.branches(sample, pid);
-        let row = |&(event, period): &Member| {
-            let (time, cpu) = (sample.time, sample.cpu);
-            SampleRow { event, track, time, period, count: 1, chain, ip, cpu, branches, end }
-        };
-        self.samples.sampled = about::joined(self.samples.sampled, moment.map(TimeExtent::at));
+        let branches = self.keep_branches(sample, pid);
+        self.samples.sampled = about::joined(self.samples.sampled, valid_time.map(TimeExtent::at));
         let before = self.samples.rows.len();
-        members.iter().filter(wanted).for_each(|member| self.samples.push(row(member)));
+        for &Member { event, period } in members.iter().filter(|member| is_read(member)) {
+            self.samples.push(SampleRow {
+                event,
+                track,
+                time: sample.time,
+                period,
+                count: 1,
+                chain,
+                ip,
+                cpu: sample.cpu,
+                branches,
+                end,
+            });
+        }
         if self.context.keep_beside {
             let beside = OtherFields {
                 addr: sample.addr,
                 addr_place: self.addr_place(sample, pid),
                 trace: self.trace(sample),
-                interrupted: sample.intr_regs.map(KeptRegisters::of),
-                user: sample.user_regs.map(KeptRegisters::of),
+                interrupted: sample.intr_regs.map(KeptRegisters::copy),
+                user: sample.user_regs.map(KeptRegisters::copy),
                 mode: sample.cpumode,
-                access: Access::of(sample),
+                access: Access::from_sample(sample),
                 cgroup: sample.cgroup,
             };
             self.samples.beside.extend(std::iter::repeat_n(beside, self.samples.rows.len() - before));
@@ -206,13 +240,16 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         Some(self.place(pid, (mode, FrameAddr::Ip(addr)), sample.time.unwrap_or(UNTIMED)))
     }
 
+    /// The raw data of a tracepoint, or of what a BPF program wrote.
     fn trace(&self, sample: &Sample<'_>) -> Option<Box<[u8]>> {
         let attr = &self.context.recording.events[sample.event].attr;
         sample.raw.filter(|_| attr.is_tracepoint() || attr.is_bpf_output()).map(Into::into)
     }
 
-    fn track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {
-        let (now, (pid, tid, cpu, cgroup)) = (time.unwrap_or(UNTIMED), key);
+    /// The index of a thread's track; adds it if it is new.
+    fn find_track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {
+        let TrackKey { pid, tid, cpu, cgroup } = key;
+        let now = time.unwrap_or(UNTIMED);
         let Context { threads, cgroups, .. } = self.context;
         let number = self.tracks.number(key, now, || {
             let comm = threads.name(pid, tid, time).into_owned();
@@ -223,23 +260,25 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         self.tracks.get(number).1.answer
     }
 
-    fn chain(&mut self, sample: &Sample<'data>, pid: Pid) -> ReadChain {
+    /// The call chain of a sample, from the memo if it is known.
+    fn read_chain(&mut self, sample: &Sample<'data>, pid: Pid) -> ReadChain {
         let time = sample.time.unwrap_or(UNTIMED);
         let leaf_caller = self.leaf_caller(sample, pid, time);
-        let key = self.is_call_chain(sample).then(|| ChainKey::of(sample, pid, leaf_caller)).flatten();
-        if let Some(known) = key.as_ref().and_then(|key| self.memo.get(key, time)) {
+        let key = if self.is_call_chain(sample) { ChainKey::from_sample(sample, pid, leaf_caller) } else { None };
+        if let Some(key) = &key
+            && let Some(known) = self.memo.get(key, time)
+        {
             return *known;
         }
-        let (outside, end) = self.find_frames(sample, (pid, time), leaf_caller);
+        let (mut innermost, end) = self.find_frames(sample, pid, time, leaf_caller);
         let frames = std::mem::take(&mut self.frames);
-        let innermost = frames.iter().rev().fold(outside, |caller, &frame| {
-            let kept = self.continued(caller, pid, frame, time);
+        for &frame in frames.iter().rev() {
+            let kept = self.extend_chain(innermost, pid, frame, time);
             self.previous.push(kept);
-            Some(kept)
-        });
+            innermost = Some(kept);
+        }
         self.frames = frames;
-        let ip = innermost.map_or(Addr(0), |innermost| innermost.frame.1.raw());
-        let read = ReadChain { chain: innermost.map(|innermost| innermost.chain), end, ip };
+        let read = ReadChain::new(innermost, end);
         if let (Some(key), Some(innermost)) = (key, innermost) {
             self.memo.put(key, time..innermost.until, || read, |_| ());
         }
@@ -248,7 +287,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
 
     /// The call chain of a sample whose user part was recorded later. User frames are looked up at the time of that
     /// part.
-    fn joined_chain(&mut self, sample: &Sample<'_>, user: &Sample<'_>, pid: Pid) -> ReadChain {
+    fn read_joined_chain(&mut self, sample: &Sample<'_>, user: &Sample<'_>, pid: Pid) -> ReadChain {
         let Context { recording, max_stack, branch_stack, .. } = self.context;
         let mut end = StackEnd::Recorded;
         let mut frames: Vec<ModeFrame> = sample.chain_frames().chain(user.chain_frames()).take(max_stack).collect();
@@ -267,11 +306,12 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let user_pid = user.pid_tid.map_or(pid, |(pid, _)| pid);
         let mut innermost = None;
         for &frame in frames.iter().rev() {
-            let (pid, time) = if frame.0 == CpuMode::User { (user_pid, user_time) } else { (pid, time) };
-            innermost = Some(self.continued(innermost, pid, frame, time));
+            innermost = Some(match frame.0 {
+                CpuMode::User => self.extend_chain(innermost, user_pid, frame, user_time),
+                _ => self.extend_chain(innermost, pid, frame, time),
+            });
         }
-        let ip = innermost.map_or(Addr(0), |innermost| innermost.frame.1.raw());
-        ReadChain { chain: innermost.map(|innermost| innermost.chain), end, ip }
+        ReadChain::new(innermost, end)
     }
 
     /// Finds the sample's frames and puts those that it doesn't share with the previous sample into `self.frames`,
@@ -279,7 +319,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     fn find_frames(
         &mut self,
         sample: &Sample<'data>,
-        (pid, time): (Pid, Nanos),
+        pid: Pid,
+        time: Nanos,
         leaf_caller: Option<Addr>,
     ) -> (Option<KeptFrame>, StackEnd) {
         let mut frames = std::mem::take(&mut self.frames);
@@ -291,14 +332,14 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             Some((words, shared)) => (Some(words), shared, StackEnd::Recorded),
             None => {
                 frames.clear();
-                let end = self.all_frames(sample, (pid, time), leaf_caller, &mut frames);
+                let end = self.find_all_frames(sample, pid, time, leaf_caller, &mut frames);
                 let shared = self.previous.shared_frames(&frames, pid, time);
                 frames.truncate(frames.len() - shared);
-                (is_plain.then(|| ChainWords::of(sample.callchain)), shared, end)
+                (is_plain.then(|| ChainWords::new(sample.callchain)), shared, end)
             }
         };
         self.frames = frames;
-        (self.previous.begin(shared, (pid, time), words), end)
+        (self.previous.begin(shared, pid, time, words), end)
     }
 
     /// True if the sample's frames come from its call chain only.
@@ -315,11 +356,11 @@ impl<'a, 'data> SampleReader<'a, 'data> {
 
     /// Extends a chain by a frame.
     #[inline]
-    fn continued(&mut self, caller: Option<KeptFrame>, pid: Pid, frame: ModeFrame, time: Nanos) -> KeptFrame {
-        let outside = caller.map(|caller| caller.chain);
-        let (chain, until) = match self.continued_before(outside, pid, frame, time) {
+    fn extend_chain(&mut self, caller: Option<KeptFrame>, pid: Pid, frame: ModeFrame, time: Nanos) -> KeptFrame {
+        let caller_chain = caller.map(|caller| caller.chain);
+        let (chain, until) = match self.find_extended(caller_chain, pid, frame, time) {
             Some(known) => known,
-            None => self.continue_chain(outside, pid, frame, time),
+            None => self.add_extended(caller_chain, pid, frame, time),
         };
         KeptFrame { frame, chain, until: caller.map_or(until, |caller| caller.until.min(until)) }
     }
@@ -327,41 +368,48 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     /// Finds an existing chain that extends `caller` by this frame and is valid at this time. Also returns until when
     /// it is valid.
     #[inline]
-    fn continued_before(
+    fn find_extended(
         &self,
         caller: Option<ChainId>,
         pid: Pid,
         frame: ModeFrame,
         time: Nanos,
     ) -> Option<(ChainId, Nanos)> {
-        self.samples.chains.newest(caller).find_map(|(chain, place)| {
-            let (key, found) = self.places.get(self.continued_by[chain.0 as usize]);
+        for (chain, place) in self.samples.chains.newest(caller) {
+            let (key, found) = self.places.get(self.innermost_places[chain.0 as usize]);
             // Different code may have been at the address when the chain was added.
-            let is_it = found.answer == place && *key == (pid, frame) && found.holds.contains(&time);
-            is_it.then_some((chain, found.holds.end))
-        })
+            if found.answer == place && *key == (pid, frame) && found.holds.contains(&time) {
+                return Some((chain, found.holds.end));
+            }
+        }
+        None
     }
 
-    fn continue_chain(&mut self, caller: Option<ChainId>, pid: Pid, frame: ModeFrame, time: Nanos) -> (ChainId, Nanos) {
+    /// Looks up the frame and adds the chain. Also returns until when it is valid.
+    fn add_extended(&mut self, caller: Option<ChainId>, pid: Pid, frame: ModeFrame, time: Nanos) -> (ChainId, Nanos) {
         let number = self.find_place(pid, frame, time);
         let Lasting { answer: place, holds } = &self.places.get(number).1;
         let chain = self.samples.chains.chain(caller, *place);
         // Only a chain that was just added has no entry.
-        match self.continued_by.get_mut(chain.0 as usize) {
-            Some(by) => *by = number,
-            None => self.continued_by.push(number),
+        match self.innermost_places.get_mut(chain.0 as usize) {
+            Some(known) => *known = number,
+            None => self.innermost_places.push(number),
         }
         (chain, holds.end)
     }
 
     /// Stores the sample's branches if they are kept, and returns their range.
-    fn branches(&mut self, sample: &Sample<'_>, pid: Pid) -> (u32, u32) {
+    fn keep_branches(&mut self, sample: &Sample<'_>, pid: Pid) -> (u32, u32) {
         let time = sample.time.unwrap_or(UNTIMED);
         let start = self.samples.branches.len() as u32;
-        let kept = sample.branches.filter(|_| self.context.keep_branches);
-        for Branch { from, to, flags } in kept.into_iter().flat_map(Branches::iter) {
-            let [from, to] = [from, to].map(|addr| self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(addr)), time));
-            self.samples.branches.push(Taken { from, to, flags });
+        if let Some(branches) = sample.branches
+            && self.context.keep_branches
+        {
+            for Branch { from, to, flags } in branches.iter() {
+                let from = self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(from)), time);
+                let to = self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(to)), time);
+                self.samples.branches.push(Taken { from, to, flags });
+            }
         }
         (start, self.samples.branches.len() as u32)
     }
@@ -380,10 +428,11 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 
     /// Finds all frames of a sample, innermost first, and returns why there aren't more.
-    fn all_frames(
+    fn find_all_frames(
         &mut self,
         sample: &Sample<'_>,
-        (pid, time): (Pid, Nanos),
+        pid: Pid,
+        time: Nanos,
         leaf_caller: Option<Addr>,
         frames: &mut Vec<ModeFrame>,
     ) -> StackEnd {
@@ -413,7 +462,9 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             if recorded >= usize::from(limit) {
                 end = StackEnd::Limit(limit);
                 // Don't report stacks that --max-stack truncates.
-                frames.extend((recorded <= max_stack).then_some(LIMIT_FRAME));
+                if recorded <= max_stack {
+                    frames.push(LIMIT_FRAME);
+                }
             }
         }
         if let (true, Some(branches)) = (branch_stack, sample.branches) {
@@ -424,12 +475,16 @@ impl<'a, 'data> SampleReader<'a, 'data> {
 
     fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
         // If the copy is shorter than the space for it, it contains the whole stack.
-        let full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);
-        match &self.unwound {
-            chain if !chain.truncated => StackEnd::Whole,
-            chain if chain.copy_ended && full => StackEnd::CopyEnd,
-            chain if chain.frames.len() >= self.context.max_stack.min(MAX_DEPTH) => StackEnd::TooDeep,
-            _ => StackEnd::NoWayOn,
+        let is_full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);
+        let chain = &self.unwound;
+        if !chain.truncated {
+            StackEnd::Whole
+        } else if chain.copy_ended && is_full {
+            StackEnd::CopyEnd
+        } else if chain.frames.len() >= self.context.max_stack.min(MAX_DEPTH) {
+            StackEnd::TooDeep
+        } else {
+            StackEnd::NoWayOn
         }
     }
 
@@ -453,7 +508,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let machine = Machine::of_sample(machine, regs.abi)?;
         let link = Registers::from_perf(machine, regs.mask, regs.values.iter()).link()?;
         let mut frames = sample.frames().filter(|(mode, _)| *mode == CpuMode::User).map(|(_, frame)| frame.raw());
-        let (leaf, next) = (frames.next()?, frames.next().map(|next| Addr(machine.plain(next.0))));
+        let leaf = frames.next()?;
+        let next = frames.next().map(|next| Addr(machine.plain(next.0)));
         unwinder.leaf_caller(Moment { pid, time, machine }, leaf, link, next, &mut self.unwind_cache)
     }
 }

@@ -11,23 +11,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 
 /// Warns about opened files that aren't the files that ran.
-pub(super) fn say_which_are_replaced<'a>(
+pub(super) fn warn_about_replaced<'a>(
     opened: impl Iterator<Item = (&'a Dso, &'a Image)>,
     processes: &Processes,
     warnings: &mut Warnings,
 ) {
-    // A copy that stands for the recorded file (`--symfs`) has another path and is intended.
-    let is_at_its_path = |dso: &Dso, image: &Image| image.path().as_os_str().as_bytes() == &dso.path[..];
-    let unsure = opened.filter(|(dso, image)| dso.kind == DsoKind::File && is_at_its_path(dso, image));
-    let unsure: BTreeMap<&[u8], (&Dso, &Image)> = unsure.map(|(dso, image)| (&dso.path[..], (dso, image))).collect();
-    if unsure.is_empty() {
+    let mut by_path: BTreeMap<&[u8], (&Dso, &Image)> = BTreeMap::new();
+    for (dso, image) in opened {
+        // A copy that stands for the recorded file (`--symfs`) has another path and is intended.
+        let is_at_recorded_path = image.path().as_os_str().as_bytes() == &dso.path[..];
+        if dso.kind == DsoKind::File && is_at_recorded_path {
+            by_path.insert(&dso.path, (dso, image));
+        }
+    }
+    if by_path.is_empty() {
         return;
     }
-    let recorded = recorded_files(&unsure, processes);
-    for (path, (dso, image)) in unsure {
-        let files = recorded.get(path);
-        if image.about().map(file_id).zip(files).is_some_and(|(here, files)| is_another(here, files)) {
-            let said = match dso.build_id {
+    let recorded = recorded_files(&by_path, processes);
+    for (path, (dso, image)) in by_path {
+        let Some(here) = image.about().map(file_id) else { continue };
+        let Some(files) = recorded.get(path) else { continue };
+        if is_another(here, files) {
+            let message = match dso.build_id {
                 None => {
                     "is not the file that ran (its inode is another one), and the recording has no build ID to compare: names may be wrong"
                 }
@@ -35,11 +40,12 @@ pub(super) fn say_which_are_replaced<'a>(
                     "is not the file that ran (its inode is another one), but has the recorded build ID: names are right if it is the same build"
                 }
             };
-            warnings.push(Warning::new(said).in_file(image.path(), None));
+            warnings.push(Warning::new(message).in_file(image.path(), None));
         }
     }
 }
 
+/// For each path, the files that processes mapped there.
 fn recorded_files<'p>(
     paths: &BTreeMap<&'p [u8], (&Dso, &Image)>,
     processes: &Processes,

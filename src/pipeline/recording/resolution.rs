@@ -7,7 +7,7 @@ use super::named::{Named, Origin};
 use super::options::RecordingOptions;
 use super::profile::Tables;
 use super::reading::{Context, SampleReader};
-use super::replaced::say_which_are_replaced;
+use super::replaced::warn_about_replaced;
 use super::samples::Samples;
 use super::survey::{Memory, Survey, is_recorded_kernel, recorded_here};
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -109,7 +109,7 @@ impl<'a> Resolution<'a> {
         let mut all = if chunks < 2 || job.pool.threads() < 2 {
             self.read_all(keep, job)
         } else {
-            let mut all = Merging::into(Samples::keeping(keep));
+            let mut all = Merging::new(Samples::keeping(keep));
             self.read(keep, job, |chunk| all.append(chunk))?;
             all.samples
         };
@@ -127,7 +127,7 @@ impl<'a> Resolution<'a> {
         job: &Job,
         mut each: impl FnMut(&mut Profile) -> Result<()>,
     ) -> Result<Tables> {
-        let mut all = Merging::into(samples);
+        let mut all = Merging::new(samples);
         self.read(Keep::EachRow, job, |mut chunk| {
             let rows = all.translate(&mut chunk)?;
             tables.push(&rows);
@@ -142,20 +142,22 @@ impl<'a> Resolution<'a> {
     fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
         self.with_context(keep, job, |context, chunks, progress| {
             let readers = AtomicUsize::new(0);
-            let reading = || SampleReader::new(context, readers.fetch_add(1, Ordering::Relaxed));
-            let chunk = |reading: &mut SampleReader<'_, 'a>, (records, counted): (Records<'a>, Counted)| {
-                reading.chunk(with_progress(records, progress), &counted)
+            let new_reader = || SampleReader::new(context, readers.fetch_add(1, Ordering::Relaxed));
+            let read_chunk = |reader: &mut SampleReader<'_, 'a>, (records, counted): (Records<'a>, Counted)| {
+                reader.read_chunk(with_progress(records, progress), &counted)
             };
-            job.pool.stream_with(chunks, reading, chunk, each)
+            job.pool.stream_with(chunks, new_reader, read_chunk, each)
         })
     }
 
     /// Reads all chunks on the current thread.
     fn read_all(&self, keep: Keep, job: &Job) -> Samples {
         self.with_context(keep, job, |context, chunks, progress| {
-            let mut reading = SampleReader::new(context, 0);
-            chunks.for_each(|(records, counted)| reading.read(with_progress(records, progress), &counted));
-            reading.samples
+            let mut reader = SampleReader::new(context, 0);
+            for (records, counted) in chunks {
+                reader.read(with_progress(records, progress), &counted);
+            }
+            reader.samples
         })
     }
 
@@ -166,7 +168,9 @@ impl<'a> Resolution<'a> {
         job: &Job,
         read: impl FnOnce(Context<'_>, WeightedChunks<'_, 'a>, &Progress) -> O,
     ) -> O {
-        let (options, recording, chunks) = (self.options, self.survey.recording, &self.survey.chunks);
+        let options = self.options;
+        let recording = self.survey.recording;
+        let chunks = &self.survey.chunks;
         let max_depth = options.max_stack.unwrap_or(MAX_DEPTH);
         let unwinder = Unwinder::new(self.spaces, &self.sources.map, &self.images, max_depth);
         let asks_time = options.filter.asks_time();
@@ -175,7 +179,7 @@ impl<'a> Resolution<'a> {
             recording,
             threads: &self.survey.threads,
             deferred: &self.survey.deferred,
-            filter: &options.filter.placed(first, last),
+            filter: &options.filter.place(first, last),
             spots: &self.spots(),
             unwinder: Machine::is_any_known(self.machine()).then_some((&unwinder, self.machine())),
             events: &recording.events.iter().map(|event| is_wanted(&event.name, &options.event)).collect::<Vec<_>>(),
@@ -204,7 +208,8 @@ impl<'a> Resolution<'a> {
 
     /// The recorded kernel's list of symbols, if available.
     pub(crate) fn kernel_list(&self, warnings: &mut Warnings) -> Option<Bytes> {
-        let (dsos, reference) = (self.spaces.dsos(), self.spaces.kernel_reference());
+        let dsos = self.spaces.dsos();
+        let reference = self.spaces.kernel_reference();
         KernelSymbols::find(&[], dsos, reference, &self.kernel(), self.search(), warnings).into_list()
     }
 
@@ -216,7 +221,8 @@ impl<'a> Resolution<'a> {
         }
         wanted.sort_unstable();
         wanted.dedup();
-        let (dsos, reference) = (self.spaces.dsos(), self.spaces.kernel_reference());
+        let dsos = self.spaces.dsos();
+        let reference = self.spaces.kernel_reference();
         // Don't warn, because addresses without names are visible in the output.
         let mut warnings = Warnings::new();
         let symbols = KernelSymbols::find(&wanted, dsos, reference, &self.kernel(), self.search(), &mut warnings);
@@ -257,15 +263,17 @@ impl<'a> Resolution<'a> {
     /// The variables at these locations, as far as known. Locations should be distinct.
     pub(super) fn variables(&self, chains: &Chains<FrameLocation>, places: &[PlaceId]) -> FxHashMap<PlaceId, Variable> {
         let mut found = FxHashMap::default();
-        let mut of_files: FxHashMap<DsoId, Variables> = FxHashMap::default();
+        let mut variables_by_file: FxHashMap<DsoId, Variables> = FxHashMap::default();
         for &place in places {
             let Location::File(dso, offset) = chains.places()[place.0 as usize].location else { continue };
             if self.spaces.dsos().get(dso).kind == DsoKind::File
                 && let Some(image) = self.images.get(dso)
                 && let Some(vaddr) = image.vaddr(offset)
-                && let Some(variable) = of_files.entry(dso).or_insert_with(|| self.variables_of(image)).find(vaddr)
             {
-                found.insert(place, variable);
+                let variables = variables_by_file.entry(dso).or_insert_with(|| self.variables_of(image));
+                if let Some(variable) = variables.find(vaddr) {
+                    found.insert(place, variable);
+                }
             }
         }
         found
@@ -275,7 +283,8 @@ impl<'a> Resolution<'a> {
     pub(crate) fn place_at(
         &self,
         chains: &mut Chains<FrameLocation>,
-        (pid, mode): (Pid, CpuMode),
+        pid: Pid,
+        mode: CpuMode,
         addr: Addr,
         time: Nanos,
     ) -> PlaceId {
@@ -286,7 +295,7 @@ impl<'a> Resolution<'a> {
     pub(crate) fn finish(self, warnings: &mut Warnings) {
         let dsos = self.spaces.dsos();
         let opened = self.images.opened().map(|(id, image)| (dsos.get(id), image));
-        say_which_are_replaced(opened, &self.survey.processes, warnings);
+        warn_about_replaced(opened, &self.survey.processes, warnings);
         warnings.append(self.images.into_warnings());
     }
 }

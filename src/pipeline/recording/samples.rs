@@ -129,10 +129,17 @@ pub(crate) struct Samples {
 impl Samples {
     /// An empty set of samples.
     pub(super) fn keeping(keep: Keep) -> Self {
-        let (rows, branches, beside) = (Vec::new(), Vec::new(), Vec::new());
-        let (chains, tracks, sums) = (Chains::default(), Interner::default(), FxHashMap::default());
-        let skipped = Skipped::new("sample");
-        Self { keep, sums, rows, sampled: None, chains, tracks, branches, beside, skipped }
+        Self {
+            keep,
+            sums: FxHashMap::default(),
+            rows: Vec::new(),
+            sampled: None,
+            chains: Chains::default(),
+            tracks: Interner::default(),
+            branches: Vec::new(),
+            beside: Vec::new(),
+            skipped: Skipped::new("sample"),
+        }
     }
 
     /// Adds a row with IDs from these tables.
@@ -178,14 +185,14 @@ impl Samples {
 }
 
 impl Access {
-    pub(super) fn of(sample: &Sample<'_>) -> Self {
+    pub(super) fn from_sample(sample: &Sample<'_>) -> Self {
         let Sample { data_src, weight, phys_addr, data_page_size, code_page_size, .. } = *sample;
         Self { data_src, weight, phys_addr, data_page_size, code_page_size }
     }
 }
 
 impl KeptRegisters {
-    pub(super) fn of(sampled: SampledRegisters<'_>) -> Self {
+    pub(super) fn copy(sampled: SampledRegisters<'_>) -> Self {
         Self { abi: sampled.abi, mask: sampled.mask, values: sampled.values.iter().collect() }
     }
 }

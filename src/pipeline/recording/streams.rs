@@ -10,7 +10,6 @@ use crate::parallel::Pool;
 use crate::pipeline::open::Input;
 use crate::records::perf_data::{Decompressor, Packed, RawRecord, Recording, Records, Stop, is_compressed, kind};
 use std::io::{BufWriter, Write};
-use std::ops::Range;
 use std::path::Path;
 
 /// A recording and its record streams: that of the main file, and those of a directory (`perf record --threads`).
@@ -46,19 +45,21 @@ pub(crate) struct RecordBytes<'data> {
 impl<'input> Streams<'input> {
     /// Parses the headers, and decompresses compressed streams. `path` is how messages call the recording.
     pub(crate) fn open(input: &'input Input, path: &Path, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
-        let mut own = Warnings::new();
-        let opened = Self::open_unnamed(input, pool, &mut own);
-        warnings.append(own.in_file(path));
+        let mut stream_warnings = Warnings::new();
+        let opened = Self::open_unnamed(input, pool, &mut stream_warnings);
+        warnings.append(stream_warnings.in_file(path));
         opened
     }
 
+    /// Like [`open`](Self::open), but the warnings don't name the recording.
     fn open_unnamed(input: &'input Input, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let recording = Recording::parse(&input.bytes, warnings)?;
-        let main = RecordBytes { bytes: own_records(&recording, &input.bytes), base: recording.data.start };
-        let others = input.streams.iter().flatten().map(|stream| RecordBytes { bytes: &stream.bytes, base: 0 });
-        let list =
-            std::iter::once(main).chain(others).map(|stream| RecordStream::open(&recording, stream, pool, warnings));
-        let list = list.collect::<Result<_>>()?;
+        let main = RecordBytes { bytes: main_records(&recording, &input.bytes), base: recording.data.start };
+        let mut list = vec![RecordStream::open(&recording, main, pool, warnings)?];
+        for stream in input.streams.iter().flatten() {
+            let stream = RecordBytes { bytes: &stream.bytes, base: 0 };
+            list.push(RecordStream::open(&recording, stream, pool, warnings)?);
+        }
         Ok(Self { recording, list })
     }
 
@@ -69,10 +70,11 @@ impl<'input> Streams<'input> {
 }
 
 /// The record stream in a recording's main file.
-pub(crate) fn own_records<'data>(recording: &Recording, bytes: &'data [u8]) -> &'data [u8] {
-    let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-    let (start, end) = (place(recording.data.start), place(recording.data.end));
-    &bytes[start..end.max(start)]
+pub(crate) fn main_records<'data>(recording: &Recording, bytes: &'data [u8]) -> &'data [u8] {
+    let clamp = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+    let start = clamp(recording.data.start);
+    let end = clamp(recording.data.end).max(start);
+    &bytes[start..end]
 }
 
 impl<'input> RecordStream<'input> {
@@ -87,7 +89,7 @@ impl<'input> RecordStream<'input> {
     fn open(recording: &Recording, stream: RecordBytes<'input>, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let endian = recording.header.endian;
         if !recording.says_compressed() {
-            let walk = Walk::of(stream.bytes, stream.base, endian, pool);
+            let walk = Walk::find_records(stream.bytes, stream.base, endian, pool);
             if !walk.has_compressed {
                 return Ok(Self { bytes: StreamBytes::AsRecorded(stream.bytes, stream.base), walk });
             }
@@ -97,7 +99,7 @@ impl<'input> RecordStream<'input> {
         plain.append(recording, stream, warnings)?;
         plain.finish()?;
         let plain = spool.map()?;
-        let walk = Walk::of(&plain, 0, endian, pool);
+        let walk = Walk::find_records(&plain, 0, endian, pool);
         Ok(Self { bytes: StreamBytes::Decompressed(plain), walk })
     }
 }
@@ -221,11 +223,14 @@ impl<'data> RecordChunks<'data> {
     ) -> Self {
         let mut chunks = Self { endian, list: Vec::new(), damage: None };
         for &WalkedRecords { records: RecordBytes { bytes, base }, walk } in streams {
-            let from = |at: usize| Records::new(&bytes[at..], base + at as u64, endian).next();
-            walk.others.iter().filter_map(|&at| from(at)).for_each(|record| each(&record));
-            let stretch =
-                |part: &Range<usize>| RecordBytes { bytes: &bytes[part.clone()], base: base + part.start as u64 };
-            chunks.list.extend(walk.stretches.iter().map(stretch));
+            for &start in &walk.others {
+                if let Some(record) = Records::new(&bytes[start..], base + start as u64, endian).next() {
+                    each(&record);
+                }
+            }
+            for section in &walk.sections {
+                chunks.list.push(RecordBytes { bytes: &bytes[section.clone()], base: base + section.start as u64 });
+            }
             chunks.damage = chunks.damage.or(walk.damage.as_ref());
         }
         chunks

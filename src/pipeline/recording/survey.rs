@@ -3,7 +3,6 @@
 use super::streams::{RecordChunks, WalkedRecords};
 use crate::error::{Warning, Warnings};
 use crate::io;
-use crate::model::Nanos;
 use crate::model::about::{self, TimeExtent};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::threads::Threads;
@@ -52,7 +51,9 @@ impl<'data> Survey<'data> {
             warnings.push(Warning::new(message).in_file(path, None));
         }
         let (processes, threads, skipped) = survey.finish(recording);
-        skipped.into_iter().for_each(|skipped| skipped.report(path, warnings));
+        for skipped in skipped {
+            skipped.report(path, warnings);
+        }
         deferred.settle(recording, chunks.list().into_iter().flatten(), path, warnings);
         Self { recording, path, processes, threads, chunks, deferred }
     }
@@ -63,8 +64,8 @@ impl<'data> Survey<'data> {
     }
 
     /// The addresses and times of samples.
-    pub(crate) fn sampled(&self) -> Sampled {
-        sampled(self.recording, &self.chunks)
+    pub(crate) fn collect_sampled(&self) -> Sampled {
+        collect_sampled(self.recording, &self.chunks)
     }
 }
 
@@ -81,15 +82,15 @@ impl Memory {
     /// Looks for sources of JIT code.
     pub(crate) fn find(survey: &Survey<'_>, options: &SourceOptions, warnings: &mut Warnings) -> Self {
         let processes = &survey.processes;
-        let samples = || survey.sampled();
-        let site = survey.site(beside(survey.path), &samples);
+        let samples = || survey.collect_sampled();
+        let site = survey.site(recording_directory(survey.path), &samples);
         let found = sources::find_at(processes, options, &site, warnings);
         Self { spaces: AddressSpaces::new(processes), found }
     }
 }
 
 /// The recording's directory, which may also contain jitdumps and perf maps.
-fn beside(path: &Path) -> Option<&Path> {
+fn recording_directory(path: &Path) -> Option<&Path> {
     io::beside(path).filter(|_| io::is_there(path))
 }
 
@@ -108,9 +109,11 @@ pub(crate) fn site<'s>(
 
 /// True if the recorded kernel may be the running one, so that its build ID and the vDSO's can be read from the system.
 pub(crate) fn kernel_runs_here(recording: &Recording, processes: &Processes) -> bool {
+    if !is_this_machine(host(recording)) {
+        return false;
+    }
     let running = io::of_system(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
-    let is_release = |release: &Vec<u8>| release == running.trim_ascii();
-    is_this_machine(host(recording)) && processes.os_release.as_ref().is_none_or(is_release)
+    processes.os_release.as_ref().is_none_or(|recorded| recorded == running.trim_ascii())
 }
 
 /// True if the recorded kernel is the running one, judging by host name and release, and by the kernel's build ID if it
@@ -119,11 +122,16 @@ pub(crate) fn is_recorded_kernel(recording: &Recording, processes: &Processes) -
     if host(recording).is_none() || processes.os_release.is_none() || !kernel_runs_here(recording, processes) {
         return false;
     }
-    let mappings = processes.by_pid.values().flat_map(|process| &process.mappings);
-    let kernel = mappings.filter(|mapping| mapping.cpumode == CpuMode::Kernel && mapping.backing().is_kernel());
-    let mut recorded = kernel.filter_map(|mapping| mapping.build_id);
-    let running = running_build_id();
-    recorded.all(|id| running.is_none_or(|running| hex(running) == hex(id)))
+    let Some(running) = running_build_id() else { return true };
+    for mapping in processes.by_pid.values().flat_map(|process| &process.mappings) {
+        if mapping.cpumode == CpuMode::Kernel
+            && mapping.backing().is_kernel()
+            && mapping.build_id.is_some_and(|recorded| hex(recorded) != hex(running))
+        {
+            return false;
+        }
+    }
+    true
 }
 
 /// When a recording from this machine began and ended; `None` if it is from another machine.
@@ -131,24 +139,29 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     /// perf may take this long after the last event to read build IDs and cache files.
     const AFTERWARDS: Duration = Duration::from_secs(60);
     host(survey.recording).filter(|host| is_this_machine(Some(host)))?;
-    let about = io::about(survey.path)?;
-    let ended = about.modified().ok()?;
-    let created =
-        about.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
-    let mappings = survey.processes.by_pid.values().flat_map(|process| &process.mappings).map(|mapping| mapping.time);
-    let moments = survey.processes.moments.iter().map(|moment| moment.time);
-    let events = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::at);
-    let lasted = |first: Nanos, last: Nanos| Duration::from_nanos(last.0.saturating_sub(first.0));
-    let seen = events.reduce(TimeExtent::with).map(|seen| lasted(seen.first, seen.last)).unwrap_or_default();
+    let file = io::about(survey.path)?;
+    let ended = file.modified().ok()?;
+    let created = file.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
     // If the recording was copied over an existing file, the creation time is too early.
-    let is_plausible = |created: &SystemTime, lasted: Duration| *created + lasted + AFTERWARDS >= ended;
-    if let Some(began) = created.filter(|created| is_plausible(created, seen)) {
+    let is_plausible = |created: &SystemTime, duration: Duration| *created + duration + AFTERWARDS >= ended;
+    if let Some(began) = created.filter(|created| is_plausible(created, process_events_duration(&survey.processes))) {
         return Some(RecordedTime { began, ended });
     }
     let (first, last) = survey.chunks.times(survey.recording);
-    let lasted = lasted(first, last);
-    let began = created.filter(|created| is_plausible(created, lasted)).or(ended.checked_sub(lasted))?;
+    let duration = Duration::from_nanos(last.0.saturating_sub(first.0));
+    let began = created.filter(|created| is_plausible(created, duration)).or(ended.checked_sub(duration))?;
     Some(RecordedTime { began, ended })
+}
+
+/// The time between the first and the last mapping, fork or other event of a process.
+fn process_events_duration(processes: &Processes) -> Duration {
+    let mappings = processes.by_pid.values().flat_map(|process| &process.mappings).map(|mapping| mapping.time);
+    let moments = processes.moments.iter().map(|moment| moment.time);
+    let extents = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::at);
+    match extents.reduce(TimeExtent::with) {
+        Some(extent) => Duration::from_nanos(extent.last.0.saturating_sub(extent.first.0)),
+        None => Duration::ZERO,
+    }
 }
 
 /// The host name of the recorded machine.
@@ -157,22 +170,28 @@ pub(crate) fn host(recording: &Recording) -> Option<&[u8]> {
 }
 
 /// The addresses and times of samples.
-pub(crate) fn sampled(recording: &Recording, chunks: &RecordChunks<'_>) -> Sampled {
+pub(crate) fn collect_sampled(recording: &Recording, chunks: &RecordChunks<'_>) -> Sampled {
     let mut sampled = Sampled::default();
     for record in chunks.list().into_iter().flatten() {
+        // Besides samples, these are the user parts of call chains.
         let Some(Ok(sample)) = recording.chain_sample(&record) else { continue };
         let is_sample = record.kind == kind::SAMPLE;
-        let time = sample.time.filter(|time| is_sample && time.is_valid());
-        sampled.times = about::joined(sampled.times, time.map(TimeExtent::at));
-        if let (true, Some((pid, _)), Some(ip), CpuMode::User) = (is_sample, sample.pid_tid, sample.ip, sample.cpumode)
+        let time = sample.time.filter(|time| time.is_valid());
+        if is_sample {
+            sampled.times = about::joined(sampled.times, time.map(TimeExtent::at));
+        }
+        let Some((pid, _)) = sample.pid_tid else { continue };
+        if is_sample
+            && sample.cpumode == CpuMode::User
+            && let Some(ip) = sample.ip
         {
             *sampled.at.entry(pid).or_default().entry(ip).or_default() += 1;
         }
-        if let (Some((pid, _)), Some(time)) = (sample.pid_tid, sample.time.filter(|time| time.is_valid())) {
-            let first = sampled.first.entry(pid).or_default();
+        if let Some(time) = time {
+            let first_times = sampled.first.entry(pid).or_default();
             for (_, frame) in sample.frames().filter(|(mode, _)| *mode == CpuMode::User) {
-                let seen = first.entry(frame.for_lookup()).or_insert(time);
-                *seen = time.min(*seen);
+                let first = first_times.entry(frame.for_lookup()).or_insert(time);
+                *first = time.min(*first);
             }
         }
     }

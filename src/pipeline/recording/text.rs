@@ -34,16 +34,18 @@ const ROWS_A_JOB: usize = 512;
 /// Writes all samples.
 pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: &mut dyn Write) -> Result<()> {
     let Samples { rows, beside, .. } = &loaded.samples;
-    let mut rows: Vec<_> = rows.iter().enumerate().map(|(at, row)| (row, beside.get(at))).collect();
+    let mut rows: Vec<_> = rows.iter().enumerate().map(|(index, row)| (row, beside.get(index))).collect();
     rows.sort_by_key(|(row, _)| row.time);
-    let writing = TextWriter::new(loaded, options);
-    let rows = writing.with_widths(&rows);
-    let text = |rows: &[PrintedRow<'_>]| {
+    let writer = TextWriter::new(loaded, options);
+    let rows = writer.with_widths(&rows);
+    let write_rows = |rows: &[PrintedRow<'_>]| {
         let mut text = Vec::new();
-        rows.iter().for_each(|row| writing.sample(row, &mut text));
+        for row in rows {
+            writer.write_sample(row, &mut text);
+        }
         text
     };
-    job.pool.stream(rows.chunks(ROWS_A_JOB), text, |text| Ok(out.write_all(&text)?))
+    job.pool.stream(rows.chunks(ROWS_A_JOB), write_rows, |text| Ok(out.write_all(&text)?))
 }
 
 /// A sample to print.
@@ -63,25 +65,24 @@ struct PlaceLines {
 impl PlaceLines {
     fn new(loaded: &Loaded, options: TextOptions, chain: ChainKind) -> Self {
         let mut lines = Vec::new();
-        let places = 0..loaded.samples.chains.places().len() as u32;
-        let ends = places.map(|place| {
-            loaded.named.each(PlaceId(place), |shown| {
+        let mut ends = Vec::new();
+        for place in 0..loaded.samples.chains.places().len() as u32 {
+            loaded.named.each(PlaceId(place), |frame| {
                 // perf has no such marker, and programs that read its text would take the marker for a frame.
-                if shown.truncated {
-                    return;
+                if !frame.truncated {
+                    let line = chain_line(frame, chain);
+                    write::frame(&mut lines, options.fields, !options.no_call_graph, &line);
                 }
-                write::frame(&mut lines, options.fields, !options.no_call_graph, &line_of(shown, chain));
             });
-            lines.len()
-        });
-        let ends = ends.collect();
+            ends.push(lines.len());
+        }
         Self { lines, ends }
     }
 
-    fn of(&self, place: PlaceId) -> &[u8] {
-        let at = place.0 as usize;
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.lines[start..self.ends[at]]
+    fn get(&self, place: PlaceId) -> &[u8] {
+        let index = place.0 as usize;
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.lines[start..self.ends[index]]
     }
 }
 
@@ -95,7 +96,7 @@ enum ChainKind {
 }
 
 impl ChainKind {
-    fn of(attr: &EventAttr) -> Self {
+    fn from_attr(attr: &EventAttr) -> Self {
         if attr.samples(abi::PERF_SAMPLE_STACK_USER) { Self::Unwound } else { Self::Recorded }
     }
 }
@@ -114,16 +115,21 @@ struct TextWriter<'a> {
 
 impl<'a> TextWriter<'a> {
     fn new(loaded: &'a Loaded, options: TextOptions) -> Self {
-        let lines = |kind: ChainKind| {
-            let has = loaded.recording.events.iter().any(|event| ChainKind::of(&event.attr) == kind);
-            has.then(|| PlaceLines::new(loaded, options, kind))
+        let events = &loaded.recording.events;
+        let lines_for = |kind: ChainKind| {
+            let is_needed = events.iter().any(|event| ChainKind::from_attr(&event.attr) == kind);
+            is_needed.then(|| PlaceLines::new(loaded, options, kind))
         };
-        let (recorded, unwound) = (lines(ChainKind::Recorded), lines(ChainKind::Unwound));
-        let event_width = loaded.recording.events.iter().map(|event| event.name.len()).max().unwrap_or(0);
-        let mut tracepoints = loaded.recording.events.iter().filter(|event| event.attr.is_tracepoint());
+        let mut tracepoints = events.iter().filter(|event| event.attr.is_tracepoint());
         let have_chains = !options.no_call_graph && tracepoints.any(Event::has_call_chains);
-        let tracepoint_fields = options.fields.of_tracepoints(have_chains);
-        Self { loaded, options, recorded, unwound, event_width, tracepoint_fields }
+        Self {
+            loaded,
+            options,
+            recorded: lines_for(ChainKind::Recorded),
+            unwound: lines_for(ChainKind::Unwound),
+            event_width: events.iter().map(|event| event.name.len()).max().unwrap_or(0),
+            tracepoint_fields: options.fields.of_tracepoints(have_chains),
+        }
     }
 
     /// The fields to print for an event.
@@ -140,17 +146,19 @@ impl<'a> TextWriter<'a> {
     fn with_widths<'r>(&self, rows: &[(&'r SampleRow, Option<&'r OtherFields>)]) -> Vec<PrintedRow<'r>> {
         let events = &self.loaded.recording.events;
         let mut data_src_width = 0;
-        let printed = rows.iter().map(|&(row, beside)| {
-            let data_src = beside.and_then(|beside| beside.access.data_src);
-            if let Some(data_src) = data_src.filter(|_| self.fields_of(&events[row.event as usize].attr).data_src) {
+        let mut printed = Vec::with_capacity(rows.len());
+        for &(row, beside) in rows {
+            if let Some(data_src) = beside.and_then(|beside| beside.access.data_src)
+                && self.fields_of(&events[row.event as usize].attr).data_src
+            {
                 data_src_width = data_src_width.max(data_src_text(data_src).len());
             }
-            PrintedRow { row, beside, data_src_width }
-        });
-        printed.collect()
+            printed.push(PrintedRow { row, beside, data_src_width });
+        }
+        printed
     }
 
-    fn sample(&self, printed: &PrintedRow<'_>, out: &mut Vec<u8>) {
+    fn write_sample(&self, printed: &PrintedRow<'_>, out: &mut Vec<u8>) {
         let Loaded { recording, samples, .. } = self.loaded;
         let &PrintedRow { row, beside, .. } = printed;
         let event = &recording.events[row.event as usize];
@@ -158,21 +166,17 @@ impl<'a> TextWriter<'a> {
         let fields = self.fields_of(&event.attr);
         let chain = !self.options.no_call_graph && event.has_call_chains();
         let mut trace = Vec::new();
-        if let Some(raw) =
-            beside.and_then(|beside| beside.trace.as_deref()).filter(|_| event.attr.is_tracepoint() && fields.trace)
+        if let Some(raw) = beside.and_then(|beside| beside.trace.as_deref())
+            && event.attr.is_tracepoint()
+            && fields.trace
         {
             self.loaded.tracepoints.print(event.attr.config, raw, &mut trace);
         }
         let mut addr_symbol = Vec::new();
-        if let Some(place) = beside.and_then(|beside| beside.addr_place).filter(|_| fields.addr) {
-            self.function(place, |shown| {
-                let dso = self.loaded.named.memory_name(place).or(shown.module);
-                let mut line = Line { dso, ..line(shown) };
-                if let Some(variable) = self.loaded.variables.get(&place).filter(|_| line.symbol.is_none()) {
-                    (line.symbol, line.offset) = (Some(&variable.name[..]), variable.offset);
-                }
-                write::symbol(&mut addr_symbol, fields, &line);
-            });
+        if let Some(place) = beside.and_then(|beside| beside.addr_place)
+            && fields.addr
+        {
+            self.write_data_symbol(place, fields, &mut addr_symbol);
         }
         let header = Header {
             comm: &track.comm,
@@ -196,28 +200,51 @@ impl<'a> TextWriter<'a> {
         if !fields.ip {
             // Like perf, prints no frames if addresses weren't requested.
         } else if chain {
-            let lines = match ChainKind::of(&event.attr) {
+            let lines = match ChainKind::from_attr(&event.attr) {
                 ChainKind::Recorded => &self.recorded,
                 ChainKind::Unwound => &self.unwound,
             };
             let lines = lines.as_ref().expect("made for each kind of an event");
-            samples.chains.up(row.chain).for_each(|place| out.extend_from_slice(lines.of(place)));
+            for place in samples.chains.up(row.chain) {
+                out.extend_from_slice(lines.get(place));
+            }
         } else if let Some(place) = samples.chains.up(row.chain).next() {
             // perf only shows the function, without calls that were inlined into it.
-            self.function(place, |shown| {
-                if !shown.truncated {
-                    write::frame(out, fields, false, &line(shown));
+            self.each_function(place, |frame| {
+                if !frame.truncated {
+                    write::frame(out, fields, false, &line(frame));
                 }
             });
         }
-        self.registers(beside.filter(|_| fields.iregs).and_then(|beside| beside.interrupted.as_ref()), out);
-        self.registers(beside.filter(|_| fields.uregs).and_then(|beside| beside.user.as_ref()), out);
+        if let Some(beside) = beside {
+            if let (true, Some(interrupted)) = (fields.iregs, &beside.interrupted) {
+                self.write_registers(interrupted, out);
+            }
+            if let (true, Some(user)) = (fields.uregs, &beside.user) {
+                self.write_registers(user, out);
+            }
+        }
         let (start, end) = row.branches;
         for taken in &samples.branches[start as usize..end as usize] {
-            self.branch(taken, out);
+            self.write_branch(taken, out);
         }
         behind_frames(out, fields, &header.measured);
         write::end(out);
+    }
+
+    /// Writes the symbol of a data address: a function, or a variable if there is none.
+    fn write_data_symbol(&self, place: PlaceId, fields: Fields, out: &mut Vec<u8>) {
+        self.each_function(place, |frame| {
+            let dso = self.loaded.named.memory_name(place).or(frame.module);
+            let mut line = Line { dso, ..line(frame) };
+            if line.symbol.is_none()
+                && let Some(variable) = self.loaded.variables.get(&place)
+            {
+                line.symbol = Some(&variable.name);
+                line.offset = variable.offset;
+            }
+            write::symbol(out, fields, &line);
+        });
     }
 
     fn measured<'r>(&'r self, printed: &PrintedRow<'r>, event: &Event) -> Measured<'r> {
@@ -241,28 +268,26 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    fn registers(&self, kept: Option<&KeptRegisters>, out: &mut Vec<u8>) {
-        if let Some(KeptRegisters { abi, mask, values }) = kept {
-            let line = RegisterLine { machine: self.loaded.machine, abi: *abi, mask: *mask, values };
-            registers(out, &line);
-        }
+    fn write_registers(&self, kept: &KeptRegisters, out: &mut Vec<u8>) {
+        let KeptRegisters { abi, mask, values } = kept;
+        registers(out, &RegisterLine { machine: self.loaded.machine, abi: *abi, mask: *mask, values });
     }
 
-    fn branch(&self, taken: &Taken, out: &mut Vec<u8>) {
+    fn write_branch(&self, taken: &Taken, out: &mut Vec<u8>) {
         let fields = self.options.fields;
-        self.function(taken.from, |from| {
-            self.function(taken.to, |to| {
+        self.each_function(taken.from, |from| {
+            self.each_function(taken.to, |to| {
                 let line = BranchLine { from: line(from), to: line(to), flags: taken.flags };
                 branch(out, fields, !fields.brstack, &line);
             });
         });
     }
 
-    /// The function at a location, without calls that were inlined into it.
-    fn function(&self, place: PlaceId, mut with: impl FnMut(&FrameView<'_>)) {
-        self.loaded.named.each(place, |shown| {
-            if !shown.inlined {
-                with(shown);
+    /// Calls `each` with the function at a location, without calls that were inlined into it.
+    fn each_function(&self, place: PlaceId, mut each: impl FnMut(&FrameView<'_>)) {
+        self.loaded.named.each(place, |frame| {
+            if !frame.inlined {
+                each(frame);
             }
         });
     }
@@ -270,32 +295,33 @@ impl<'a> TextWriter<'a> {
 
 /// The period that perf prints: the event's period if its samples don't have one.
 fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
-    let has_own = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
-    Some(if has_own { period } else { attr.period_or_frequency })
+    let has_period = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
+    Some(if has_period { period } else { attr.period_or_frequency })
 }
 
-fn line_of<'a>(shown: &FrameView<'a>, chain: ChainKind) -> Line<'a> {
-    let line = line(shown);
-    if chain == ChainKind::Recorded || shown.kind == FrameKind::Kernel {
+/// A frame's line in a call chain of this kind.
+fn chain_line<'a>(frame: &FrameView<'a>, chain: ChainKind) -> Line<'a> {
+    let line = line(frame);
+    if chain == ChainKind::Recorded || frame.kind == FrameKind::Kernel {
         return line;
     }
     Line {
-        addr: line.addr.wrapping_sub(shown.back),
-        offset: line.offset.saturating_sub(shown.back),
-        file_offset: line.file_offset.map(|offset| offset.wrapping_sub(shown.back)),
+        addr: line.addr.wrapping_sub(frame.back),
+        offset: line.offset.saturating_sub(frame.back),
+        file_offset: line.file_offset.map(|offset| offset.wrapping_sub(frame.back)),
         ..line
     }
 }
 
-fn line<'a>(shown: &FrameView<'a>) -> Line<'a> {
+fn line<'a>(frame: &FrameView<'a>) -> Line<'a> {
     Line {
-        addr: shown.ip,
-        symbol: shown.name,
-        offset: shown.offset,
-        dso: shown.module,
-        inlined: shown.inlined,
-        source: shown.file.map(|file| (file, shown.line)),
+        addr: frame.ip,
+        symbol: frame.name,
+        offset: frame.offset,
+        dso: frame.module,
+        inlined: frame.inlined,
+        source: frame.file.map(|file| (file, frame.line)),
         // For kernel code, perf only knows symbols, no file offsets.
-        file_offset: shown.addr.filter(|_| shown.kind != FrameKind::Kernel),
+        file_offset: frame.addr.filter(|_| frame.kind != FrameKind::Kernel),
     }
 }

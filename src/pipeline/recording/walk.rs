@@ -11,13 +11,13 @@ use crate::records::perf_data::{RawRecord, Records, Stop, is_compressed, kind, m
 use std::ops::Range;
 
 /// The approximate size of a section in bytes. Small enough that threads finish at about the same time.
-const STRETCH: usize = 1 << 20;
+const SECTION: usize = 1 << 20;
 
 /// The positions of the records in a stream.
 #[derive(Debug)]
 pub(crate) struct Walk {
     /// Sections of about equal size that consist of whole records.
-    pub(super) stretches: Vec<Range<usize>>,
+    pub(super) sections: Vec<Range<usize>>,
     /// The positions of records that aren't samples.
     pub(super) others: Vec<usize>,
     /// True if any record is compressed.
@@ -28,7 +28,7 @@ pub(crate) struct Walk {
 
 /// The records of a section, as found by one thread.
 #[derive(Debug)]
-struct WalkedStretch {
+struct WalkedSection {
     /// Where its first record starts.
     start: usize,
     /// Where its last record ends; this may be beyond the next section's start.
@@ -42,16 +42,16 @@ struct WalkedStretch {
 impl Walk {
     /// No records.
     pub(crate) fn none() -> Self {
-        Self { stretches: Vec::new(), others: Vec::new(), has_compressed: false, damage: None }
+        Self { sections: Vec::new(), others: Vec::new(), has_compressed: false, damage: None }
     }
 
-    /// Finds all records of a stream.
-    pub(crate) fn of(bytes: &[u8], base: u64, endian: Endian, pool: &Pool) -> Self {
-        Self::in_stretches(bytes, base, endian, STRETCH, pool)
+    /// Finds all records of a stream. `base` is the offset of the first byte in the recording.
+    pub(crate) fn find_records(bytes: &[u8], base: u64, endian: Endian, pool: &Pool) -> Self {
+        Self::walk_sections(bytes, base, endian, SECTION, pool)
     }
 
-    /// Like [`of`](Self::of), with sections of about this size.
-    fn in_stretches(bytes: &[u8], base: u64, endian: Endian, length: usize, pool: &Pool) -> Self {
+    /// Like [`find_records`](Self::find_records), with sections of about this size.
+    fn walk_sections(bytes: &[u8], base: u64, endian: Endian, length: usize, pool: &Pool) -> Self {
         // Records start at multiples of eight.
         let length = length.next_multiple_of(8);
         let limits: Vec<Range<usize>> = (0..bytes.len().max(1))
@@ -60,50 +60,52 @@ impl Walk {
             .collect();
         let guessed = pool.map(limits.clone(), |limits: Range<usize>| {
             let start = if limits.start == 0 { Some(0) } else { may_begin(bytes, limits.clone(), endian) };
-            start.map(|start| WalkedStretch::walk(bytes, start..limits.end, endian))
+            start.map(|start| WalkedSection::walk(bytes, start..limits.end, endian))
         });
         let mut walk = Self::none();
-        let mut at = 0;
+        let mut end = 0;
         for (limits, guessed) in limits.into_iter().zip(guessed) {
-            if at >= limits.end && at > 0 {
+            if end >= limits.end && end > 0 {
                 // A single record covers the whole section.
                 continue;
             }
-            let right = guessed.filter(|stretch| stretch.start == at);
-            let stretch = right.unwrap_or_else(|| WalkedStretch::walk(bytes, at..limits.end, endian));
-            at = stretch.end;
-            walk.stretches.push(stretch.start..stretch.end.min(bytes.len()));
-            walk.others.extend(stretch.others);
-            walk.has_compressed |= stretch.has_compressed;
-            if stretch.stopped {
+            let section = match guessed {
+                Some(section) if section.start == end => section,
+                _ => WalkedSection::walk(bytes, end..limits.end, endian),
+            };
+            end = section.end;
+            walk.sections.push(section.start..section.end.min(bytes.len()));
+            walk.others.extend(section.others);
+            walk.has_compressed |= section.has_compressed;
+            if section.stopped {
                 break;
             }
         }
-        let rest = bytes.get(at..).unwrap_or_default();
-        if let Stop::Damage(error) = Records::new(rest, base.saturating_add(at as u64), endian).stop() {
+        let rest = bytes.get(end..).unwrap_or_default();
+        if let Stop::Damage(error) = Records::new(rest, base.saturating_add(end as u64), endian).stop() {
             walk.damage = Some(error);
         }
         walk
     }
 }
 
-impl WalkedStretch {
+impl WalkedSection {
     /// Walks the records that start in a range. The range must start with a record.
     fn walk(bytes: &[u8], range: Range<usize>, endian: Endian) -> Self {
         let Range { start, end: limit } = range;
-        let mut stretch = Self { start, end: start, others: Vec::new(), has_compressed: false, stopped: false };
+        let mut section = Self { start, end: start, others: Vec::new(), has_compressed: false, stopped: false };
         let mut records = Records::new(&bytes[start..], start as u64, endian);
-        while stretch.end < limit {
+        while section.end < limit {
             let Some(record) = records.next() else {
-                stretch.stopped = true;
+                section.stopped = true;
                 break;
             };
-            stretch.see(&record);
+            section.add(&record);
         }
-        stretch
+        section
     }
 
-    fn see(&mut self, record: &RawRecord<'_>) {
+    fn add(&mut self, record: &RawRecord<'_>) {
         if record.kind != kind::SAMPLE {
             self.others.push(self.end);
             self.has_compressed |= is_compressed(record);
@@ -165,7 +167,7 @@ mod tests {
             length in 1..5000usize,
         ) {
             let pool = Pool::new(NonZeroUsize::new(threads)).unwrap();
-            let walk = Walk::in_stretches(&bytes, 64, Endian::Little, length, &pool);
+            let walk = Walk::walk_sections(&bytes, 64, Endian::Little, length, &pool);
             let mut records = Records::new(&bytes, 0, Endian::Little);
             let mut others = Vec::new();
             let mut end = 0;
@@ -178,7 +180,7 @@ mod tests {
             let damaged = matches!(records.stop(), Stop::Damage(_));
             prop_assert_eq!(&walk.others, &others);
             prop_assert_eq!(walk.damage.is_some(), damaged);
-            let parts = &walk.stretches;
+            let parts = &walk.sections;
             prop_assert_eq!(parts.last().map_or(0, |part| part.end), end);
             prop_assert_eq!(parts.first().map_or(0, |part| part.start), 0);
             for pair in parts.windows(2) {

@@ -16,9 +16,9 @@ mod natives;
 mod stacks;
 mod sums;
 
-pub(super) use stacks::stacks;
+pub(super) use stacks::read_stacks;
 pub(crate) use sums::EventSums;
-pub(super) use sums::sums;
+pub(super) use sums::read_sums;
 
 use super::job::{Job, Outcome};
 use super::spare::Spare;
@@ -63,17 +63,17 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
         style: options.style,
         sources: &options.sources,
         symbols: &options.symbols,
-        beside: beside(&options.input),
+        input_directory: input_directory(&options.input),
         images: images_directory(&options.output),
         job,
     };
-    let filtered = write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
-    let Filtered { counts, nameless, maps } = filtered;
+    let Filtered { counts, nameless, maps } =
+        write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
     out.commit()?;
     outcome.summary.extend(maps);
-    summarise(&counts, &mut outcome);
-    outcome.summary.extend(untold(&counts, &nameless));
-    outcome.summary.extend(frameless(&counts));
+    summarize(&counts, &mut outcome);
+    outcome.summary.extend(report_nameless(&counts, &nameless));
+    outcome.summary.extend(report_frameless(&counts));
     Ok(outcome)
 }
 
@@ -90,8 +90,7 @@ struct TextFilter<'a> {
     style: Style,
     sources: &'a SourceOptions,
     symbols: &'a SymbolOptions,
-    /// The input's directory.
-    beside: Option<PathBuf>,
+    input_directory: Option<PathBuf>,
     /// The directory in which `inject` would write its images.
     images: PathBuf,
     job: &'a Job,
@@ -110,8 +109,7 @@ struct NamedBlock {
 }
 
 /// How to cut the text, and what to do with the blocks.
-struct Made<'f, T> {
-    /// How to cut the text.
+struct BlockHandling<'f, T> {
     cutting: Cutting,
     /// Buffers to be reused for blocks.
     buffers: &'f Spare<Vec<u8>>,
@@ -126,7 +124,9 @@ impl TextFilter<'_> {
     fn write(&self, input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
         let buffers = &Spare::default();
         let make = &|block: NamedBlock| {
-            block.before.into_iter().for_each(|before| buffers.give_buffer(before, 4 * BLOCK));
+            if let Some(before) = block.before {
+                buffers.give_buffer(before, 4 * BLOCK);
+            }
             block.bytes
         };
         let take = &mut |bytes: Vec<u8>| {
@@ -136,58 +136,73 @@ impl TextFilter<'_> {
             Ok(())
         };
         let cutting = Cutting { block: BLOCK, cut: rewrite::cut, at_pauses: true };
-        self.run(input, Made { cutting, buffers, make, take }, warnings)
+        self.run(input, BlockHandling { cutting, buffers, make, take }, warnings)
     }
 
     /// Rewrites the text block by block. If a block needs names of a process that wasn't looked up yet, stops, looks
     /// the process up, and goes on with the blocks that were being processed.
-    fn run<T: Send>(&self, mut input: Stream, made: Made<'_, T>, warnings: &mut Warnings) -> Result<Filtered> {
+    fn run<T: Send>(
+        &self,
+        mut input: Stream,
+        handling: BlockHandling<'_, T>,
+        warnings: &mut Warnings,
+    ) -> Result<Filtered> {
+        let BlockHandling { cutting, buffers, make, take } = handling;
         let mut style = self.style;
         style.learn(input.peek(1 << 16)?);
-        let buffers = made.buffers;
-        let mut feeder = Feeder::new(input, made.cutting, buffers);
+        let mut feeder = Feeder::new(input, cutting, buffers);
         let mut processes = Processes::default();
         // perf script doesn't print the clock. Assume the monotonic clock that jitdumps need; with any other, their
         // times would be useless anyway.
         processes.clock.clockid = Some(1);
         processes.told = ProcessListState::Begun(None);
-        let (mut counts, mut pending) = (Counts::default(), Vec::new());
+        let pool = &self.job.pool;
+        let mut counts = Counts::default();
+        let mut pending = Vec::new();
         let mut maps: Vec<String>;
-        let (mut natives, mut natives_said) = (Natives::new(self.symbols), Warnings::new());
+        let mut natives = Natives::new(self.symbols);
+        let mut native_warnings = Warnings::new();
         // Each look at the sources covers all of them, so only the last one's warnings count.
-        let mut said;
+        let mut source_warnings;
         let nameless = 'sources: loop {
-            said = Warnings::new();
-            let pool = &self.job.pool;
-            let found = sources::find(&processes, self.sources, self.beside.as_deref(), &mut said);
-            let loaded = found.load(&processes, pool, &mut said);
+            source_warnings = Warnings::new();
+            let directory = self.input_directory.as_deref();
+            let found = sources::find(&processes, self.sources, directory, &mut source_warnings);
+            let loaded = found.load(&processes, pool, &mut source_warnings);
             maps = loaded.maps.remarks().collect();
             let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline, self.symbols);
             let memos = Spare::default();
-            let asked = loop {
-                let (make, block) = (made.make, made.cutting.block);
-                let shop = Workshop { style, namer: &namer, natives: &natives, memos: &memos, buffers, block, make };
-                let round = self.round(&mut feeder, pending, &shop, made.take)?;
+            let needs = loop {
+                let shop = Workshop {
+                    style,
+                    namer: &namer,
+                    natives: &natives,
+                    memos: &memos,
+                    buffers,
+                    block: cutting.block,
+                    make,
+                };
+                let round = self.round(&mut feeder, pending, &shop, take)?;
                 counts += round.counts;
                 if round.again.is_empty() {
                     break 'sources without_code(&loaded.map, &processes, feeder.state());
                 }
                 pending = round.again;
                 let places = round.needs.iter().flat_map(|(needs, _)| needs.places.iter().cloned()).collect();
-                natives.look_up(places, pool, &mut natives_said);
+                natives.look_up(places, pool, &mut native_warnings);
                 if round.needs.iter().any(|(needs, _)| !needs.pids.is_empty()) {
                     break round.needs;
                 }
             };
             if processes.by_pid.is_empty() {
-                processes.told = ProcessListState::Begun(first_asked(&asked));
+                processes.told = ProcessListState::Begun(first_needed(&needs));
             }
-            for (needs, state) in asked {
+            for (needs, state) in needs {
                 ask_for(&mut processes, &needs.pids, &state);
             }
         };
-        warnings.append(said);
-        warnings.append(natives_said);
+        warnings.append(source_warnings);
+        warnings.append(native_warnings);
         feeder.failed.map_or(Ok(Filtered { counts, nameless, maps }), Err)
     }
 
@@ -205,7 +220,9 @@ impl TextFilter<'_> {
         }
         // Don't start threads for inputs that fit in one block, since there may be many.
         if feeder.ended && pending.len() < 2 {
-            pending.into_iter().try_for_each(|last| round.take(last.run(shop), take))?;
+            for last in pending {
+                round.take(last.run(shop), take)?;
+            }
             return Ok(round);
         }
         let gate = Gate::new(pending.len());
@@ -225,9 +242,9 @@ impl TextFilter<'_> {
 
 /// The process of the first block that needs names, if it is a single one. Only the first block counts, because which
 /// blocks are in a round depends on the threads.
-fn first_asked(asked: &[(Needs, State)]) -> Option<Pid> {
-    let (needs, _) = asked.iter().find(|(needs, _)| !needs.pids.is_empty())?;
-    needs.pids.first().copied().filter(|_| needs.pids.len() == 1)
+fn first_needed(needs: &[(Needs, State)]) -> Option<Pid> {
+    let (needs, _) = needs.iter().find(|(needs, _)| !needs.pids.is_empty())?;
+    if needs.pids.len() == 1 { needs.pids.first().copied() } else { None }
 }
 
 /// What happened between two lookups of names.
@@ -247,9 +264,9 @@ impl<T> Round<T> {
                 self.counts += counts;
             }
             Work::Needs(block, needs) => {
-                let mut told = block.state.clone();
-                told.advance(&block.bytes);
-                self.needs.push((needs, told));
+                let mut state = block.state.clone();
+                state.advance(&block.bytes);
+                self.needs.push((needs, state));
                 self.again.push(Work::Raw(block));
             }
             later => self.again.push(later),
@@ -281,7 +298,8 @@ struct Workshop<'a, 'm, 'data, T> {
 impl<T> Work<T> {
     fn run(self, shop: &Workshop<'_, '_, '_, T>) -> Self {
         let Self::Raw(Block { bytes, state, records, at }) = self else { return self };
-        let (mut memo, mut out) = (shop.memos.take(), shop.buffers.take_empty());
+        let mut memo = shop.memos.take();
+        let mut out = shop.buffers.take_empty();
         let answer = |wanted: Wanted<'_>| match wanted.file {
             Some(file) => shop.natives.answer(file, wanted.addr),
             None => shop.namer.answer(wanted),
@@ -305,28 +323,31 @@ impl<T> Work<T> {
 
 /// The directory in which `inject` would write its images: that of the output, or else the current one.
 fn images_directory(output: &OutPath) -> PathBuf {
-    let here = || std::env::current_dir().unwrap_or_default();
-    match output {
-        OutPath::Path(path) if !output.is_stream() => {
-            std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_else(here)
-        }
-        OutPath::Path(_) | OutPath::Stdout => here(),
+    if let OutPath::Path(path) = output
+        && !output.is_stream()
+        && let Ok(path) = std::path::absolute(path)
+        && let Some(directory) = path.parent()
+    {
+        return directory.to_owned();
     }
+    std::env::current_dir().unwrap_or_default()
 }
 
-fn beside(input: &InPath) -> Option<PathBuf> {
+fn input_directory(input: &InPath) -> Option<PathBuf> {
     Some(input.path()?.parent()?.to_owned())
 }
 
 /// Processes that were looked up in vain, if the text doesn't contain process events.
-fn without_code(map: &CodeMap<'_>, processes: &Processes, told: &State) -> Vec<Pid> {
+fn without_code(map: &CodeMap<'_>, processes: &Processes, state: &State) -> Vec<Pid> {
+    if !state.known().is_empty() {
+        return Vec::new();
+    }
     let known: BTreeSet<Pid> = map.pids().collect();
-    let asked = processes.by_pid.keys().filter(|_| told.known().is_empty());
-    asked.copied().filter(|pid| !known.contains(pid)).collect()
+    processes.by_pid.keys().copied().filter(|pid| !known.contains(pid)).collect()
 }
 
 /// A message about processes without a jitdump or perf map, if the text doesn't contain process events.
-fn untold(counts: &Counts, nameless: &[Pid]) -> Option<String> {
+fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.nobodys)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
@@ -336,7 +357,7 @@ fn untold(counts: &Counts, nameless: &[Pid]) -> Option<String> {
 }
 
 /// A message about samples for which perf printed no frames.
-fn frameless(counts: &Counts) -> Option<String> {
+fn report_frameless(counts: &Counts) -> Option<String> {
     let Counts { samples, frameless, .. } = *counts;
     (frameless > 0).then(|| {
         format!(
@@ -347,7 +368,7 @@ fn frameless(counts: &Counts) -> Option<String> {
     })
 }
 
-fn summarise(counts: &Counts, outcome: &mut Outcome) {
+fn summarize(counts: &Counts, outcome: &mut Outcome) {
     let Counts { named, ambiguous, unresolved, relative, nobodys, native, native_left, .. } = *counts;
     let jit = named + unresolved;
     if native + native_left > 0 {

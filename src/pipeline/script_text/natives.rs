@@ -32,17 +32,14 @@ impl<'a> Natives<'a> {
 
     /// The function at an offset in a file.
     pub(super) fn answer(&self, file: &[u8], addr: FrameAddr) -> Answer<'_> {
-        let at = addr.for_lookup();
+        let lookup = addr.for_lookup();
         let Some((path, known)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
-        let Some(function) = known.get(&at.0) else { return Answer::NotLoaded };
-        let back = addr.raw().0 - at.0;
-        // A signal handler returns to a function that wasn't called.
-        let entered = || known.get(&addr.raw().0)?.as_ref().filter(|(_, offset)| *offset == 0);
-        let Some((name, offset)) = function.as_ref().map(|(name, offset)| (name, offset + back)).or_else(|| {
-            let (name, offset) = entered()?;
-            Some((name, *offset))
-        }) else {
-            return Answer::Unknown(ALWAYS);
+        let Some(function) = known.get(&lookup.0) else { return Answer::NotLoaded };
+        let (name, offset) = match (function, known.get(&addr.raw().0)) {
+            (Some((name, offset)), _) => (name, offset + (addr.raw().0 - lookup.0)),
+            // A signal handler returns to a function that wasn't called.
+            (None, Some(Some((name, 0)))) => (name, 0),
+            (None, _) => return Answer::Unknown(ALWAYS),
         };
         let named = Named {
             name: Cow::Borrowed(name),
@@ -58,8 +55,8 @@ impl<'a> Natives<'a> {
     pub(super) fn look_up(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) {
         let unknown = self.find(places, pool, warnings);
         // If there is no function at the byte before a return address, one may start at the address itself.
-        let entered = unknown.into_iter().map(|(path, offset)| (path, offset.saturating_add(1)));
-        self.find(entered.collect(), pool, warnings);
+        let next_bytes = unknown.into_iter().map(|(path, offset)| (path, offset.saturating_add(1)));
+        self.find(next_bytes.collect(), pool, warnings);
     }
 
     /// Looks up offsets and returns those where no function was found.

@@ -1,7 +1,8 @@
 //! Reads a text as stacks. Each block is parsed as soon as its frames have names.
 
 use super::feeder::Cutting;
-use super::{Filtered, Made, NamedBlock, TextFilter, beside, frameless, images_directory, summarise, untold};
+use super::{BlockHandling, Filtered, NamedBlock, TextFilter};
+use super::{images_directory, input_directory, report_frameless, report_nameless, summarize};
 use crate::error::{Result, Warnings};
 use crate::io::{InPath, OutPath, Stream};
 use crate::model::stacks::{Keep, Profile};
@@ -17,8 +18,9 @@ use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 
 /// Reads a text, naming its frames of JIT code.
-pub(crate) fn stacks(
-    (mut input, path): (Stream, &InPath),
+pub(crate) fn read_stacks(
+    mut input: Stream,
+    path: &InPath,
     keep: Keep,
     sources: &SourceOptions,
     readable: Readable,
@@ -26,11 +28,12 @@ pub(crate) fn stacks(
     outcome: &mut Outcome,
 ) -> Result<Profile> {
     let has_no_headers = has_no_headers(input.peek_all(HEAD)?);
-    let mut parts = AddedParts::of("line", keep);
-    let new = || PartReader::new(keep).without_headers(has_no_headers).with_readable_names(readable);
-    let readers = Readers::new(&new, job);
-    let make = |block: &NamedBlock| readers.read(block.at, |reader| reader.read(&block.bytes, block.state.known()));
-    each_block((input, path), sources, job, outcome, &make, &mut |part: PartRead| parts.add(part))?;
+    let mut parts = AddedParts::new("line", keep);
+    let new_reader = || PartReader::new(keep).without_headers(has_no_headers).with_readable_names(readable);
+    let readers = Readers::new(&new_reader, job);
+    let read_block =
+        |block: &NamedBlock| readers.read(block.at, |reader| reader.read(&block.bytes, block.state.known()));
+    each_block(input, path, sources, job, outcome, &read_block, &mut |part: PartRead| parts.add(part))?;
     let mut warnings = Warnings::new();
     let mut profile = readers.into_profile(parts, &mut warnings);
     profile.perf_names = true;
@@ -41,21 +44,29 @@ pub(crate) fn stacks(
 /// Names the frames of JIT code in each block of a text, calls `make` with the block, in parallel, and `take` with the
 /// results, in order.
 pub(super) fn each_block<T: Send>(
-    (input, path): (Stream, &InPath),
+    input: Stream,
+    path: &InPath,
     sources: &SourceOptions,
     job: &Job,
     outcome: &mut Outcome,
     make: &(dyn Fn(&NamedBlock) -> T + Sync),
     take: &mut dyn FnMut(T),
 ) -> Result<()> {
-    let images = images_directory(&OutPath::Stdout);
-    let symbols = &SymbolOptions::default();
-    let filter = TextFilter { style: Style::default(), sources, symbols, beside: beside(path), images, job };
+    let filter = TextFilter {
+        style: Style::default(),
+        sources,
+        symbols: &SymbolOptions::default(),
+        input_directory: input_directory(path),
+        images: images_directory(&OutPath::Stdout),
+        job,
+    };
     let buffers = &Spare::default();
     let make = &|block: NamedBlock| {
         let made = make(&block);
         buffers.give_buffer(block.bytes, 4 * BLOCK);
-        block.before.into_iter().for_each(|before| buffers.give_buffer(before, 4 * BLOCK));
+        if let Some(before) = block.before {
+            buffers.give_buffer(before, 4 * BLOCK);
+        }
         made
     };
     let take = &mut |made| {
@@ -63,14 +74,14 @@ pub(super) fn each_block<T: Send>(
         Ok(())
     };
     let cutting = Cutting { block: BLOCK, cut, at_pauses: false };
-    let Filtered { counts, nameless, maps } =
-        filter.run(input, Made { cutting, buffers, make, take }, &mut outcome.warnings)?;
+    let handling = BlockHandling { cutting, buffers, make, take };
+    let Filtered { counts, nameless, maps } = filter.run(input, handling, &mut outcome.warnings)?;
     outcome.summary.extend(maps);
     if counts.named > 0 {
-        summarise(&counts, outcome);
-        outcome.summary.extend(untold(&counts, &nameless));
+        summarize(&counts, outcome);
+        outcome.summary.extend(report_nameless(&counts, &nameless));
     }
-    outcome.summary.extend(frameless(&counts));
+    outcome.summary.extend(report_frameless(&counts));
     Ok(())
 }
 

@@ -41,8 +41,9 @@ const MOST_STACKS: usize = 1 << 20;
 const MOST_NAMES: usize = 1 << 16;
 
 /// Reads a text, naming its frames of JIT code. Events are in order of appearance.
-pub(crate) fn sums(
-    (mut input, path): (Stream, &InPath),
+pub(crate) fn read_sums(
+    mut input: Stream,
+    path: &InPath,
     options: &WriteOptions,
     sources: &SourceOptions,
     readable: Readable,
@@ -52,8 +53,9 @@ pub(crate) fn sums(
     let has_no_headers = has_no_headers(input.peek_all(HEAD)?);
     let new_reader = || PartReader::new(Keep::Sums).without_headers(has_no_headers).with_readable_names(readable);
     let readers: Mutex<Vec<SumReader>> = Mutex::default();
-    let (mut events, mut all_skipped) = (Vec::new(), Skipped::new("line"));
-    let make = |block: &NamedBlock| {
+    let mut events = Vec::new();
+    let mut all_skipped = Skipped::new("line");
+    let read_block = |block: &NamedBlock| {
         // The lock is only poisoned if another worker panicked, and the thread scope will report that.
         let reader = readers.lock().ok().and_then(|mut readers| readers.pop());
         let mut reader = reader.unwrap_or_else(|| SumReader::new(new_reader(), options));
@@ -64,14 +66,18 @@ pub(crate) fn sums(
         }
         (spelled, skipped)
     };
-    each_block((input, path), sources, job, outcome, &make, &mut |(spelled, skipped)| {
+    each_block(input, path, sources, job, outcome, &read_block, &mut |(spelled, skipped)| {
         all_skipped.append(skipped);
-        spelled.into_iter().for_each(|event| add(&mut events, event));
+        for event in spelled {
+            add(&mut events, event);
+        }
     })?;
     let rest = job.pool.map(readers.into_inner().unwrap_or_default(), |mut reader| reader.spell(options));
-    rest.into_iter().flatten().for_each(|event| add(&mut events, event));
+    for event in rest.into_iter().flatten() {
+        add(&mut events, event);
+    }
     all_skipped.report(&shown(path), &mut outcome.warnings);
-    Ok(named(events))
+    Ok(sort_and_name(events))
 }
 
 /// An event's lines from one worker.
@@ -98,7 +104,7 @@ fn add(events: &mut Vec<EventSums>, new: SpelledEvent) {
 }
 
 /// Sorts events, and gives those with the same name but different units the names that they would have in a profile.
-fn named(mut events: Vec<EventSums>) -> Vec<EventSums> {
+fn sort_and_name(mut events: Vec<EventSums>) -> Vec<EventSums> {
     events.sort_by_key(|event| event.first);
     let mut names = Profile::new();
     for event in &mut events {
@@ -136,8 +142,12 @@ impl SumReader {
     fn is_full(&mut self) -> bool {
         let profile = self.reader.profile();
         while profile.stack_count() > self.many {
-            let rows = || profile.series.iter().flat_map(|series| &series.rows);
-            let (sums, samples) = (rows().count() as u64, rows().fold(0u64, |sum, row| sum.saturating_add(row.count)));
+            let mut sums = 0;
+            let mut samples = 0u64;
+            for row in profile.series.iter().flat_map(|series| &series.rows) {
+                sums += 1;
+                samples = samples.saturating_add(row.count);
+            }
             if self.many == MOST_STACKS || samples.saturating_sub(sums) < sums / 4 {
                 return true;
             }
@@ -148,8 +158,12 @@ impl SumReader {
 
     /// Writes as lines what was read since the last call.
     fn spell(&mut self, options: &WriteOptions) -> Vec<SpelledEvent> {
-        let (profile, mut spelled) = (self.reader.profile(), Vec::new());
-        for (series, &first) in profile.series.iter().zip(&self.firsts).filter(|(series, _)| !series.rows.is_empty()) {
+        let profile = self.reader.profile();
+        let mut spelled = Vec::new();
+        for (series, &first) in profile.series.iter().zip(&self.firsts) {
+            if series.rows.is_empty() {
+                continue;
+            }
             self.speller.spell(profile, &series.rows, options.weight, &mut self.sorting);
             let name = given_name(&profile.series, series).to_owned();
             spelled.push(SpelledEvent { name, unit: series.unit.clone(), first, lines: self.sorting.sorted() });
@@ -162,9 +176,14 @@ impl SumReader {
 /// The event's name without the unit that was appended to make it unique. Which of several events gets the suffix must
 /// be decided for all workers together.
 fn given_name<'s>(all: &'s [Series], series: &'s Series) -> &'s str {
-    let bare = series.name.strip_suffix(')').and_then(|name| name.strip_suffix(series.unit.name()));
-    let bare = bare.and_then(|name| name.strip_suffix(" ("));
-    bare.filter(|bare| all.iter().any(|other| other.name == *bare)).unwrap_or(&series.name)
+    if let Some(name) = series.name.strip_suffix(')')
+        && let Some(name) = name.strip_suffix(series.unit.name())
+        && let Some(name) = name.strip_suffix(" (")
+        && all.iter().any(|other| other.name == name)
+    {
+        return name;
+    }
+    &series.name
 }
 
 #[cfg(test)]
@@ -223,9 +242,10 @@ mod tests {
         {
             let (job, mut outcome, mut also) = (job(threads), Outcome::default(), Outcome::default());
             let (input, path) = streamed(&text);
-            let profile = stacks::stacks((input, &path), Keep::Sums, &sources, |_| None, &job, &mut outcome).unwrap();
+            let profile =
+                stacks::read_stacks(input, &path, Keep::Sums, &sources, |_| None, &job, &mut outcome).unwrap();
             let (input, path) = streamed(&text);
-            let events = sums((input, &path), &options, &sources, |_| None, &job, &mut also).unwrap();
+            let events = read_sums(input, &path, &options, &sources, |_| None, &job, &mut also).unwrap();
             assert_eq!(events.len(), 4);
             assert_eq!(format!("{:?}", outcome.warnings), format!("{:?}", also.warnings));
             for (series, event) in events.iter().enumerate() {

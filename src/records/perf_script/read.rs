@@ -437,7 +437,7 @@ impl<'t> TextReader<'t> {
     fn push(&mut self, frame: &Frame<'_>, frames: &mut Vec<FrameId>) {
         let calls = Some(frame)
             .filter(|frame| kind(frame) == FrameKind::Jit)
-            .and_then(|frame| java_calls::joined(frame.symbol));
+            .and_then(|frame| java_calls::split_joined(frame.symbol));
         let Some(calls) = calls else { return frames.push(self.frame(frame)) };
         for symbol in calls.expanded.iter().rev() {
             frames.push(self.frame(&Frame { symbol, inlined: true, ..*frame }));
@@ -463,7 +463,7 @@ impl<'t> TextReader<'t> {
         let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
         // The text doesn't show which runtimes the processes use.
         let jit = kind == FrameKind::Jit;
-        let tier = jit.then(|| self.part.tiers.of(name, frame.symbol, RuntimeSet::default())).flatten();
+        let tier = jit.then(|| self.part.tiers.find(name, frame.symbol, RuntimeSet::default())).flatten();
         let joined = frame.inlined && kind == FrameKind::Jit;
         self.part.profile.frame(stacks::Frame { module, addr, tier, joined, ..stacks::Frame::new(name, kind) })
     }

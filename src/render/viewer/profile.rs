@@ -54,7 +54,8 @@ pub fn sections(
     let mut tables = PageTables { compares: baseline.is_some(), ..PageTables::default() };
     let shown = tables.add(profile);
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
-    let is_stated: Vec<bool> = profile.series.iter().map(|series| CallGraph::of(profile, series).is_some()).collect();
+    let is_stated: Vec<bool> =
+        profile.series.iter().map(|series| CallGraph::from_series(profile, series).is_some()).collect();
     let sampled = PageRows::of(profile, &profile.series, spots, &shown);
     let (summed, untimed) = (note_of_sums(&sampled), note_of_untimed(profile, &sampled));
     let notes = profile.about.notes.iter().chain(&summed).chain(&untimed).map(|note| readable(note.as_bytes()));

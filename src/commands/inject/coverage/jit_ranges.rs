@@ -52,7 +52,7 @@ struct Region {
 }
 
 /// Maximum number of blocks in a region, so that its bitmap fits the L1 cache.
-const STRETCHES: u64 = 1 << 16;
+const BLOCKS: u64 = 1 << 16;
 
 /// log2 of the smallest block size: 4 KiB, a page.
 const PAGE_SHIFT: u32 = 12;
@@ -78,75 +78,99 @@ impl JitRanges {
             own.entry(pid).or_default().push(start..end);
         }
         own.values_mut().for_each(merge);
-        Self::inherited(own, processes, without)
+        Self::with_inherited(own, processes, without)
     }
 
     /// The address ranges where files were mapped at any time, limited to mappings that overlap these JIT ranges.
     pub(super) fn with_files(&self, processes: &Processes) -> Self {
         let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
         for (&pid, process) in &processes.by_pid {
-            let files = process.mappings.iter().filter(|mapping| mapping.backing().ends_jit_code());
-            let files = files.map(|file| file.addr..Addr(file.addr.0.saturating_add(file.len)));
-            let mut near: Vec<_> = files.filter(|file| self.overlaps(pid, file.start, file.end)).collect();
-            merge(&mut near);
-            own.insert(pid, near);
+            let mut files = Vec::new();
+            for mapping in &process.mappings {
+                let range = mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len));
+                if mapping.backing().ends_jit_code() && self.overlaps(pid, range.start, range.end) {
+                    files.push(range);
+                }
+            }
+            merge(&mut files);
+            own.insert(pid, files);
         }
-        Self::inherited(own, processes, &[])
+        Self::with_inherited(own, processes, &[])
     }
 
     /// Adds to each process's own ranges the ones it inherited by fork, and leaves out the processes in `without`.
-    fn inherited(own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, without: &[Pid]) -> Self {
+    fn with_inherited(mut own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, without: &[Pid]) -> Self {
         let ancestry = Ancestry::new(processes);
         let without: FxHashSet<Pid> = without.iter().copied().collect();
-        let with = |pid: Pid, inherited: Option<&Arc<AddrRanges>>| match own.get(&pid) {
-            Some(own) if !own.is_empty() && !without.contains(&pid) => {
-                let inherited = inherited.map_or(&[][..], |inherited| &inherited.list);
-                let mut all = [own, inherited].concat();
-                merge(&mut all);
-                Some(Arc::new(AddrRanges::new(all)))
-            }
-            _ => inherited.cloned(),
-        };
+        let pids: Vec<Pid> = processes.by_pid.keys().chain(own.keys()).copied().collect();
+        own.retain(|pid, _| !without.contains(pid));
         // The ranges that each forked process starts with. Siblings often have the same, so `passed_on` lets them share
         // one.
         let mut forked_with: FxHashMap<Pid, Arc<AddrRanges>> = FxHashMap::default();
         let mut passed_on: FxHashMap<(Pid, bool), Option<Arc<AddrRanges>>> = FxHashMap::default();
         for Descent { child, parent, at } in ancestry.descents() {
             let is_older = ancestry.forked(parent).is_some_and(|forked| forked <= at);
-            let inherited = || forked_with.get(&parent).filter(|_| is_older);
-            let passed_on = passed_on.entry((parent, is_older)).or_insert_with(|| with(parent, inherited())).clone();
-            passed_on.and_then(|ranges| forked_with.insert(child, ranges));
+            let ranges = passed_on.entry((parent, is_older)).or_insert_with(|| {
+                let inherited = if is_older { forked_with.get(&parent) } else { None };
+                join_ranges(own.get(&parent), inherited)
+            });
+            if let Some(ranges) = ranges {
+                forked_with.insert(child, ranges.clone());
+            }
         }
-        let own = processes.by_pid.keys().chain(own.keys()).filter(|pid| !without.contains(pid));
-        let by_pid = own.filter_map(|&pid| Some((pid, with(pid, forked_with.get(&pid))?)));
-        Self { by_pid: by_pid.collect() }
+        let mut by_pid = FxHashMap::default();
+        for pid in pids {
+            if !without.contains(&pid)
+                && let Some(ranges) = join_ranges(own.get(&pid), forked_with.get(&pid))
+            {
+                by_pid.insert(pid, ranges);
+            }
+        }
+        Self { by_pid }
     }
 
     /// True if the process has JIT code anywhere in `start..end`, at any time.
     pub(in crate::commands::inject) fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
-        let list = &self.of(pid).list;
-        let at = list.partition_point(|range| range.end <= start);
-        list.get(at).is_some_and(|range| range.start < end)
+        let list = &self.get(pid).list;
+        let index = list.partition_point(|range| range.end <= start);
+        list.get(index).is_some_and(|range| range.start < end)
     }
 
-    pub(super) fn of(&self, pid: Pid) -> &AddrRanges {
+    pub(super) fn get(&self, pid: Pid) -> &AddrRanges {
         self.by_pid.get(&pid).map_or(&NO_RANGES, |ranges| ranges)
     }
+}
+
+/// A process's own ranges and those that it inherited. `None` if there are neither.
+fn join_ranges(own: Option<&Vec<Range<Addr>>>, inherited: Option<&Arc<AddrRanges>>) -> Option<Arc<AddrRanges>> {
+    let Some(own) = own.filter(|own| !own.is_empty()) else { return inherited.cloned() };
+    let mut all = own.clone();
+    if let Some(inherited) = inherited {
+        all.extend_from_slice(&inherited.list);
+    }
+    merge(&mut all);
+    Some(Arc::new(AddrRanges::new(all)))
 }
 
 impl AddrRanges {
     /// `list` must be sorted and free of overlaps.
     fn new(list: Vec<Range<Addr>>) -> Self {
-        let gap = |at: usize| list[at].start.0 - list[at - 1].end.0;
-        let mut far: Vec<usize> = (1..list.len()).filter(|&at| gap(at) >= FAR).collect();
-        far.sort_unstable_by_key(|&at| std::cmp::Reverse(gap(at)));
-        far.truncate(REGIONS - 1);
-        far.sort_unstable();
-        let ends = far.iter().copied().chain(std::iter::once(list.len()));
-        let starts = std::iter::once(0).chain(far.iter().copied());
-        let near = || starts.clone().zip(ends.clone()).map(|(start, end)| &list[start..end]);
-        let regions = near().filter_map(Region::new).collect();
-        let hulls: Vec<_> = near().flat_map(Hull::all).take(HULLS + 1).collect();
+        // Split the list at its widest gaps.
+        let gap_before = |index: usize| list[index].start.0 - list[index - 1].end.0;
+        let mut starts: Vec<usize> = (1..list.len()).filter(|&index| gap_before(index) >= FAR).collect();
+        starts.sort_unstable_by_key(|&index| std::cmp::Reverse(gap_before(index)));
+        starts.truncate(REGIONS - 1);
+        starts.push(0);
+        starts.sort_unstable();
+        let mut regions = Vec::new();
+        let mut hulls = Vec::new();
+        for (number, &start) in starts.iter().enumerate() {
+            let end = starts.get(number + 1).copied().unwrap_or(list.len());
+            let ranges = &list[start..end];
+            regions.extend(Region::new(ranges));
+            // An interval may be cut into billions; one more than the maximum is enough to know.
+            hulls.extend(Hull::cut(ranges).take(HULLS + 1));
+        }
         let hulls = (hulls.len() <= HULLS).then_some(hulls);
         Self { list, regions, hulls }
     }
@@ -171,23 +195,24 @@ impl AddrRanges {
 
     #[inline]
     pub(super) fn contains(&self, addr: Addr) -> bool {
-        self.may_reach(addr) && self.contains_near(addr)
+        self.may_reach(addr) && self.is_in_list(addr)
     }
 
-    fn contains_near(&self, addr: Addr) -> bool {
-        let at = self.list.partition_point(|range| range.end <= addr);
-        self.list.get(at).is_some_and(|range| range.start <= addr)
+    fn is_in_list(&self, addr: Addr) -> bool {
+        let index = self.list.partition_point(|range| range.end <= addr);
+        self.list.get(index).is_some_and(|range| range.start <= addr)
     }
 }
 
 impl Hull {
     /// Cuts the interval around a sorted list of ranges at multiples of 4 GiB. The byte after the last range is
     /// included.
-    fn all(list: &[Range<Addr>]) -> impl Iterator<Item = Self> {
+    fn cut(list: &[Range<Addr>]) -> impl Iterator<Item = Self> {
         let ends = list.first().zip(list.last()).map(|(first, last)| (first.start.0, last.end.0));
         ends.into_iter().flat_map(|(first, last)| {
             (first >> 32..=last >> 32).map(move |high| {
-                let (first, last) = (first.max(high << 32), last.min(high << 32 | u64::from(u32::MAX)));
+                let first = first.max(high << 32);
+                let last = last.min(high << 32 | u64::from(u32::MAX));
                 Self { high: high as u32, first: first as u32, last: (last - first) as u32 }
             })
         })
@@ -208,11 +233,11 @@ impl Region {
     /// Returns `None` if the list is empty.
     fn new(list: &[Range<Addr>]) -> Option<Self> {
         let (first, last) = (list.first()?.start.0, list.last()?.end.0);
-        let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < STRETCHES).unwrap_or(u64::BITS - 1);
+        let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < BLOCKS).unwrap_or(u64::BITS - 1);
         let mut used = vec![0; (((last - first) >> shift) / u64::from(u64::BITS)) as usize + 1];
         for range in list {
-            for stretch in (range.start.0 - first) >> shift..=(range.end.0 - first) >> shift {
-                used[(stretch / u64::from(u64::BITS)) as usize] |= 1 << (stretch % u64::from(u64::BITS));
+            for block in (range.start.0 - first) >> shift..=(range.end.0 - first) >> shift {
+                used[(block / u64::from(u64::BITS)) as usize] |= 1 << (block % u64::from(u64::BITS));
             }
         }
         Some(Self { first, shift, used })
@@ -220,9 +245,9 @@ impl Region {
 
     #[inline]
     fn may_reach(&self, addr: Addr) -> bool {
-        let stretch = addr.0.wrapping_sub(self.first) >> self.shift;
-        let word = self.used.get((stretch / u64::from(u64::BITS)) as usize);
-        word.is_some_and(|word| word >> (stretch % u64::from(u64::BITS)) & 1 != 0)
+        let block = addr.0.wrapping_sub(self.first) >> self.shift;
+        let word = self.used.get((block / u64::from(u64::BITS)) as usize);
+        word.is_some_and(|word| word >> (block % u64::from(u64::BITS)) & 1 != 0)
     }
 }
 
@@ -259,7 +284,7 @@ mod tests {
             merge(&mut list);
             let ranges = AddrRanges::new(list.clone());
             prop_assert!(ranges.regions.len() <= REGIONS);
-            prop_assert!(ranges.regions.iter().all(|region| region.used.len() <= (STRETCHES / 64) as usize));
+            prop_assert!(ranges.regions.iter().all(|region| region.used.len() <= (BLOCKS / 64) as usize));
             let edges = list.iter().flat_map(|range| [range.start.0, range.end.0]);
             let near = edges.flat_map(|edge| [edge.wrapping_sub(1), edge, edge.wrapping_add(1)]);
             for addr in near.chain(others) {

@@ -93,7 +93,7 @@ impl Coverage {
             },
         );
         let mut all = CodeUses::default();
-        finders.into_iter().for_each(|finder| all.append(finder.found()));
+        finders.into_iter().for_each(|finder| all.append(finder.finish()));
         let counts = std::mem::take(&mut all.counts);
         Self { uses: all.in_order(&context.job.pool), counts }
     }

@@ -70,7 +70,7 @@ impl Shadowings {
         }
     }
 
-    pub(super) fn of(&self, pid: Pid) -> Option<&ProcessShadowings> {
+    pub(super) fn get(&self, pid: Pid) -> Option<&ProcessShadowings> {
         self.by_pid.get(&pid)
     }
 }
@@ -130,7 +130,7 @@ mod tests {
         let mut shadowings = Shadowings::default();
         shadowings.extend(list[..100].to_vec());
         shadowings.extend(list[100..].to_vec());
-        let all = shadowings.of(Pid(1)).unwrap();
+        let all = shadowings.get(Pid(1)).unwrap();
         for start in 0..1000 {
             let (start, end) = (Addr(start), Addr(start + 1 + start % 30));
             let (from, until) = (Nanos(0), Nanos(u64::MAX));
@@ -148,6 +148,6 @@ mod tests {
                 assert_eq!(all.around(SegmentId(1), &segment, now), around, "{start:?}");
             }
         }
-        assert!(shadowings.of(Pid(2)).is_none());
+        assert!(shadowings.get(Pid(2)).is_none());
     }
 }

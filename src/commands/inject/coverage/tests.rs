@@ -154,11 +154,11 @@ proptest! {
         for record in &list {
             let mut finder = UseFinder::new(context);
             finder.read(std::iter::once(*record));
-            alone.append(finder.found());
+            alone.append(finder.finish());
         }
         let mut finder = UseFinder::new(context);
         finder.read(list.into_iter());
-        let together = finder.found();
+        let together = finder.finish();
         prop_assert_eq!(format!("{:?}", together.counts), format!("{:?}", alone.counts));
         prop_assert_eq!(format!("{:?}", together.in_order(&pool)), format!("{:?}", alone.in_order(&pool)));
     }

@@ -41,7 +41,7 @@ impl UseContext<'_, '_, '_> {
     /// called for hits that aren't live code of that time. Usually no file is near, so this is answered without a
     /// lookup.
     fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
-        if !self.files.of(pid).contains(addr) {
+        if !self.files.get(pid).contains(addr) {
             return Lasting { answer: true, holds: ALWAYS };
         }
         let answer = is_told_of(hit, self.codes, self.spaces, (pid, addr), time);
@@ -101,7 +101,9 @@ impl ChainUses {
     /// Adds the samples that repeated the chain to the uses of its code.
     fn note(self, found: &mut CodeUses) {
         if let Some(again) = self.again {
-            self.uses.iter().for_each(|id| found.note_again(*id, again));
+            for id in self.uses {
+                found.note_again(id, again);
+            }
         }
     }
 }
@@ -116,10 +118,10 @@ struct FramesInMemory {
 }
 
 impl FramesInMemory {
-    fn one(place: FramePlace) -> Self {
-        let mut one = Self::default();
-        one.add(place);
-        one
+    fn single(place: FramePlace) -> Self {
+        let mut single = Self::default();
+        single.add(place);
+        single
     }
 
     fn add(&mut self, place: FramePlace) {
@@ -132,7 +134,7 @@ impl FramesInMemory {
     }
 
     /// Frames in JIT code, named or not.
-    fn in_jit_code(self) -> u64 {
+    fn total(self) -> u64 {
         self.known + self.unknown + self.other_time
     }
 }
@@ -166,65 +168,76 @@ impl UsingSample<'_> {
 
 impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     pub(super) fn new(context: UseContext<'a, 'data, 'r>) -> Self {
-        let (found, memo, chain_uses) = Default::default();
-        Self { context, found, memo, chains: ChainMemo::of_repeated(), chain_uses }
+        Self {
+            context,
+            found: Default::default(),
+            memo: Default::default(),
+            chains: ChainMemo::only_repeated(),
+            chain_uses: Default::default(),
+        }
     }
 
     /// Looks at all samples among `records` and ignores other records.
     pub(super) fn read(&mut self, records: impl Iterator<Item = RawRecord<'r>>) {
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             match self.context.recording.sample(&raw) {
-                Ok(sample) => self.sample(&sample, raw.offset),
+                Ok(sample) => self.read_sample(&sample, raw.offset),
                 Err(_) => self.found.counts.unreadable += 1,
             }
         }
     }
 
     /// Finishes and returns everything the samples have used.
-    pub(super) fn found(mut self) -> CodeUses {
-        self.chains.into_values().for_each(|chain| chain.note(&mut self.found));
+    pub(super) fn finish(mut self) -> CodeUses {
+        for chain in self.chains.into_values() {
+            chain.note(&mut self.found);
+        }
         self.found
     }
 
     /// Looks up all addresses of a sample: its call chain, branches, registers and copied stack.
-    fn sample(&mut self, sample: &Sample<'r>, offset: u64) {
+    fn read_sample(&mut self, sample: &Sample<'r>, offset: u64) {
         self.found.counts.samples += 1;
         let is_other = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
         let Some((pid, _)) = sample.pid_tid.filter(|_| !is_other) else {
-            return self.bad_entries(sample.bad_chain_entries() as u64);
+            return self.count_bad_entries(sample.bad_chain_entries() as u64);
         };
-        let user = self.using(pid, sample.time, offset);
+        let user = self.using_sample(pid, sample.time, offset);
         let is_jit = match self.context.deferred.find(sample, offset) {
             Some(DeferredChain { sample: later, offset }) => {
                 // The deferred part is resolved as of the time of its own record, as perf does it.
-                let own = sample.chain_frames().next().is_some() && self.chain(user, sample);
+                let has_jit = sample.chain_frames().next().is_some() && self.read_chain(user, sample);
                 let (pid, _) = later.pid_tid.unwrap_or_default();
-                self.chain(self.using(pid, later.time, *offset), later) || own
+                self.read_chain(self.using_sample(pid, later.time, *offset), later) || has_jit
             }
-            None => self.chain(user, sample),
+            None => self.read_chain(user, sample),
         };
         self.found.counts.with_jit += u64::from(is_jit);
         if !user.ranges.is_empty() {
-            self.branches(user, sample);
-            self.stack_copy(user, sample);
+            self.read_branches(user, sample);
+            self.read_stack_copy(user, sample);
         }
     }
 
-    fn using(&self, pid: Pid, time: Option<Nanos>, offset: u64) -> UsingSample<'a> {
-        let order = RecordOrder { time: time.unwrap_or_default(), offset };
-        let (ranges, shadowings) = (self.context.jit_ranges.of(pid), self.context.shadowings.of(pid));
-        UsingSample { pid, time, order, ranges, shadowings }
+    fn using_sample(&self, pid: Pid, time: Option<Nanos>, offset: u64) -> UsingSample<'a> {
+        UsingSample {
+            pid,
+            time,
+            order: RecordOrder { time: time.unwrap_or_default(), offset },
+            ranges: self.context.jit_ranges.get(pid),
+            shadowings: self.context.shadowings.get(pid),
+        }
     }
 
-    fn bad_entries(&mut self, bad_entries: u64) {
+    fn count_bad_entries(&mut self, bad_entries: u64) {
         self.found.counts.bad_chains += u64::from(bad_entries > 0);
         self.found.counts.bad_entries += bad_entries;
     }
 
     /// Looks up a call chain, or the sample's own address if the chain is empty. Returns whether any frame is in JIT
     /// code.
-    fn chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> bool {
-        let key = ChainKey::of(sample, user.pid, None).zip(user.time);
+    fn read_chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> bool {
+        let key = ChainKey::from_sample(sample, user.pid, None).zip(user.time);
         let ChainCounts { frames, bad, has_frames } = match key.and_then(|(key, time)| self.chains.get(&key, time)) {
             Some(known) => {
                 known.again.get_or_insert(user.as_use()).join(user.as_use());
@@ -239,21 +252,28 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
                 counts
             }
         };
-        self.bad_entries(bad);
-        self.resolved(user, frames);
+        self.count_bad_entries(bad);
+        self.count_frames(user, frames);
+        if frames.total() > 0 {
+            return true;
+        }
         // A chain without frames leaves only the sample's own address.
-        let alone = sample.ip.filter(|_| !has_frames && sample.cpumode == CpuMode::User);
-        frames.in_jit_code() > 0 || alone.is_some_and(|ip| self.ip(user, ip))
+        match sample.ip {
+            Some(ip) if !has_frames && sample.cpumode == CpuMode::User => self.read_ip(user, ip),
+            _ => false,
+        }
     }
 
     /// Looks up every entry of a call chain that isn't cached. Leaves the used code in `self.chain_uses`.
     fn find_chain(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) -> Lasting<ChainCounts> {
-        let (mut context, mut counts, mut holds) = (sample.context(), ChainCounts::default(), ALWAYS);
+        let mut context = sample.context();
+        let mut counts = ChainCounts::default();
+        let mut holds = ALWAYS;
         self.chain_uses.clear();
         for word in sample.callchain.iter() {
             match context.step(word) {
                 Some((CpuMode::User, frame)) => {
-                    let found = self.frame(user, frame);
+                    let found = self.look_up_frame(user, frame);
                     let StackAnswer { uses, kind } = found.answer;
                     self.note(user, uses);
                     self.chain_uses.extend(uses.into_iter().flatten());
@@ -269,15 +289,15 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     }
 
     /// Looks up the address of a sample without call chain. Returns whether it may be JIT code.
-    fn ip(&mut self, user: UsingSample<'_>, ip: Addr) -> bool {
-        let StackAnswer { uses, kind } = self.frame(user, FrameAddr::Ip(ip)).answer;
+    fn read_ip(&mut self, user: UsingSample<'_>, ip: Addr) -> bool {
+        let StackAnswer { uses, kind } = self.look_up_frame(user, FrameAddr::Ip(ip)).answer;
         self.note(user, uses);
-        self.resolved(user, FramesInMemory::one(kind));
+        self.count_frames(user, FramesInMemory::single(kind));
         kind != FramePlace::Elsewhere
     }
 
     #[inline]
-    fn frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
+    fn look_up_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
         self.answer(user, Asked::frame(frame), |finder| finder.find_frame(user, frame))
     }
 
@@ -299,12 +319,14 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
 
     #[inline]
     fn note(&mut self, user: UsingSample<'_>, uses: [Option<UseId>; 2]) {
-        uses.into_iter().flatten().for_each(|id| self.found.note_again(id, user.as_use()));
+        for id in uses.into_iter().flatten() {
+            self.found.note_again(id, user.as_use());
+        }
     }
 
     /// Looks up one frame, without the cache.
     fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
-        let code = self.address(user, frame.for_lookup());
+        let code = self.look_up_address(user, frame.for_lookup());
         let mut holds = code.holds;
         let mut uses = [code.answer.map(|code| code.id), None];
         // perf looks up the return address itself. That may be the first byte of other code, or the only one of the two
@@ -312,27 +334,29 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         if let FrameAddr::Return(addr) = frame
             && code.answer.is_none_or(|code| addr >= code.end)
         {
-            let behind = self.address(user, addr);
-            holds = both(holds, behind.holds);
-            uses[1] = behind.answer.map(|code| code.id);
+            let returned_to = self.look_up_address(user, addr);
+            holds = both(holds, returned_to.holds);
+            uses[1] = returned_to.answer.map(|code| code.id);
         }
         let kind = if code.answer.is_some() {
             FramePlace::Known
         } else {
             let anonymous = self.context.is_anonymous(user.pid, frame.for_lookup(), user.time);
             holds = both(holds, anonymous.holds);
-            let known_then = || self.context.codes.has_code_at_other_times(user.pid, frame.for_lookup());
-            match anonymous.answer {
-                true if known_then() => FramePlace::OtherTime,
-                true => FramePlace::Unknown,
-                false => FramePlace::Elsewhere,
+            if !anonymous.answer {
+                FramePlace::Elsewhere
+            } else if self.context.codes.has_code_at_other_times(user.pid, frame.for_lookup()) {
+                FramePlace::OtherTime
+            } else {
+                FramePlace::Unknown
             }
         };
         Lasting { answer: StackAnswer { uses, kind }, holds }
     }
 
     /// Counts frames in known code, and frames without known code in memory that is not backed by a file.
-    fn resolved(&mut self, UsingSample { pid, time, .. }: UsingSample<'_>, frames: FramesInMemory) {
+    fn count_frames(&mut self, user: UsingSample<'_>, frames: FramesInMemory) {
+        let UsingSample { pid, time, .. } = user;
         let FramesInMemory { known, unknown, other_time } = frames;
         self.found.counts.resolved += known;
         if unknown + other_time == 0 {
@@ -342,60 +366,63 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         if other_time > 0 {
             *self.found.counts.other_time.entry(pid).or_default() += other_time;
         }
-        let end = self.context.dump_ends.get(&pid);
-        let time = time.filter(|time| time.is_valid());
-        if unknown > 0 && end.zip(time).is_some_and(|(end, time)| time > *end) {
+        if unknown > 0
+            && let Some(end) = self.context.dump_ends.get(&pid)
+            && time.is_some_and(|time| time.is_valid() && time > *end)
+        {
             *self.found.counts.late.entry(pid).or_default() += unknown;
         }
     }
 
-    fn branches(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
+    fn read_branches(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
         for branch in sample.branches.into_iter().flat_map(|branches| branches.iter()) {
-            self.address(user, branch.from);
-            self.address(user, branch.to);
+            self.look_up_address(user, branch.from);
+            self.look_up_address(user, branch.to);
         }
     }
 
     /// Notes all code that perf may come across when it unwinds a copied stack. Any word may be a return address.
-    fn stack_copy(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
+    fn read_stack_copy(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
         /// How many words are tested at once. Most of them point elsewhere.
         const BLOCK: usize = 8;
         let endian = self.context.recording.header.endian;
         let registers = sample.user_regs.map(|registers| registers.values);
         let stack = sample.user_stack.map(|stack| Words::new(stack.bytes, endian));
         for words in [registers, stack].into_iter().flatten() {
-            let act = |word| {
+            let read_word = |word| {
                 if user.ranges.may_reach(Addr(word)) {
-                    self.word(user, word);
+                    self.read_word(user, word);
                 }
             };
-            words.for_each_in(|block: &[u64; BLOCK]| user.ranges.may_reach_any(block), act);
+            words.for_each_in(|block: &[u64; BLOCK]| user.ranges.may_reach_any(block), read_word);
         }
     }
 
-    fn word(&mut self, user: UsingSample<'_>, word: u64) {
+    fn read_word(&mut self, user: UsingSample<'_>, word: u64) {
         let found = self.answer(user, Asked::word(Addr(word)), |finder| finder.find_word(user, word));
         self.note(user, found.answer.uses);
     }
 
+    /// Looks up a word of a stack, without the cache: as an address, and as a return address.
     fn find_word(&mut self, user: UsingSample<'_>, word: u64) -> Lasting<StackAnswer> {
-        let (own, before) = (self.address(user, Addr(word)), self.address(user, Addr(word.wrapping_sub(1))));
-        let uses = [own.answer, before.answer].map(|code| code.map(|code| code.id));
+        let code = self.look_up_address(user, Addr(word));
+        let before = self.look_up_address(user, Addr(word.wrapping_sub(1)));
+        let uses = [code.answer, before.answer].map(|code| code.map(|code| code.id));
         let answer = StackAnswer { uses, kind: FramePlace::Elsewhere };
-        Lasting { answer, holds: both(own.holds, before.holds) }
+        Lasting { answer, holds: both(code.holds, before.holds) }
     }
 
     /// Records that the JIT code at an address was used. The answer is that code, or `None` if there is no JIT code.
     #[inline]
-    fn address(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
+    fn look_up_address(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
         match user.ranges.contains(addr) {
-            true => self.address_in_range(user, addr),
+            true => self.look_up_in_range(user, addr),
             false => Lasting { answer: None, holds: ALWAYS },
         }
     }
 
     /// Looks up an address that may be in JIT code, and notes the use of the code found there.
-    fn address_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
+    fn look_up_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
         let UsingSample { pid, time, order, shadowings, .. } = user;
         let Lasting { answer: hit, mut holds } = self.context.code(pid, addr, time);
         let Some(hit) = hit else { return Lasting { answer: None, holds } };
@@ -411,8 +438,8 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         let id = self.found.note(epoch, CodeUse { first: order, last: order });
         let segment = self.context.codes.segment(hit.segment);
         // Live code of the process itself has precedence, so the answer holds to the end of the segment.
-        let sure = hit.how == How::Live && segment.pid == pid;
-        let end = if sure { segment.end } else { Addr(addr.0.saturating_add(1)) };
+        let is_certain = hit.how == How::Live && segment.pid == pid;
+        let end = if is_certain { segment.end } else { Addr(addr.0.saturating_add(1)) };
         Lasting { answer: Some(UsedCode { id, end }), holds: both(holds, number.holds) }
     }
 

@@ -21,7 +21,7 @@ use crate::io::{Output, Run};
 use crate::model::frame_counts::FrameCounts;
 use crate::model::process::{Process, Processes};
 use crate::pipeline::open::{Input, shown};
-use crate::pipeline::repack::packed;
+use crate::pipeline::repack::compress;
 use crate::pipeline::{Job, Outcome};
 use crate::sources::{self, Loaded};
 use answers::{AddressCounts, Answers};
@@ -49,7 +49,7 @@ pub(super) fn run(
     let found = sources::find(&processes, &options.sources, options.beside_input(), warnings);
     let loaded = found.load(&processes, &job.pool, warnings);
     let answers = Answers::find(&*profile, &loaded.map, &options.sources, job, warnings);
-    packed(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
+    compress(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
     output.commit()?;
     tell(loaded, &answers.counts, options, outcome);
     Ok(())

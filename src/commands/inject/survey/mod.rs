@@ -57,7 +57,7 @@ impl<'i> SurveyedRecording<'i> {
         match options.jit {
             true => {
                 let (recording, beside) = (&self.input.recording, options.beside_input());
-                let samples = || survey::sampled(recording, &self.chunks);
+                let samples = || survey::collect_sampled(recording, &self.chunks);
                 let site = survey::site(recording, &self.input.shown, beside, &samples);
                 sources::find_at(&self.processes, &options.sources, &site, &mut outcome.warnings)
             }

@@ -10,7 +10,7 @@ use crate::io::{self, Bytes};
 use crate::parallel::Pool;
 use crate::pipeline::archive::Packed;
 use crate::pipeline::open;
-use crate::pipeline::recording::streams::{MovedRecord, PlainRecords, RecordBytes, own_records};
+use crate::pipeline::recording::streams::{MovedRecord, PlainRecords, RecordBytes, main_records};
 use crate::pipeline::recording::walk::Walk;
 use crate::records::perf_data::{Feature, Form, Recording};
 use std::path::{Path, PathBuf};
@@ -64,9 +64,9 @@ impl PlainRecording {
         }
         let recording = Recording::parse(&bytes, warnings)?;
         let endian = recording.header.endian;
-        let plain = |bytes: &[u8], base| Walk::of(bytes, base, endian, pool);
+        let plain = |bytes: &[u8], base| Walk::find_records(bytes, base, endian, pool);
         let is_plain = streams.is_none() && !recording.says_compressed();
-        let walk = if is_plain { plain(own_records(&recording, &bytes), recording.data.start) } else { Walk::none() };
+        let walk = if is_plain { plain(main_records(&recording, &bytes), recording.data.start) } else { Walk::none() };
         let is_plain = is_plain && !walk.has_compressed;
         let mut input =
             Self { recording, bytes, plain: None, auxtrace: Vec::new(), walk, shown, was: None, _packed: packed };
@@ -100,7 +100,7 @@ impl PlainRecording {
 
     /// The plain records.
     pub(in crate::commands::inject) fn records(&self) -> &[u8] {
-        self.plain.as_deref().unwrap_or_else(|| own_records(&self.recording, &self.bytes))
+        self.plain.as_deref().unwrap_or_else(|| main_records(&self.recording, &self.bytes))
     }
 
     /// The offset of the first record, as it is counted in the stream.

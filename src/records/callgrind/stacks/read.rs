@@ -29,13 +29,13 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
         let counting = if is_measured(graph, &name) { Counting::Exact } else { Counting::Unknown };
         profile.series.push(Series { name, unit: Unit::Named("count".to_owned()), counting, ..Series::default() });
     }
-    let runtimes = RuntimeSet::of_program(program(&graph.command));
+    let runtimes = RuntimeSet::from_program(program(&graph.command));
     let mut tiers = Tiers::default();
     let mut frames = FunctionFrames { stated: Vec::new(), in_stacks: Vec::new() };
     for function in &graph.functions {
         // If a JIT compiler runs in the program, memory without a file holds its code.
         let memory = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
-        frames.push(&mut profile, graph, function, memory, |id, name| tiers.of(id, name, runtimes));
+        frames.push(&mut profile, graph, function, memory, |id, name| tiers.find(id, name, runtimes));
     }
     for thread in &graph.threads {
         let tid = thread.number.map(Tid);
@@ -248,7 +248,7 @@ mod tests {
         let graph = read(text.as_bytes(), false, &mut Warnings::new()).unwrap();
         let profile = profile_of(&graph);
         let series = &profile.series[0];
-        let calls = CallGraph::of(&profile, series).unwrap();
+        let calls = CallGraph::from_series(&profile, series).unwrap();
         let mut own = vec![0; profile.frame_count()];
         for row in &series.rows {
             own[profile.stack_of(row.stack.unwrap()).1.index()] += row.weight as i64;

@@ -23,7 +23,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let mut sums = CostSums::new(profile);
     let mut walk = Walk::new(profile);
     for (event, series) in profile.series.iter().enumerate() {
-        if let Some(graph) = CallGraph::of(profile, series) {
+        if let Some(graph) = CallGraph::from_series(profile, series) {
             sums.add_graph(event, &graph);
             continue;
         }
