@@ -62,14 +62,14 @@ impl<'a> Lister<'a> {
             unknown.filter(|&machine| !Disassembler::new(machine, self.syntax).is_known()).collect();
         for machine in unknown {
             warnings.push(Warning::new(format!(
-                "code of {} is shown in bytes: only x86, aarch64 and 32-bit Arm are decoded",
+                "{} code is shown as bytes; jitgraft disassembles only x86, AArch64 and 32-bit Arm",
                 machine_name(machine)
             )));
         }
         if picked.iter().any(|&at| self.is_in_kernel(&functions[at])) {
             warnings.push(Warning::new(
-                "the kernel's code is shown as linked: a running kernel patches itself (alternatives, static \
-                 branches, tracing)",
+                "kernel code is shown as linked; a running kernel patches itself (alternatives, static branches, \
+                 tracing)",
             ));
         }
         let listing = |&at: &usize| self.listing(at, &functions[at]);
@@ -145,7 +145,7 @@ impl<'a> Lister<'a> {
         };
         let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
             let why = match function.place {
-                CodePlace::Jit(_) => "a log has names but no code: record with a jitdump",
+                CodePlace::Jit(_) => "a log has names but no code; record with a jitdump",
                 _ => "the function has no bytes",
             };
             return Code::Missing(why.to_owned());

@@ -165,7 +165,7 @@ impl AnnotateArgs {
 /// commands.
 fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPath, Option<FunctionPattern>)> {
     if given.len() > 1 {
-        return Err(Error::usage("annotate reads one recording at a time"));
+        return Err(Error::usage("annotate reads one recording at a time; pass a single input; pass a single input"));
     }
     let named = given.into_iter().next().filter(|given| *given != default_input());
     let (input, word) = match (named, word) {
@@ -180,7 +180,7 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
         let function = path.display();
         let remedy = format!("jitgraft annotate {function} -i {word}");
         return Err(
-            Error::usage(format!("there is no file {function}: FUNCTION comes first")).with_remedy(Some(remedy))
+            Error::usage(format!("no file named {function}; FUNCTION comes first")).with_remedy(Some(remedy))
         );
     }
     let pattern = |word: String| {

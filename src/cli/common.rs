@@ -242,7 +242,7 @@ pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
     let values = values.into();
     PossibleValuesParser::new(values.iter().map(|(name, _)| name.clone())).try_map(move |typed| {
         let named = values.iter().find(|(name, _)| name.matches(&typed, false));
-        named.map(|(_, value)| *value).ok_or("it is none of these")
+        named.map(|(_, value)| *value).ok_or("not one of these")
     })
 }
 
@@ -259,7 +259,7 @@ fn existing_directory() -> impl TypedValueParser<Value = PathBuf> {
 fn directory(path: PathBuf) -> Result<PathBuf, &'static str> {
     match (io::is_there(&path), io::is_directory(&path)) {
         (_, true) => Ok(path),
-        (true, false) => Err("not a directory; unpack an archive first: mkdir DIR && tar xf FILE -C DIR"),
+        (true, false) => Err("not a directory; unpack an archive first (mkdir DIR && tar xf FILE -C DIR)"),
         (false, false) => Err(NOT_THERE),
     }
 }
@@ -280,7 +280,7 @@ fn placed_elf(text: &str) -> Result<(PathBuf, Addr), String> {
 }
 
 fn pid_pair(text: &str) -> Result<(Pid, Pid), String> {
-    let expected = "expected INNER=OUTER: the process's number in its container, and in the recording, such as 1=4711";
+    let expected = "expected INNER=OUTER, the PID in the container and the PID in the recording, such as 1=4711";
     let (inner, outer) = text.split_once('=').ok_or(expected)?;
     let pid = |text: &str| text.parse().map(Pid).map_err(|error| format!("pid {text}: {error}"));
     Ok((pid(inner)?, pid(outer)?))

@@ -77,7 +77,7 @@ impl TableArgs {
 
 fn bucket(text: &str) -> std::result::Result<u64, String> {
     match duration(text)? {
-        0 => Err("a stretch of time is longer than nothing".to_owned()),
+        0 => Err("must be longer than 0".to_owned()),
         nanos => Ok(nanos),
     }
 }
@@ -118,7 +118,7 @@ impl ExportArgs {
         let left_out = |name: &str| LEFT_OUT.iter().find(|format| format.name == name);
         let left_out = self.to.as_deref().map_or_else(|| convert.left_out_format(), left_out);
         if let Some(LeftOut { name, .. }) = left_out {
-            return Err(Error::usage(format!("{name} is not in this build of jitgraft: {HAS_ALL}")));
+            return Err(Error::usage(format!("this build of jitgraft cannot write {name}: {HAS_ALL}")));
         }
         let asked = self.to.as_deref().and_then(named);
         let format = asked.or_else(|| convert.output_format()).ok_or_else(|| {

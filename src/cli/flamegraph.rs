@@ -70,29 +70,29 @@ struct LookArgs {
     ///
     /// java, js, perl, python and rust color by the annotations of a name (see --annotate).
     #[arg(short, long, value_name = "NAME", value_parser = palette(), conflicts_with = "color_diffusion")]
-    #[arg(hide_short_help = true, help_heading = "Only for --style inferno, which they imply")]
+    #[arg(hide_short_help = true, help_heading = "Only for --style inferno (implied by these flags)")]
     colors: Option<Palette>,
     /// Background: yellow, blue, green, gray, or `#rrggbb`
     #[arg(long, value_name = "COLOR", hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(help_heading = "Only for --style inferno (implied by these flags)")]
     bgcolors: Option<BackgroundColor>,
     /// Give similar names similar colors
-    #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno, which they imply")]
+    #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno (implied by these flags)")]
     hash: bool,
     /// Make wider frames redder
     #[arg(long, alias = "colordiffusion", hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(help_heading = "Only for --style inferno (implied by these flags)")]
     color_diffusion: bool,
     /// Color of search hits (`#rrggbb`)
     #[arg(long, value_name = "COLOR", hide_short_help = true)]
     search_color: Option<SearchColor>,
     /// Outline of frames (`#rrggbb` or none)
     #[arg(long, value_name = "COLOR", hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(help_heading = "Only for --style inferno (implied by these flags)")]
     stroke_color: Option<StrokeColor>,
     /// Color of texts outside the graph (`#rrggbb`)
     #[arg(long, value_name = "COLOR", value_parser = hex_color, alias = "uicolor", hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(help_heading = "Only for --style inferno (implied by these flags)")]
     ui_color: Option<Color>,
     /// Put roots at the top: an icicle graph
     #[arg(long, visible_alias = "icicle")]
@@ -144,7 +144,7 @@ struct LookArgs {
     #[arg(long, hide_short_help = true)]
     truncate_text_right: bool,
     /// Break lines in the SVG
-    #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno, which they imply")]
+    #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno (implied by these flags)")]
     pretty_xml: bool,
     /// Picture only: no zoom, no search
     #[arg(long, hide_short_help = true)]
@@ -169,7 +169,7 @@ impl LookArgs {
     fn style(&self) -> Result<Style> {
         match (self.style, self.infernos()) {
             (Some(Style::Page), Some(flag)) => {
-                Err(Error::usage(format!("{flag} is for inferno's page only: leave out --style page")))
+                Err(Error::usage(format!("{flag} only works with --style inferno; leave out --style page")))
             }
             (None, Some(_)) => Ok(Style::Inferno),
             (style, _) => Ok(style.unwrap_or(Style::Page)),
@@ -249,7 +249,7 @@ const PICTURE: &str = "flamegraph.svg";
 fn picture_file() -> Result<OutPath> {
     match io::is_there(Path::new(PICTURE)) {
         false => Ok(OutPath::Path(PICTURE.into())),
-        true => Err(Error::usage(format!("{PICTURE} already exists; pass -o FILE"))),
+        true => Err(Error::usage(format!("{PICTURE} already exists; choose another file with -o FILE"))),
     }
 }
 

@@ -151,7 +151,7 @@ impl ForeignArgs {
         ];
         match given.into_iter().find(|(_, given)| *given) {
             Some((name, _)) => Err(Error::usage(format!(
-                "{name} is an option of perf inject that jitgraft does not have: use perf for it"
+                "jitgraft does not support {name}; use perf inject for it"
             ))),
             None => Ok(()),
         }

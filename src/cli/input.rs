@@ -187,7 +187,7 @@ pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Re
     }
     let shown = before.display();
     Err(Error::usage(format!(
-        "{shown} would be compared with itself: pass the earlier one as --diff BEFORE, and the later one as INPUT"
+        "{shown} would be compared with itself; pass the earlier profile as --diff BEFORE and the later one as INPUT"
     )))
 }
 

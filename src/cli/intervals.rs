@@ -76,7 +76,7 @@ pub(super) fn duration(text: &str) -> Result<u64, String> {
         "us" | "µs" => 3,
         "ms" => 6,
         "s" => 9,
-        unit => return Err(format!("{unit} is none of ns, us, ms, s")),
+        unit => return Err(format!("unknown unit {unit}; use ns, us, ms or s")),
     };
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     if number.is_empty() {

@@ -235,7 +235,7 @@ impl RowArgs {
         if keys.is_empty() {
             Ok(rows)
         } else {
-            Err(Error::usage("--sort with keys puts samples together: that is neither --diff nor a tree"))
+            Err(Error::usage("--sort with keys groups samples, which does not work with --diff or trees"))
         }
     }
 }
@@ -246,7 +246,7 @@ fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
         return Ok(());
     }
     let (options, word) = if key == Key::Module { ("--dso", "dso") } else { ("--symbol and --symbols", "sym") };
-    Err(Error::usage(format!("{options} choose rows by what they are called: put samples together by {word}, too")))
+    Err(Error::usage(format!("{options} select rows by name; also group by {word}")))
 }
 
 impl ReportArgs {

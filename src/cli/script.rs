@@ -63,7 +63,7 @@ impl ScriptArgs {
         check_name(&output, "script", &[])?;
         let (mut inputs, load) = self.input.checked(detail, false);
         let input = inputs.pop().filter(|_| inputs.is_empty());
-        let input = input.ok_or_else(|| Error::usage("script prints one recording: give one input"))?;
+        let input = input.ok_or_else(|| Error::usage("script prints one recording at a time; pass a single input"))?;
         let mut recording = load.recording();
         recording.keep_addr = true;
         recording.keep_branches = self.fields.brstack || self.fields.brstacksym;

@@ -90,8 +90,8 @@ fn piped_input() -> Result<InPath> {
     match default_input() {
         InPath::Stdin => Ok(InPath::Stdin),
         InPath::Path(_) | InPath::Found(_) => {
-            let remedy = "jitgraft stats trace.json, or pipe one into it".to_owned();
-            Err(Error::usage("stats needs an input").with_remedy(Some(remedy)))
+            let remedy = "run jitgraft stats trace.json, or pipe a trace into it".to_owned();
+            Err(Error::usage("no input given").with_remedy(Some(remedy)))
         }
     }
 }

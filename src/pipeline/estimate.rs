@@ -40,8 +40,8 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
     let inside = said(inside).map_or_else(String::new, |inside| format!(", in cycles of calls by {inside}"));
     is_estimate.then(|| {
         format!(
-            "stacks are an estimate, made of the calls between functions: self costs are exact, inclusive costs deviate \
-             by {outside}{inside}"
+            "stacks are estimated from the calls between functions: self costs are exact, inclusive costs are off by \
+             {outside}{inside}"
         )
     })
 }

@@ -32,7 +32,7 @@ pub(crate) fn expand(inputs: &[InPath]) -> Result<Expanded> {
         }
     }
     if all.inputs.is_empty() {
-        let none = || Error::usage("there is nothing to read: the lists and directories name no file");
+        let none = || Error::usage("no input files: the lists and directories are empty");
         return Err(all.unread.into_iter().next().unwrap_or_else(none));
     }
     Ok(all)

@@ -120,16 +120,16 @@ impl MergedSum {
         }
         self.outcome.failed = self.skipped.into_iter().map(skipped_input).collect();
         if skipped > TOLD && !job.verbose {
-            let more = counted((skipped - TOLD) as u64, "input");
+            let more = counted((skipped - TOLD) as u64, "more input");
             self.outcome.failed.truncate(TOLD);
-            self.outcome.failed.push(Error::new(format!("{more} more cannot be read (-v lists them all)")));
+            self.outcome.failed.push(Error::new(format!("{more} could not be read (-v lists them all)")));
         }
         self.about.finish(&mut self.sum.about);
         let mut told: Vec<Warning> = self.outcome.warnings.iter().cloned().collect();
         if told.len() > TOLD && !job.verbose {
             let more = told.len() - TOLD;
             told.truncate(TOLD);
-            told.push(Warning::new(format!("{} more (-v lists them all)", counted(more as u64, "warning"))));
+            told.push(Warning::new(format!("{} (-v lists them all)", counted(more as u64, "more warning"))));
         }
         self.outcome.warnings = told.into_iter().collect();
         self.outcome.summary.push(summary(inputs, skipped));
@@ -170,7 +170,7 @@ fn none_left(skipped: Vec<Error>) -> Error {
         Some(error) if many == 1 => error,
         first => {
             let first = first.map(|error| error.to_string()).unwrap_or_default();
-            Error::new(format!("none of {} can be read; the first: {first}", counted(many as u64, "input")))
+            Error::new(format!("none of {} can be read; the first one: {first}", counted(many as u64, "input")))
         }
     }
 }

@@ -14,28 +14,28 @@ const SHOWN: usize = 8;
 /// the inputs can be read again.
 pub(super) fn why(filter: &Filter, by_event: bool, unfiltered: impl FnOnce() -> Option<Profile>) -> String {
     if *filter == Filter::default() && !by_event {
-        return "no samples: none was recorded".to_owned();
+        return "no samples were recorded".to_owned();
     }
     let told = unfiltered().map(|profile| alternatives(&profile, filter)).unwrap_or_default();
     if told.is_empty() {
-        return "no samples: none was recorded, or the filters leave none".to_owned();
+        return "no samples: none were recorded, or none match the filters".to_owned();
     }
-    format!("no samples: the filters leave none; {}", told.join("; "))
+    format!("no samples match the filters; {}", told.join("; "))
 }
 
 fn alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
     let text = |comm: &[u8]| readable(comm).into_owned();
     let who = |track: &Track, number: i32| format!("{number} ({})", text(&track.comm));
     let asked = [
-        ("--comm", filter.comm.is_empty(), listed(profile, |track| Some(text(&track.comm)))),
-        ("--pid", filter.pid.is_empty(), listed(profile, |track| Some(who(track, track.pid?.0)))),
-        ("--tid", filter.tid.is_empty(), listed(profile, |track| Some(who(track, track.tid?.0)))),
-        ("--cpu", filter.cpu.is_empty(), listed(profile, |track| Some(track.cpu?.to_string()))),
-        ("--time", filter.time.is_empty(), times(profile)),
+        ("command names", filter.comm.is_empty(), listed(profile, |track| Some(text(&track.comm)))),
+        ("processes", filter.pid.is_empty(), listed(profile, |track| Some(who(track, track.pid?.0)))),
+        ("threads", filter.tid.is_empty(), listed(profile, |track| Some(who(track, track.tid?.0)))),
+        ("processors", filter.cpu.is_empty(), listed(profile, |track| Some(track.cpu?.to_string()))),
+        ("times", filter.time.is_empty(), times(profile)),
     ];
     let asked = asked.into_iter().filter(|(_, unused, _)| !unused);
-    let absent = || "is nothing: the samples do not contain it".to_owned();
-    asked.map(|(flag, _, there)| format!("{flag}: there {}", there.unwrap_or_else(absent))).collect()
+    let absent = || "none are recorded".to_owned();
+    asked.map(|(what, _, there)| format!("{what} in this input: {}", there.unwrap_or_else(absent))).collect()
 }
 
 /// The values that the samples have for a filter, those with the most samples first.
@@ -52,8 +52,7 @@ fn listed(profile: &Profile, of: impl Fn(&Track) -> Option<String>) -> Option<St
         None | Some(0) => String::new(),
         Some(more) => format!(" and {more} more"),
     };
-    let is = if counts.len() == 1 { "is" } else { "are" };
-    (!shown.is_empty()).then(|| format!("{is} {}{more}", shown.join(", ")))
+    (!shown.is_empty()).then(|| format!("{}{more}", shown.join(", ")))
 }
 
 /// The time range of the samples.
@@ -61,5 +60,5 @@ fn times(profile: &Profile) -> Option<String> {
     let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     let (first, last) = times.fold((Nanos(u64::MAX), Nanos(0)), |(a, b), time| (a.min(time), b.max(time)));
     let seconds = |Nanos(time): Nanos| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
-    (first <= last).then(|| format!("are samples from {} to {} seconds", seconds(first), seconds(last)))
+    (first <= last).then(|| format!("{} to {} s", seconds(first), seconds(last)))
 }

@@ -343,7 +343,7 @@ fn source_text_is_shown_by_root_only_if_everybody_can_get_to_it() {
     let annotate = "annotate r.data --format json -o ../out/hot.json";
     let said = scene.told(annotate);
     assert!(!said.contains(SECRET) && !holds(&scene.outputs(), SECRET), "{said}");
-    assert!(said.contains("not everybody may read it"), "{said}");
+    assert!(said.contains("not world-readable"), "{said}");
     fs::set_permissions(scene.at("victim"), Permissions::from_mode(0o755)).unwrap();
     let said = scene.told(annotate);
     assert!(holds(&scene.outputs(), SECRET), "{said}");

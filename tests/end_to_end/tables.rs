@@ -273,7 +273,7 @@ fn options_for_tables_are_refused_elsewhere() {
         assert!(said.contains(flag[0]) && said.contains("csv is none"), "{said}");
     }
     let said = refused(&["export", "--to", "parquet", "--bucket", "0s"], &[&tiers()]);
-    assert!(said.contains("longer than nothing"), "{said}");
+    assert!(said.contains("must be longer than 0"), "{said}");
     let said = refused(&["export", "--to", "parquet", "--partition"], &[&tiers()]);
     assert!(said.contains("-o DIR"), "{said}");
 }
@@ -327,7 +327,7 @@ fn tables_and_what_was_done_with_them_are_refused_with_what_replaces_it() {
     let said = refused(&["export", "--to", "arrow"], &[&tiers()]);
     assert!(said.contains("--to arrow was removed: use --to parquet"), "{said}");
     let said = refused(&["export", "-o", at("x.arrows").to_str().unwrap()], &[&tiers()]);
-    assert!(said.contains("no longer written: use --to parquet"), "{said}");
+    assert!(said.contains("no longer writes Arrow streams: use --to parquet"), "{said}");
     let set = at("set");
     let words = ["export", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()];
     let said = refused(&[&words[..], &["--compact"]].concat(), &[&tiers()]);

@@ -242,7 +242,7 @@ fn an_input_that_becomes_shorter_while_it_is_read_is_named() {
 #[test]
 fn a_pipe_that_never_ends_is_refused_by_its_start() {
     let scene = Scene::new();
-    for (source, said) in [("yes", "none of the formats"), ("yes | gzip -c", "none of the formats")] {
+    for (source, said) in [("yes", "in an unknown format"), ("yes | gzip -c", "in an unknown format")] {
         let script = format!("{source} | {} collapse", env!("CARGO_BIN_EXE_jitgraft"));
         let output = Command::new("sh").args(["-c", &script]).current_dir(scene.0.path()).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);

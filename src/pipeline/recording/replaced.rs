@@ -29,10 +29,12 @@ pub(super) fn say_which_are_replaced<'a>(
         if image.about().map(file_id).zip(files).is_some_and(|(here, files)| is_another(here, files)) {
             let said = match dso.build_id {
                 None => {
-                    "is not the file that ran (its inode is another one), and the recording has no build ID to compare: names may be wrong"
+                    "may not be the file that ran: its inode differs, and the recording has no build ID to compare. \
+                     Names may be wrong"
                 }
                 Some(_) => {
-                    "is not the file that ran (its inode is another one), but has the recorded build ID: names are right if it is the same build"
+                    "is not the file that ran (its inode differs), but it has the recorded build ID; names are right \
+                     if it is the same build"
                 }
             };
             warnings.push(Warning::new(said).in_file(image.path(), None));

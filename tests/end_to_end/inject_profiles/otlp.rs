@@ -483,7 +483,7 @@ fn a_stripped_program_is_named_by_its_build_id_as_addr2line_names_it() {
     let other = of_file("shop", ("process.executable.build_id.gnu", &"77".repeat(20)), &addresses, None);
     let (out, said) = inject(&other, &["--debug-dir", "debug"], "home");
     assert!(
-        out == other && said.contains("files are not here") && said.contains("debuginfod-find executable 7777"),
+        out == other && said.contains("files are missing") && said.contains("debuginfod-find executable 7777"),
         "{said}"
     );
     let wrong_hash = of_file(
