@@ -48,7 +48,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         writeln!(out, "{}: {about}", readable(file))?;
         writeln!(out, "{}", samples(&profile))?;
         writeln!(out, "{}", shares(&profile))?;
-        writeln!(out, "doctor: {}", finding.as_deref().unwrap_or("this file does not contain what it needs"))?;
+        writeln!(out, "doctor: {}", finding.as_deref().unwrap_or("cannot examine this kind of file"))?;
         Ok(writeln!(out, "next: jitgraft view {}", quoted(file))?)
     })?;
     Ok(Outcome { warnings: outcome.warnings, ..Outcome::default() })

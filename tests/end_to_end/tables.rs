@@ -405,7 +405,7 @@ fn a_data_set_leaves_out_what_cannot_be_read_and_reports_it() {
     for name in ["empty.data", "text.data", "cut.data.zst"] {
         assert!(said.lines().any(|line| line.starts_with("error: ") && line.contains(name)), "{name}: {said}");
     }
-    assert!(said.contains("2 of 6 inputs written, 1 the same as others, 3 not read"), "{said}");
+    assert!(said.contains("2 of 6 inputs written, 1 identical to others, 3 not read"), "{said}");
     assert_eq!(files_below(&set).len(), 2);
     let before = files_below(&set);
     let (status, said) = export(&["--skip-existing"]);
@@ -421,14 +421,14 @@ fn a_data_set_leaves_out_what_cannot_be_read_and_reports_it() {
     assert_eq!(files_below(&set).keys().filter(|path| path.to_str().unwrap().contains("day=2026-11-22")).count(), 1);
     // Sums are beside samples.
     let (status, said) = export(&["--skip-existing", "--bucket", "10s"]);
-    assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 the same as others"), "{said}");
+    assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 identical to others"), "{said}");
     assert_eq!(files_below(&set).len(), 6);
     let (status, said) = export(&["--skip-existing", "--bucket", "10s"]);
     assert!(status == Some(0) && said.contains("0 of 4 inputs written, 4 already there"), "{said}");
     // Whoever does not ask to skip writes the same files again.
     let before = files_below(&set);
     let (status, said) = export(&[]);
-    assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 the same as others"), "{said}");
+    assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 identical to others"), "{said}");
     let after = files_below(&set);
     assert!(before.iter().all(|(path, bytes)| after.get(path) == Some(bytes)));
 }

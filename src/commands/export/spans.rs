@@ -46,7 +46,7 @@ pub(super) fn run(
 
 fn pass(opened: Opened, path: &InPath, sink: &mut SpanFilter<'_>, job: &Job, warnings: &mut Warnings) -> Result<()> {
     let Some(of) = opened.format().read.spans() else {
-        return Err(Error::new("holds no spans of time, as the inputs before it do"));
+        return Err(Error::new("has no spans, unlike the inputs before it"));
     };
     read_spans(opened.into_whole(path)?, job, |input| (of.tell)(input, sink, warnings))
 }
@@ -114,9 +114,9 @@ impl<'o> SpanFilter<'o> {
         };
         let others = match others {
             0 => String::new(),
-            others => format!("; {others} events that are not spans left out"),
+            others => format!("; left out {others} events that are not spans"),
         };
-        format!("{} of {} spans{instants} written{others}", written.spans, told.spans)
+        format!("wrote {} of {} spans{instants}{others}", written.spans, told.spans)
     }
 
     /// A warning if no spans were written. It states the time range of the input in seconds, the unit of `--time`.
@@ -124,11 +124,11 @@ impl<'o> SpanFilter<'o> {
         const SECOND: i64 = 1_000_000_000;
         let seconds = |time: i64| format!("{}.{:09}", time.div_euclid(SECOND), time.rem_euclid(SECOND));
         match (self.written.all(), self.told.all()) {
-            (0, 0) => Some(Warning::new("no spans: none was recorded")),
+            (0, 0) => Some(Warning::new("no spans were recorded")),
             (0, told) => {
                 let (first, last) = (seconds(self.bounds.0), seconds(self.bounds.1));
                 Some(Warning::new(format!(
-                    "no spans written: the filters leave none of {told}, from {first} s to {last} s"
+                    "no spans match the filters; the input has {told}, from {first} s to {last} s"
                 )))
             }
             _ => None,

@@ -119,7 +119,7 @@ impl<'p> Answers<'p> {
             counted(unfinished, "span that never ends", "spans that never end"),
         ];
         let said: Vec<String> = said.into_iter().flatten().collect();
-        (!said.is_empty()).then(|| format!("all spans: {} left out", said.join(", ")))
+        (!said.is_empty()).then(|| format!("all spans, without {}", said.join(", ")))
     }
 
     /// The tables, each titled by its question.

@@ -144,15 +144,15 @@ fn files_that_are_not_elf_are_reported_to_be_what_they_are() {
         path.to_str().unwrap().to_owned()
     };
     let (cause, remedy) = recorded(&write("System.Private.CoreLib.dll", &assembly())).first("not-elf");
-    assert!(cause.contains("CoreLib.dll is not an ELF file (a PE image of .NET)"), "{cause}");
+    assert!(cause.contains("CoreLib.dll is not an ELF file but a .NET PE image"), "{cause}");
     assert!(remedy.contains("DOTNET_ReadyToRun=0"), "{remedy}");
     let (cause, _) = recorded(&write("sbcl.core", b"LCBS\0\0\0\0")).first("not-elf");
-    assert!(cause.contains("sbcl.core is not an ELF file (a core of SBCL)"), "{cause}");
+    assert!(cause.contains("sbcl.core is not an ELF file but an SBCL core"), "{cause}");
     let (cause, _) = recorded(&write("code.bin", &[0x90; 0x1000])).first("not-elf");
     assert!(cause.contains("code.bin is not an ELF file but a file in an unknown format"), "{cause}");
     // The other jobs state it, too.
     let scene = recorded(&write("sbcl.core", b"LCBS\0\0\0\0"));
     let collapse = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(scene.record()).output().unwrap();
     let said = String::from_utf8_lossy(&collapse.stderr);
-    assert!(said.contains("sbcl.core: is not an ELF file (a core of SBCL): it has no symbols to read"), "{said}");
+    assert!(said.contains("sbcl.core: is not an ELF file but an SBCL core, so it has no symbols to read"), "{said}");
 }

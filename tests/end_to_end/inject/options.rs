@@ -187,7 +187,7 @@ fn the_summary_shows_what_was_done_and_q_and_v_change_it() {
     for part in [
         "Loaded 1 function from 1 jitdump",
         "1 samples, 1 with JIT frames in their stack; 1 of 1 JIT frames have a name (100.0 %)",
-        "out.data: 1 mapping records inserted",
+        "out.data: inserted 1 mapping records",
     ] {
         assert!(usual.contains(part), "{part:?} is not in {usual}");
     }

@@ -135,7 +135,7 @@ fn locations_have_the_names_that_perf_shows_after_inject() {
             }
         }
         assert!(found > 3 && shown > 2, "{found} named, {shown} of them seen by perf: {said}");
-        assert!(said.contains(" addresses without a name have one now") && left == 0, "{found}, {left}: {said}");
+        assert!(said.contains(" unnamed addresses (") && left == 0, "{found}, {left}: {said}");
     }
 }
 
