@@ -123,7 +123,7 @@ impl LocationFrames {
     pub fn stack(&mut self, locations: &[u64], profile: &mut Profile) -> Result<Option<StackId>> {
         let mut stack = None;
         for number in locations.iter().rev() {
-            let missing = || Error::new(format!("is of location {number}, which the {} does not have", self.owner));
+            let missing = || Error::new(format!("refers to location {number}, which the {} does not have", self.owner));
             let frames = self.of.get(number).cloned().ok_or_else(missing)?;
             let too_many = || Error::new("the samples have more frames than a file of this size can contain");
             self.left = self.left.checked_sub(frames.len() as u64).ok_or_else(too_many)?;

@@ -31,7 +31,7 @@ pub(super) fn unknown(error: io::Error) -> Error {
 
 /// The error for a directory that can't be read.
 pub(super) fn unlisted(error: io::Error) -> Error {
-    Error::new("cannot be listed").because(error)
+    Error::new("cannot list the directory").because(error)
 }
 
 /// The error for an output that can't be created in its directory.

@@ -130,7 +130,7 @@ fn an_impossible_recording_is_reported_before_it_runs() {
         (output.status.code(), text(&output.stderr))
     };
     let (status, old) = said(CLOCK_ONLY, &["--", "python3", "x.py"]);
-    assert!(old.contains("CPython 3.11 cannot write names for perf: 3.12 is the first version that can"), "{old}");
+    assert!(old.contains("CPython 3.11 cannot write names for perf; 3.12 is the first version that can"), "{old}");
     assert!(old.contains("cannot count processor cycles") && old.contains("-e cpu-clock"), "{old}");
     assert_eq!(status, Some(9), "it runs all the same");
     let (_, unknown) = said(CYCLES, &["--", "app"]);

@@ -155,7 +155,7 @@ fn a_link_beside_the_input_is_not_followed() {
     std::os::unix::fs::symlink(&target, scene.path(&dump)).unwrap();
     let output = scene.run("inject -i perf.data.zst -o out.data");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("is a symbolic link; name its target with --jitdump"), "{said}");
+    assert!(said.contains("is a symbolic link; pass its target with --jitdump"), "{said}");
     assert_eq!(said.matches("is a symbolic link").count(), 1, "it is told once: {said}");
     assert!(said.contains("No dumps, maps or logs of JIT code were loaded"), "{said}");
     let output = scene.run(&format!("inject -i perf.data.zst -o out.data --jitdump {}", target.display()));

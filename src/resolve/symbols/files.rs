@@ -507,7 +507,7 @@ mod tests {
         let mut warnings = Warnings::new();
         assert!(open(&mut warnings).is_none());
         let said = warnings.iter().next().unwrap().to_string();
-        assert!(said.contains("bytes, but only") && said.ends_with("bytes, but only"), "{said}");
+        assert!(said.contains("not used: it has ") && said.ends_with(" on disk"), "{said}");
         assert!(!is_mostly_hole(16 << 20, 0) && !is_mostly_hole(1 << 40, 1 << 36));
     }
 

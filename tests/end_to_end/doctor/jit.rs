@@ -142,7 +142,7 @@ fn a_file_of_another_number_beside_the_recording_is_used_offered_or_refused_by_w
     let scene = node();
     scene.write("jit-99.dump", dump(&times(START - 900_000_000_000)));
     let (cause, _) = scene.first("source-refused");
-    assert!(cause.contains("of another run") && cause.contains("jit-99.dump"), "{cause}");
+    assert!(cause.contains("from another run") && cause.contains("jit-99.dump"), "{cause}");
     // One that does not fit is a stray: what is reported is what is missing.
     let scene = marked();
     scene.write("perf-98.map", map(0x1000, NAMES));
@@ -274,7 +274,7 @@ fn a_remark_about_a_source_is_printed_with_it() {
     let said = |args: &[&str]| String::from_utf8(doctor(args, &path).stdout).unwrap();
     let list: serde_json::Value = serde_json::from_str(&said(&["--format", "json"])).unwrap();
     let remark = list[0]["processes"][0]["sources"][0]["remark"].as_str().unwrap();
-    assert!(remark.contains("addresses of a guest: --guest FILE names its functions"), "{remark}");
+    assert!(remark.contains("addresses in a guest; name its functions with --guest FILE"), "{remark}");
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&said(&[])).contains(&words(remark)), "{}", said(&[]));
 }

@@ -98,7 +98,7 @@ fn a_file_or_directory_may_be_given_for_one_process() {
             let numbers: &[&str] = if named == "DIR" { &["--map-pid", "1=77", "--map-pid", "1=78"] } else { &[] };
             let options = [&[option, &*a, option, &*b][..], numbers].concat();
             let (names, warnings) = odd.inject(&options);
-            let warnings: Vec<_> = warnings.iter().filter(|said| !said.contains("header names")).collect();
+            let warnings: Vec<_> = warnings.iter().filter(|said| !said.contains("header says")).collect();
             assert_eq!((&names, warnings.len()), (&expected, 0), "{option} {named}: {warnings:?}");
         }
     }
@@ -281,7 +281,7 @@ fn an_estimated_clock_is_reported_in_one_line_with_its_error() {
     let mut dump = JitDump::with_header(Order::Little, Header { timestamp: 9_000_000_003, ..Header::of(PID) });
     dump.load(9_000_000_010, load(b"first", AT, 0));
     let odd = Odd::with_event("jit-77.dump", event).file("jit-77.dump", &dump.into_bytes()).sample(PID, 20, AT);
-    expect_warning(odd, &["first"], &["-k mono", "the error is about 1 ms"]);
+    expect_warning(odd, &["first"], &["-k mono", "accurate to about 1 ms"]);
 }
 
 #[test]

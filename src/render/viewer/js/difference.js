@@ -19,7 +19,7 @@ const MOST_ROWS = 400;
 const LEGEND = [
   ["4", "much less"],
   ["1", "less"],
-  ["0", "no more than chance"],
+  ["0", "within noise"],
   ["5", "more"],
   ["8", "much more, or new"],
 ];
