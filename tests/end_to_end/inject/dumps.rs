@@ -90,7 +90,7 @@ fn cases() -> Vec<Case> {
     let case =
         |what, is_marked, file, bytes, names, told| Case { what, is_marked, files: vec![(file, bytes)], names, told };
     let one_time = Line("all its records have the same time, so each address got the last code");
-    let torn = Finding("the dump was cut off here", "source-torn");
+    let torn = Finding("the dump is truncated here", "source-torn");
     let is_damaged = Line("the record is damaged");
     let began = Finding("process 77 began at 100.000 s; it seems to be from another process", "source-refused");
     let ended = Finding("process 77 ended at 110.000 s; it seems to be from another process", "source-refused");
