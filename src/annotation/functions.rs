@@ -161,8 +161,18 @@ impl Sampled<'_> {
         });
         let (name, module, category) = named.unwrap_or((UNKNOWN.to_vec(), None, Category::Unknown));
         let (costs, at, last) = (Costs::default(), BTreeMap::new(), Moment::default());
-        Function { name, module, category, place: CodePlace::Unknown("nothing is known about this \
-                                                                      code"), costs, at, last }
+        Function {
+            name,
+            module,
+            category,
+            place: CodePlace::Unknown(
+                "nothing is known about this \
+                                                                      code",
+            ),
+            costs,
+            at,
+            last,
+        }
     }
 
     /// Sets where the function's code is. Returns the offset of the place in it.

@@ -234,8 +234,11 @@ fn read(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Uns
     let is_text = |path: &PathBuf| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST);
     let path = paths.find(is_text)?;
     if !search.trust_sources && here_only.as_ref() == Some(&path) {
-        return Some(Err(Unshown::Hidden(path, "the file is from this machine, but the recording was packed on \
-                                               another")));
+        return Some(Err(Unshown::Hidden(
+            path,
+            "the file is from this machine, but the recording was packed on \
+                                               another",
+        )));
     }
     let opened = match door.open(&path, TEXT)? {
         Ok(opened) => opened,
@@ -248,8 +251,11 @@ fn read(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Uns
     Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))
 }
 
-const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text file \
-                                                                                                  file" };
+const TEXT: Kind = Kind {
+    holes: |head| (!head.contains(&0)).then_some(Holes::Small),
+    otherwise: "is not a text file \
+                                                                                                  file",
+};
 
 #[cfg(test)]
 mod tests {

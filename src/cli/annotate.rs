@@ -179,9 +179,7 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
     {
         let function = path.display();
         let remedy = format!("jitgraft annotate {function} -i {word}");
-        return Err(
-            Error::usage(format!("no file named {function}; FUNCTION comes first")).with_remedy(Some(remedy))
-        );
+        return Err(Error::usage(format!("no file named {function}; FUNCTION comes first")).with_remedy(Some(remedy)));
     }
     let pattern = |word: String| {
         FunctionPattern::new(&word)

@@ -150,9 +150,7 @@ impl ForeignArgs {
             ("--ignore-vmlinux", self.ignore_vmlinux),
         ];
         match given.into_iter().find(|(_, given)| *given) {
-            Some((name, _)) => Err(Error::usage(format!(
-                "jitgraft does not support {name}; use perf inject for it"
-            ))),
+            Some((name, _)) => Err(Error::usage(format!("jitgraft does not support {name}; use perf inject for it"))),
             None => Ok(()),
         }
     }

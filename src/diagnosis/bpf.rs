@@ -41,8 +41,10 @@ impl BpfFrames {
         };
         let remedy = match with_code == all {
             true => "",
-            false => ". perf record saves them for the programs it finds if it runs as root, without --no-bpf-event, \
-                      and writes to a file",
+            false => {
+                ". perf record saves them for the programs it finds if it runs as root, without --no-bpf-event, \
+                      and writes to a file"
+            }
         };
         format!("BPF programs: {all} frames, {known}{remedy}")
     }

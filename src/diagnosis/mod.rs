@@ -99,10 +99,13 @@ fn running(path: &InPath) -> Option<Pid> {
 /// The error for other formats. Text formats don't list mapped files, so they show how many names are missing but not
 /// why.
 fn refused(format: &Format) -> Error {
-    let instead = format
-        .rewriter
-        .map_or_else(String::new, |by| format!("; for this file, `jitgraft {}` counts what it cannot \
-                                                name", by.command));
+    let instead = format.rewriter.map_or_else(String::new, |by| {
+        format!(
+            "; for this file, `jitgraft {}` counts what it cannot \
+                                                name",
+            by.command
+        )
+    });
     Error::new(format!(
         "is a {} file; doctor reads perf.data and callgrind.out, so pass the original recording{instead}",
         format.name

@@ -186,8 +186,7 @@ impl<'a> ProfileMembers<'a> {
         let has_times = !self.samples.is_empty() && self.deltas.len() >= self.samples.len();
         if !has_times && !self.samples.is_empty() {
             let (samples, times) = (self.samples.len(), self.deltas.len());
-            let message =
-                format!("has {samples} samples but {times} times, so weights are hits instead of times");
+            let message = format!("has {samples} samples but {times} times, so weights are hits instead of times");
             warnings.push(Warning::new(message));
             // `samples` may be truncated, and hit counts may be missing.
             let hits = self.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(node.hit_count));
@@ -207,8 +206,11 @@ impl<'a> ProfileMembers<'a> {
         };
         for (at, sample) in rows.iter().enumerate() {
             let Some(&stack) = stacks.get(&sample.node) else {
-                skipped.add(Error::new(format!("sample {at} refers to node {}, which is not in the \
-                                                tree", sample.node)));
+                skipped.add(Error::new(format!(
+                    "sample {at} refers to node {}, which is not in the \
+                                                tree",
+                    sample.node
+                )));
                 continue;
             };
             let TimedSample { line, weight, count, time, .. } = *sample;
@@ -472,10 +474,7 @@ mod tests {
         let text = format!("{{{NODES},\"startTime\":100,\"endTime\":200,\"samples\":[2,3,");
         let (rows, said) = lines(&text);
         assert_eq!(rows, ["main:1 2 None", "(anonymous):7<main:1 1 None", "(idle):0 1 None"]);
-        assert!(
-            said[0].contains("cannot be read completely") && said[1].contains("2 samples but 0 times"),
-            "{said:?}"
-        );
+        assert!(said[0].contains("cannot be read completely") && said[1].contains("2 samples but 0 times"), "{said:?}");
         let wrong = format!("{text}9],\"timeDeltas\":[1,2,3]}}");
         assert!(lines(&wrong).1[0].contains("sample 2 refers to node 9"), "{:?}", lines(&wrong).1);
     }

@@ -261,8 +261,7 @@ pub struct LeftOut {
 }
 
 /// Which builds of jitgraft include all formats, for messages.
-pub const HAS_ALL: &str =
-    "use a release, the wheel (pip install jitgraft), or a build with --features tables";
+pub const HAS_ALL: &str = "use a release, the wheel (pip install jitgraft), or a build with --features tables";
 
 /// The formats that this build doesn't include.
 pub const LEFT_OUT: &[LeftOut] =

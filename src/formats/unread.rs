@@ -292,8 +292,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
 ];
 
-const TABLE_REMEDY: &str =
-    "query it with DuckDB or Spark, which can also write folded stacks (see docs/sql.md)";
+const TABLE_REMEDY: &str = "query it with DuckDB or Spark, which can also write folded stacks (see docs/sql.md)";
 
 /// The format of a file that begins with `head`, if it is one of the recognized formats.
 pub fn known(head: &[u8]) -> Option<&'static UnreadFormat> {

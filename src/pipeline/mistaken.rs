@@ -43,12 +43,12 @@ const KNOWN: &[KnownFile] = &[
          with --perf-map",
     ),
     (|head| head.starts_with(b"PERFFILE"), "is a perf.data file of an unknown version; try the text of perf script"),
-    (|head| elf_type(head) == Some(ET_CORE), "is a core dump, not a profile; record one with `perf record -g -- \
-                                              PROGRAM`"),
     (
-        |head| head.starts_with(b"\x7fELF"),
-        "is an ELF file, not a profile; record one with `perf record -g -- PROGRAM`",
+        |head| elf_type(head) == Some(ET_CORE),
+        "is a core dump, not a profile; record one with `perf record -g -- \
+                                              PROGRAM`",
     ),
+    (|head| head.starts_with(b"\x7fELF"), "is an ELF file, not a profile; record one with `perf record -g -- PROGRAM`"),
     (
         |head| begins(head, b"<svg") || begins(head, b"<?xml") && contains(head, b"<svg"),
         "is a picture (SVG), not a profile; pass the profile it was drawn from (to write a picture, use -o FILE)",
@@ -64,8 +64,11 @@ const KNOWN: &[KnownFile] = &[
          unpacking",
     ),
     (|head| head.starts_with(b"PK\x03\x04"), "is an archive (zip); unpack it and pass the profile in it"),
-    (|head| head.starts_with(b"\xfd7zXZ\0"), "is compressed with xz; decompress it with xz -d (jitgraft decompresses \
-                                              only gzip and zstd)"),
+    (
+        |head| head.starts_with(b"\xfd7zXZ\0"),
+        "is compressed with xz; decompress it with xz -d (jitgraft decompresses \
+                                              only gzip and zstd)",
+    ),
     (
         |head| head.starts_with(b"BZh"),
         "is compressed with bzip2; decompress it with bzip2 -d (jitgraft decompresses only gzip and zstd). For an \

@@ -186,8 +186,7 @@ impl MapReader<'_> {
     fn add_sources(&mut self, json: &Json<'_>) -> Result<()> {
         let root = json.source_root.as_ref().map_or("", |Text(root)| root);
         let left = root.len().checked_mul(json.sources.len()).and_then(|taken| self.room.checked_sub(taken));
-        self.room =
-            left.ok_or_else(|| Error::new("is not a source map: the paths of its sources are too long"))?;
+        self.room = left.ok_or_else(|| Error::new("is not a source map: the paths of its sources are too long"))?;
         let first = self.map.sources.len();
         let mut contents = json.sources_content.iter().flatten();
         for source in &json.sources {

@@ -62,8 +62,7 @@ pub struct KernelSymbol<'a> {
 }
 
 /// Warning about a list in perf's cache that belongs to the running kernel, not to the recorded one.
-const OWN_LIST: &str =
-    "not used: it lists the kernel running here, not the recorded one (perf inject puts it there)";
+const OWN_LIST: &str = "not used: it lists the kernel running here, not the recorded one (perf inject puts it there)";
 
 /// Warning about a list whose directory in perf's cache is named after another kernel's build ID.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";

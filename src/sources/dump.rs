@@ -89,9 +89,11 @@ fn warn_of_header(header: &Header, source: &Source, warnings: &mut Warnings) {
         warnings.push(message.in_file(&source.path, Some(32)));
     }
     if header.version > 2 {
-        let message =
-            Warning::new(format!("version {} is newer than the known versions 1 and 2; read as version \
-                                  2", header.version));
+        let message = Warning::new(format!(
+            "version {} is newer than the known versions 1 and 2; read as version \
+                                  2",
+            header.version
+        ));
         warnings.push(message.in_file(&source.path, Some(4)));
     }
 }

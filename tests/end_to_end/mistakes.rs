@@ -49,7 +49,11 @@ const MISTAKES: &[Mistake] = &[
     ("inject perf.data -o below", 1, &["below: is a directory"]),
     ("callgrind", 2, &["no input given", "callgrind.out in this directory"]),
     // Filters that leave nothing.
-    ("flamegraph --comm progam perf.data", 1, &["no samples match the filters", "command names in this input: program"]),
+    (
+        "flamegraph --comm progam perf.data",
+        1,
+        &["no samples match the filters", "command names in this input: program"],
+    ),
     ("flamegraph --pid 1 perf.data", 1, &["processes in this input: 999077 (program)"]),
     ("flamegraph --tid 1 perf.data", 1, &["threads in this input: 999077 (program)"]),
     ("flamegraph --cpu 7 stacks", 1, &["processors in this input: none are recorded"]),

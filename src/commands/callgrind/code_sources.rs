@@ -32,10 +32,7 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
     if found.is_empty() {
         let refused: Vec<String> = found.refused().collect();
         if !refused.is_empty() {
-            return Err(Error::new(format!(
-                "no usable jitdump or perf map for process {pid}: {}",
-                refused.join("; ")
-            )));
+            return Err(Error::new(format!("no usable jitdump or perf map for process {pid}: {}", refused.join("; "))));
         }
         return Err(Error::new(format!(
             "no perf-{pid}.map or jit-{pid}.dump next to it, in /tmp, or given with --perf-map or --jitdump; run the \

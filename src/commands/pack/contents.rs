@@ -76,8 +76,7 @@ impl<'a> Contents<'a> {
                 Kind::JitDump => Role::Jitdump,
                 Kind::PerfMap => Role::PerfMap,
                 Kind::Log(id) if id.log().process.is_some() && !options.asked_for.contains(&AskedFor::Cores) => {
-                    let message =
-                        "not packed: it is a core dump, which contains all memory of its process (pack it with --with \
+                    let message = "not packed: it is a core dump, which contains all memory of its process (pack it with --with \
                          cores)";
                     warnings.push(Warning::new(message).in_file(path, None));
                     continue;

@@ -68,10 +68,7 @@ impl Machine {
                 )
             }
             _ => {
-                format!(
-                    "perf said: {}",
-                    said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
-                )
+                format!("perf said: {}", said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
             }
         };
         Err(Error::new("perf cannot count any event here").with_remedy(Some(remedy)))
@@ -104,8 +101,10 @@ fn kernel(is_root: bool) -> Option<String> {
     }
     let is_hidden = if is_root { hidden >= 2 } else { hidden >= 1 };
     is_hidden.then(|| {
-        format!("kernel.kptr_restrict is {hidden}, so kernel functions will be unnamed (to change it: sudo sysctl \
-                 kernel.kptr_restrict=0)")
+        format!(
+            "kernel.kptr_restrict is {hidden}, so kernel functions will be unnamed (to change it: sudo sysctl \
+                 kernel.kptr_restrict=0)"
+        )
     })
 }
 

@@ -56,8 +56,10 @@ impl Plan {
             match options.program.first() {
                 Some(program) if !records_others => self.note(unknown(program)),
                 None if !records_others => {
-                    self.note("no COMMAND given, so perf records all processes until Ctrl-C (use -- COMMAND or -p PID \
-                               to record one)");
+                    self.note(
+                        "no COMMAND given, so perf records all processes until Ctrl-C (use -- COMMAND or -p PID \
+                               to record one)",
+                    );
                 }
                 _ => {}
             }
@@ -144,7 +146,8 @@ fn environment() -> Environment {
 fn named(name: &str) -> Result<&'static Runtime> {
     crate::runtimes::named(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
-        Error::usage(format!("no runtime named {name}")).with_remedy(Some(format!("known runtimes: {}", all.join(", "))))
+        Error::usage(format!("no runtime named {name}"))
+            .with_remedy(Some(format!("known runtimes: {}", all.join(", "))))
     })
 }
 

@@ -104,8 +104,12 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                     switches(process)
                 ),
                 (None, Some(switch)) => {
-                    let at_end = if switch.at_end { ", which is complete only if the process exits \
-                                                     normally" } else { "" };
+                    let at_end = if switch.at_end {
+                        ", which is complete only if the process exits \
+                                                     normally"
+                    } else {
+                        ""
+                    };
                     let left = switch.leaves.join(", ").replace("PID", &number(process.pid));
                     format!(
                         "copy {left}{at_end}, next to the recording (or pass it with --jitdump, --perf-map or \
@@ -178,7 +182,11 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             )
         }
         OfProcess::OtherProcess { ref path, kind, of, fits } => {
-            let others = if fits > 1 { format!(", like those of {}", counted(fits as u64 - 1, "more file")) } else { String::new() };
+            let others = if fits > 1 {
+                format!(", like those of {}", counted(fits as u64 - 1, "more file"))
+            } else {
+                String::new()
+            };
             ProblemText::new(
                 "source-of-other-process",
                 "a dump or map next to the recording is from another process, but matches the addresses of unnamed \
@@ -354,8 +362,11 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                     let unnamed = unnamed(process);
                     match given {
                         Some(switch) => {
-                            format!("this must be code that the runtime never logs{unnamed}: {} was on from the \
-                                     start", switch.name())
+                            format!(
+                                "this must be code that the runtime never logs{unnamed}: {} was on from the \
+                                     start",
+                                switch.name()
+                            )
                         }
                         None => format!(
                             "this is code that the runtime never logs{unnamed}, or that it compiled before it began \
@@ -396,9 +407,7 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                     format!("{switch} was on, but the code keeps no frame pointers; {DWARF}")
                 }
                 Some(switch) => {
-                    format!(
-                        "{switch} was on; the engine still gives some functions no frame of their own"
-                    )
+                    format!("{switch} was on; the engine still gives some functions no frame of their own")
                 }
                 None => match elsewhere.and_then(|switch| by_variable(process, switch)) {
                     Some(by_variable) => by_variable,
@@ -545,8 +554,11 @@ fn has_dump(process: &Who) -> bool {
 
 /// Says why a switch in the recorded command line did not reach a process.
 fn not_reached(switch: &Switch) -> String {
-    format!("{} only reached the process that perf started; this one was started by another process, without \
-             it", switch.name())
+    format!(
+        "{} only reached the process that perf started; this one was started by another process, without \
+             it",
+        switch.name()
+    )
 }
 
 /// The environment variable that also reaches processes that other processes start.

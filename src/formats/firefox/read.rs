@@ -361,8 +361,10 @@ impl ReadSamples {
                 None => Some(profile.unknown_stack()),
                 Some(number) => match row(&self.stack, at).and_then(|at| stacks.get(at).copied().flatten()) {
                     None => {
-                        skipped.add(Error::new(format!("sample {at} refers to stack {number}, which is not in the \
-                                                        file")));
+                        skipped.add(Error::new(format!(
+                            "sample {at} refers to stack {number}, which is not in the \
+                                                        file"
+                        )));
                         continue;
                     }
                     stack => stack,

@@ -45,8 +45,14 @@ impl<'data> Pages<'data> {
         let mut at = FILE_HEADER;
         while at < bytes.len() {
             let Some(header) = bytes[at..].first_chunk::<PAGE_HEADER>() else {
-                skipped.add(Error::new(format!("a page header has only {} of its 5 \
-                                                bytes", bytes.len() - at)).at(at as u64));
+                skipped.add(
+                    Error::new(format!(
+                        "a page header has only {} of its 5 \
+                                                bytes",
+                        bytes.len() - at
+                    ))
+                    .at(at as u64),
+                );
                 break;
             };
             let [tag, size @ ..] = *header;

@@ -196,8 +196,11 @@ impl SpeedscopeReading {
             let frame = |index: &u32| self.frames.get(*index as usize).copied();
             let frames: Option<Vec<FrameId>> = sample.iter().map(frame).collect();
             let Some(frames) = frames else {
-                self.skipped.add(Error::new(format!("sample {at} of {} has a frame that is not in the \
-                                                     file", one.name)));
+                self.skipped.add(Error::new(format!(
+                    "sample {at} of {} has a frame that is not in the \
+                                                     file",
+                    one.name
+                )));
                 continue;
             };
             let stack = frames.into_iter().fold(None, |stack, frame| Some(self.profile.stack(stack, frame)));
@@ -224,8 +227,11 @@ impl SpeedscopeReading {
             last = now;
             match self.after(stack, event) {
                 Some(after) => stack = after,
-                None => self.skipped.add(Error::new(format!("event {at} of {} closes a frame that is not \
-                                                             open", one.name))),
+                None => self.skipped.add(Error::new(format!(
+                    "event {at} of {} closes a frame that is not \
+                                                             open",
+                    one.name
+                ))),
             }
         }
         // Frames that are never closed stay open until the end of the profile.
@@ -360,7 +366,13 @@ mod tests {
             "samples worker f 3 None",
         ];
         assert_eq!(rows, expected);
-        assert!(said[0].contains("2 samples skipped") && said[0].contains("closes a frame that is not \
-                                                                           open"), "{said:?}");
+        assert!(
+            said[0].contains("2 samples skipped")
+                && said[0].contains(
+                    "closes a frame that is not \
+                                                                           open"
+                ),
+            "{said:?}"
+        );
     }
 }

@@ -92,8 +92,12 @@ impl<'data> JitDump<'data> {
             Some(_) => return Err(Error::new("is not a jitdump: it does not start with \"DTiJ\"").at(0)),
             None if bytes.is_empty() => return Err(Error::new(EMPTY).at(0)),
             None => {
-                return Err(Error::new(format!("is not a jitdump: it has {} bytes, and the header alone has \
-                                               40", bytes.len())).at(0));
+                return Err(Error::new(format!(
+                    "is not a jitdump: it has {} bytes, and the header alone has \
+                                               40",
+                    bytes.len()
+                ))
+                .at(0));
             }
         };
         let mut cursor = Cursor::new(bytes, 0, endian);
@@ -377,10 +381,10 @@ fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let index = payload.u64("code_index")?;
     let name = payload.cstr("function name")?;
     if addr.checked_add(size).is_none() {
-        return Err(
-            payload.error(format!("JIT_CODE_LOAD code_addr {addr:#x} and code_size {size:#x} extend beyond the \
-                                   address space"))
-        );
+        return Err(payload.error(format!(
+            "JIT_CODE_LOAD code_addr {addr:#x} and code_size {size:#x} extend beyond the \
+                                   address space"
+        )));
     }
     Ok(Load { pid, tid, addr, index, name, size, code: None })
 }

@@ -126,8 +126,10 @@ impl<'a> Finder<'a> {
         };
         // Text contains only some of the recorded processes, and a callgrind file only one.
         if self.processes.is_recording && !self.processes.by_pid.contains_key(&pid) {
-            let said = format!("not used: it is from process {pid}, which is not in the recording; pass FILE@PID to \
-                                use it for another process");
+            let said = format!(
+                "not used: it is from process {pid}, which is not in the recording; pass FILE@PID to \
+                                use it for another process"
+            );
             self.warnings.push(Warning::new(said).in_file(path, None));
         }
         self.seen.insert(path.to_owned());

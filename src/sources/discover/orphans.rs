@@ -180,8 +180,12 @@ impl Finder<'_> {
             }
             Verdict::Offered(Fit { pid, covered, samples, .. }) => {
                 let number = inner_pid(&path).filter(|number| !self.processes.by_pid.contains_key(number));
-                let number = number.map(|number| format!("it is from process {number}, which is not in the recording; \
-                                                          "));
+                let number = number.map(|number| {
+                    format!(
+                        "it is from process {number}, which is not in the recording; \
+                                                          "
+                    )
+                });
                 let why = format!(
                     "{}it covers {covered} of {samples} samples in JIT memory of process {pid}, but nothing else \
                      shows that it is from this run, or it matches several processes; to use it, pass {option} \

@@ -416,8 +416,11 @@ impl<'a> Finder<'a> {
             }
             Some(("file", _)) => Cow::Owned(file_of(url)?),
             Some(_) => {
-                let remedy = format!("jitgraft does not download it; pass a copy with --source-maps \
-                                      FILE={}", recorded.display());
+                let remedy = format!(
+                    "jitgraft does not download it; pass a copy with --source-maps \
+                                      FILE={}",
+                    recorded.display()
+                );
                 return beside().or(Some(Err((url.to_owned(), remedy))));
             }
             None => {

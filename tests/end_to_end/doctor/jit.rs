@@ -71,7 +71,10 @@ fn a_dump_that_ends_in_a_record_is_reported_to_be_cut() {
     // The first function is whole, of the second half of the header is there.
     scene.write(&named_dump(), &whole[..40 + (56 + NAMES[0].len() + 1 + 0x100) + 30]);
     let (cause, remedy) = scene.first("source-torn");
-    assert!(cause.contains("is truncated in the middle of a record") && cause.contains("names 200 of 800 frames"), "{cause}");
+    assert!(
+        cause.contains("is truncated in the middle of a record") && cause.contains("names 200 of 800 frames"),
+        "{cause}"
+    );
     assert!(remedy.contains("copy the whole dump again"), "{remedy}");
 }
 

@@ -75,8 +75,7 @@ fn every_option_of_perf_inject_is_known_or_refused_by_name() {
         let known = said.status.code() == Some(1) && text.contains("nowhere.data: cannot open");
         let name = option.split('=').next().unwrap();
         let name = if name.starts_with("--") { name } else { &name[..2] };
-        let refused =
-            said.status.code() == Some(2) && text.contains(name) && text.contains("use perf inject for it");
+        let refused = said.status.code() == Some(2) && text.contains(name) && text.contains("use perf inject for it");
         assert!(known || refused, "{option}: {:?} {text}", said.status);
     }
 }

@@ -121,8 +121,12 @@ impl ImageFile {
         match placed.map_err(|error| unplaced(Error::new("cannot move it into place").because(error)))? {
             None => *state = ImageState::Made,
             Some(back) if is_same(back.file(), &self.path) => {}
-            Some(_) => return Err(unplaced(Error::new("was created by another program in the meantime; run this \
-                                                       again"))),
+            Some(_) => {
+                return Err(unplaced(Error::new(
+                    "was created by another program in the meantime; run this \
+                                                       again",
+                )));
+            }
         }
         Ok(())
     }

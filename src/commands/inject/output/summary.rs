@@ -89,8 +89,10 @@ impl Summary<'_> {
     fn bad_chains(&self, options: &InjectOptions) -> Option<String> {
         let SampleCounts { samples, bad_chains, bad_entries, .. } = self.samples;
         let line = if options.drop_bad_chain_entries {
-            format!("removed {bad_entries} invalid entries from {bad_chains} call chains, which perf would have \
-                     dropped entirely")
+            format!(
+                "removed {bad_entries} invalid entries from {bad_chains} call chains, which perf would have \
+                     dropped entirely"
+            )
         } else {
             format!(
                 "perf shows no frames for {bad_chains} of {samples} samples: their call chains contain invalid \
@@ -110,8 +112,10 @@ impl Summary<'_> {
             let has_file = self.loaded.accounts.iter().any(|account| account.pid == *pid && is_loaded(account));
             let inner = process.and_then(|process| process.inner_pid).filter(|inner| inner != pid && !has_file);
             let inside = inner.map(|inner| {
-                format!("; in its container it was process {inner} (docker cp CONTAINER:/tmp/perf-{inner}.map . while \
-                         the container exists)")
+                format!(
+                    "; in its container it was process {inner} (docker cp CONTAINER:/tmp/perf-{inner}.map . while \
+                         the container exists)"
+                )
             });
             let late = self.samples.late.get(pid);
             let late = late.map(|late| format!("; {late} of them were sampled after the last record of its jitdump"));

@@ -436,8 +436,7 @@ impl GraphReader {
             }
             NextCost::Inclusive(count) => {
                 (self.cob, self.cfi) = (None, None);
-                let callee =
-                    self.callee.take().ok_or_else(|| Error::new("calls= without a valid cfn="))?;
+                let callee = self.callee.take().ok_or_else(|| Error::new("calls= without a valid cfn="))?;
                 let calls = thread.calls.entry((function, callee)).or_default();
                 calls.count = calls.count.saturating_add(count);
                 calls.costs.add(costs)
