@@ -38,11 +38,11 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
         "" => Ok(()),
         said => writeln!(out, "  {what:<14} {said}"),
     };
-    row("known by", &[runtime.programs, runtime.libraries].concat().join(", "))?;
+    row("recognized by", &[runtime.programs, runtime.libraries].concat().join(", "))?;
     row("runs", &runtime.carries.join(", "))?;
     for (at, switch) in runtime.switches.iter().enumerate() {
         row(if at == 0 { "switch on" } else { "or" }, &switch.how(runtime.called, at == 0))?;
-        row("leaves", &switch.leaves.join(", "))?;
+        row("writes", &switch.leaves.join(", "))?;
     }
     if runtime.switches.is_empty() {
         row("switch on", "no known way to make it write names")?;

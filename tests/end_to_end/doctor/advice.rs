@@ -609,6 +609,6 @@ fn interpreted_methods_are_no_sign_that_a_switch_was_not_received() {
     scene.write(&format!("perf-{PID}.map"), map(JIT, &["Interpreter", "int A.b()", "start_thread"]));
     let found = finding(&scene, "interpreted");
     assert!(!text(&found, "cause").contains("another process"), "{found:#}");
-    assert!(text(&found, "remedy").contains("nothing names interpreted methods"), "{found:#}");
+    assert!(text(&found, "remedy").contains("interpreted methods cannot be named"), "{found:#}");
     assert_eq!(found["command"], Value::Null, "{found:#}");
 }
