@@ -40,13 +40,13 @@ pub(super) struct PackArgs {
     symbols_only: bool,
     /// Pack these files, too
     ///
-    /// These may give away more than names.
+    /// These may reveal more than names.
     #[arg(long, value_parser = one_of(others()), value_delimiter = ',', value_name = "WHAT,…")]
     with: Vec<AskedFor>,
-    /// Pack this program or text if the recording names it, whoever may read it
+    /// Pack this private file if the recording refers to it
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     include: Vec<PathBuf>,
-    /// List what would be packed and what would be left out, and write nothing
+    /// Only list what would be packed and what would be left out
     #[arg(long)]
     list: bool,
     #[command(flatten)]
