@@ -64,7 +64,7 @@ impl Common {
                 .chain(&names(outcome))
                 .for_each(stderr::say);
         }
-        outcome.failed.iter().for_each(|error| stderr::say(format_args!("error: {error}")));
+        outcome.failed.iter().for_each(stderr::say_error);
         match outcome.ended {
             Some(Ended::Signal(signal)) => guard::end_by(signal),
             Some(Ended::Status(status @ 1..)) => return ExitCode::from(status),

@@ -261,7 +261,7 @@ fn a_program_of_a_stranger_is_read_from_a_copy_if_it_is_believed() {
     let program = scene.stranger("program", &elf);
     scene.stranger("r.data", recording(&[&program]));
     let said = scene.told("collapse r.data");
-    assert!(said.contains("belongs to user 65534, not to root or to us (0); use -f to trust it"), "{said}");
+    assert!(said.contains("belongs to user 65534, not to root or to you (0); use -f to trust it"), "{said}");
     assert!(!said.contains("of_a_stranger"), "{said}");
     let said = scene.told("collapse -f r.data");
     assert!(said.contains("of_a_stranger"), "{said}");

@@ -51,7 +51,7 @@ fn unknown(head: &[u8], input: &InPath) -> Error {
     let neither = "is neither a callgrind file nor a report of massif, DHAT, memcheck, helgrind or DRD";
     let remedy = match detect(head) {
         Some(format) => format!("it is {}, {}", format.name, format.about),
-        None => mistaken::refused(head).to_string(),
+        None => format!("it {}", mistaken::refused(head)),
     };
     Error::new(neither).with_remedy(Some(remedy))
 }
