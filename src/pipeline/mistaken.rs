@@ -7,9 +7,10 @@ use crate::io;
 use crate::records::{jitdump, perf_map};
 use std::path::Path;
 
-/// A message about an input in a known format that isn't a profile, recognized by its first bytes.
-fn what(head: &[u8]) -> Option<&'static str> {
-    KNOWN.iter().find(|(is, _)| is(head)).map(|(_, what)| *what)
+/// The message about an input in a known format that isn't a profile, and what to do. The format is recognized by its
+/// first bytes.
+fn what(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    KNOWN.iter().find(|(is, ..)| is(head)).map(|(_, what, remedy)| (*what, *remedy))
 }
 
 /// Extensions of output files. An input with one of these was probably meant as the output.
@@ -21,71 +22,82 @@ pub(crate) fn refused(head: &[u8]) -> Error {
         return Error::new("is empty");
     }
     if let Some(known) = unread::known(head) {
-        return Error::new(format!("is {}, which jitgraft does not read; {}", known.name, known.remedy));
+        let message = format!("is {}, which jitgraft does not read", known.name);
+        return Error::new(message).with_remedy(Some(known.remedy.to_owned()));
+    }
+    if let Some((message, remedy)) = what(head) {
+        return Error::new(message).with_remedy(Some(remedy.to_owned()));
     }
     let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No)).map(|format| format.name);
-    let general = || format!("is in an unknown format; jitgraft reads {}", readable.collect::<Vec<_>>().join(", "));
-    Error::new(what(head).map_or_else(general, str::to_owned))
+    let remedy = format!("jitgraft reads {}", readable.collect::<Vec<_>>().join(", "));
+    Error::new("is in an unknown format").with_remedy(Some(remedy))
 }
 
-/// Recognizes a kind of file, and the message about it.
-type KnownFile = (fn(&[u8]) -> bool, &'static str);
+/// Recognizes a kind of file, the message about it, and what to do.
+type KnownFile = (fn(&[u8]) -> bool, &'static str, &'static str);
 
 const KNOWN: &[KnownFile] = &[
     (
         jitdump::sniff,
-        "is a jitdump, which has names but no samples; pass the recording it belongs to (perf.data), and this file \
-         with --jitdump",
+        "is a jitdump, which has names but no samples",
+        "pass the recording it belongs to (perf.data), and this file with --jitdump",
     ),
     (
         perf_map::sniff,
-        "is a perf map, which has names but no samples; pass the recording it belongs to (perf.data), and this file \
-         with --perf-map",
+        "is a perf map, which has names but no samples",
+        "pass the recording it belongs to (perf.data), and this file with --perf-map",
     ),
-    (|head| head.starts_with(b"PERFFILE"), "is a perf.data file of an unknown version; try the text of perf script"),
+    (|head| head.starts_with(b"PERFFILE"), "is a perf.data file of an unknown version", "try the text of perf script"),
     (
         |head| elf_type(head) == Some(ET_CORE),
-        "is a core dump, not a profile; record one with `perf record -g -- \
-                                              PROGRAM`",
+        "is a core dump, not a profile",
+        "record one with `perf record -g -- PROGRAM`",
     ),
-    (|head| head.starts_with(b"\x7fELF"), "is an ELF file, not a profile; record one with `perf record -g -- PROGRAM`"),
+    (
+        |head| head.starts_with(b"\x7fELF"),
+        "is an ELF file, not a profile",
+        "record one with `perf record -g -- PROGRAM`",
+    ),
     (
         |head| begins(head, b"<svg") || begins(head, b"<?xml") && contains(head, b"<svg"),
-        "is a picture (SVG), not a profile; pass the profile it was drawn from (to write a picture, use -o FILE)",
+        "is a picture (SVG), not a profile",
+        "pass the profile it was drawn from (to write a picture, use -o FILE)",
     ),
     (
         |head| begins(head, b"<!doctype html") || begins(head, b"<html"),
-        "is a page (HTML), not a profile; pass the profile it was made from (to write a page, use -o FILE)",
+        "is a page (HTML), not a profile",
+        "pass the profile it was made from (to write a page, use -o FILE)",
     ),
     (
         |head| head.get(257..262) == Some(b"ustar"),
-        "is an archive (tar); unpack it (tar xf) and pass the profile in it. Unpack an archive of perf archive into \
-         ~/.debug, or anywhere and pass --debug-dir DIR. Only archives made by jitgraft pack are read without \
-         unpacking",
+        "is an archive (tar)",
+        "unpack it (tar xf) and pass the profile in it. Unpack an archive of perf archive into ~/.debug, or anywhere and pass --debug-dir DIR. Only archives made by jitgraft pack are read without unpacking",
     ),
-    (|head| head.starts_with(b"PK\x03\x04"), "is an archive (zip); unpack it and pass the profile in it"),
+    (|head| head.starts_with(b"PK\x03\x04"), "is an archive (zip)", "unpack it and pass the profile in it"),
     (
         |head| head.starts_with(b"\xfd7zXZ\0"),
-        "is compressed with xz; decompress it with xz -d (jitgraft decompresses \
-                                              only gzip and zstd)",
+        "is compressed with xz",
+        "decompress it with xz -d (jitgraft decompresses only gzip and zstd)",
     ),
     (
         |head| head.starts_with(b"BZh"),
-        "is compressed with bzip2; decompress it with bzip2 -d (jitgraft decompresses only gzip and zstd). For an \
-         archive of perf archive, run mkdir DIR && tar xf FILE -C DIR, then pass --debug-dir DIR along with the \
-         recording",
+        "is compressed with bzip2",
+        "decompress it with bzip2 -d (jitgraft decompresses only gzip and zstd). For an archive of perf archive, run mkdir DIR && tar xf FILE -C DIR, then pass --debug-dir DIR along with the recording",
     ),
     (
         |head| begins(head, b"# To display the perf.data header info") || contains(head, b"# Overhead "),
-        "is the text of perf report, which has no stacks; pass perf.data itself, or the text of perf script",
+        "is the text of perf report, which has no stacks",
+        "pass perf.data itself, or the text of perf script",
     ),
     (
         |head| contains(head, b"Performance counter stats for"),
-        "is the text of perf stat, which has no stacks; record a profile with `perf record -g -- PROGRAM`",
+        "is the text of perf stat, which has no stacks",
+        "record a profile with `perf record -g -- PROGRAM`",
     ),
     (
         |head| begins(head, b"{") || begins(head, b"["),
-        "is JSON in an unknown format; `jitgraft formats` lists the known ones",
+        "is JSON in an unknown format",
+        "`jitgraft formats` lists the known ones",
     ),
 ];
 
@@ -137,8 +149,8 @@ mod tests {
             (b"[1]", "is JSON"),
         ];
         for (head, said) in cases {
-            let what = what(head).unwrap_or("nothing known");
-            assert!(what.contains(said), "{said}: {what}");
+            let (what, remedy) = what(head).unwrap_or(("nothing known", ""));
+            assert!(what.contains(said) || remedy.contains(said), "{said}: {what}; {remedy}");
         }
         for other in [&b""[..], b"hello", b"a;b 3\n", b"\x7fEL", b"<xml>"] {
             assert_eq!(what(other), None, "{other:?}");

@@ -111,7 +111,8 @@ impl Input {
 fn no_recording(path: &Path) -> Error {
     let names = io::typed_names(path).unwrap_or_default();
     match unread::known_directory(names.iter().map(|name| name.as_encoded_bytes())) {
-        Some(known) => Error::new(format!("is {}, which jitgraft does not read; {}", known.name, known.remedy)),
+        Some(known) => Error::new(format!("is {}, which jitgraft does not read", known.name))
+            .with_remedy(Some(known.remedy.to_owned())),
         None => Error::new("is a directory, but not one that perf record wrote").with_remedy(mistaken::directory(path)),
     }
 }

@@ -194,7 +194,8 @@ fn an_empty_pipe_beside_a_recording_points_to_it() {
         let said = said(&output);
         assert_eq!(output.status.code(), Some(status), "{words}: {said}");
         assert!(
-            said.replace("\nhint: ", "; ").contains("(standard input): is empty; to read perf.data in this directory, use -i perf.data"),
+            said.replace("\nhint: ", "; ")
+                .contains("(standard input): is empty; to read perf.data in this directory, use -i perf.data"),
             "{said}"
         );
     }

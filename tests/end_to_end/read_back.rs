@@ -157,7 +157,7 @@ fn a_format_that_is_known_and_not_read_is_named_with_what_gives_one_that_is() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(
-            said.contains(name) && said.contains("which jitgraft does not read; ") && said.contains(remedy),
+            said.contains(name) && said.contains("which jitgraft does not read\nhint: ") && said.contains(remedy),
             "{said}"
         );
     }
