@@ -58,7 +58,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
 fn first(findings: &[Finding], of: &str) -> String {
     findings.first().map_or_else(
         || "no findings".to_owned(),
-        |finding| format!("{:.1} % of the {of}: {}", finding.percent, problem_text(&finding.problem).cause),
+        |finding| format!("{:.1}% of the {of}: {}", finding.percent, problem_text(&finding.problem).cause),
     )
 }
 

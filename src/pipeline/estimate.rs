@@ -33,10 +33,10 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
     let said = |largest: Option<Largest<'_>>| {
         largest.filter(|largest| largest.percent >= 0.005).map(|Largest { percent, deviation, event }| {
             let name = label::function(profile, profile.frame_of(deviation.frame));
-            format!("at most {percent:.2} % of {event} ({})", readable(name.as_bytes()))
+            format!("at most {percent:.2}% of {event} ({})", readable(name.as_bytes()))
         })
     };
-    let outside = said(outside).unwrap_or_else(|| "less than 0.01 %".to_owned());
+    let outside = said(outside).unwrap_or_else(|| "less than 0.01%".to_owned());
     let inside = said(inside).map_or_else(String::new, |inside| format!(", in cycles of calls by {inside}"));
     is_estimate.then(|| {
         format!(

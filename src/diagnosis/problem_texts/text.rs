@@ -1,5 +1,6 @@
 //! The texts about one problem, and helpers to phrase them. All names in the texts are printable.
 
+use crate::analysis::quantity::counted;
 use crate::diagnosis::problem::{NamedFile, SourceFile, Who};
 use crate::model::Pid;
 use crate::model::printable::readable;
@@ -78,7 +79,8 @@ pub(in super::super) fn source(account: &Account, covered: Option<SourceFile>) -
             } else {
                 String::new()
             };
-            let skipped = if *skipped > 0 { format!(", {skipped} records skipped") } else { String::new() };
+            let skipped =
+                if *skipped > 0 { format!(", skipped {}", counted(*skipped, "record")) } else { String::new() };
             let torn = if *torn { ", truncated" } else { "" };
             let doubtful = covered.as_ref().map_or(0, |source| source.doubtful);
             let doubtful = match doubtful {
@@ -86,7 +88,7 @@ pub(in super::super) fn source(account: &Account, covered: Option<SourceFile>) -
                 frames => format!(" ({frames} of them perhaps wrong)"),
             };
             let covered = covered.map_or_else(String::new, |source| format!(", names {} frames", source.covered));
-            format!("{codes} functions{skipped}{torn}{}{covered}{doubtful}{lent}", clock_used(*clock))
+            format!("{}{skipped}{torn}{}{covered}{doubtful}{lent}", counted(*codes, "function"), clock_used(*clock))
         }
     };
     format!("{} {}: {state}", account.kind.name(), file(&account.path))

@@ -185,8 +185,8 @@ fn the_summary_shows_what_was_done_and_q_and_v_change_it() {
     let usual = said(&[]);
     for part in [
         "Loaded 1 function from 1 jitdump",
-        "1 samples, 1 with JIT frames in their stack; 1 of 1 JIT frames have a name (100.0 %)",
-        "out.data: inserted 1 mapping records",
+        "1 sample, 1 with JIT frames; 1 of 1 JIT frames have names (100.0%)",
+        "out.data: inserted 1 mapping record for 1 code range",
     ] {
         assert!(usual.contains(part), "{part:?} is not in {usual}");
     }

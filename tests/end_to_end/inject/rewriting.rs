@@ -367,7 +367,7 @@ fn memory_does_not_grow_with_the_recording() {
         let (_, said) = finished(&mut limited);
         drop(limited);
         cat.wait().unwrap();
-        assert!(said.contains("(100.0 %)"), "{said}");
+        assert!(said.contains("(100.0%)"), "{said}");
         let length = |name: &str| fs::metadata(case.path(name)).unwrap().len();
         assert!(length("out.data") > length("long.data"));
     }

@@ -1,5 +1,6 @@
 //! Reports what `inject` did.
 
+use crate::analysis::quantity::counted;
 use crate::commands::inject::coverage::SampleCounts;
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::{InjectContext, InjectOptions};
@@ -39,7 +40,8 @@ impl Summary<'_> {
     fn warn(&self, warnings: &mut Warnings) {
         let unreadable = self.samples.unreadable;
         if unreadable > 0 {
-            warnings.push(Warning::new(format!("{unreadable} damaged samples were passed through unchanged")));
+            let samples = counted(unreadable, "damaged sample");
+            warnings.push(Warning::new(format!("passed through {samples} unchanged")));
         }
         for pid in &self.survey.injected {
             let message = format!("process {pid} was injected before; its JIT code is left as it is");
@@ -55,7 +57,7 @@ impl Summary<'_> {
             lines.push(format!("the input was {was}; {to} is a single plain file"));
         }
         if !context.options.jit {
-            lines.push(format!("{to}: {} samples", self.samples.samples));
+            lines.push(format!("{to}: {}", counted(self.samples.samples, "sample")));
             lines.extend(self.bad_chains(context.options));
             return lines;
         }
@@ -64,13 +66,16 @@ impl Summary<'_> {
         lines.push(self.frames());
         lines.extend(self.unresolved());
         lines.extend(self.bad_chains(context.options));
-        lines.push(format!(
-            "{to}: inserted {} mapping records for {} code ranges, in {} images with {} functions",
-            self.inserted,
-            self.images.selection.used_segments,
-            self.images.iter().count(),
-            self.images.functions
-        ));
+        lines.push(match self.inserted {
+            0 => format!("{to}: no JIT code to insert"),
+            inserted => format!(
+                "{to}: inserted {} for {}, in {} with {}",
+                counted(inserted as u64, "mapping record"),
+                counted(self.images.selection.used_segments as u64, "code range"),
+                counted(self.images.iter().count() as u64, "image"),
+                counted(self.images.functions as u64, "function")
+            ),
+        });
         lines.extend(self.details(context.job));
         lines
     }
@@ -79,10 +84,8 @@ impl Summary<'_> {
         let SampleCounts { samples, with_jit, resolved, unresolved, .. } = self.samples;
         let frames = resolved + unresolved.values().sum::<u64>();
         let share = if frames == 0 { 100.0 } else { *resolved as f64 * 100.0 / frames as f64 };
-        format!(
-            "{samples} samples, {with_jit} with JIT frames in their stack; {resolved} of {frames} JIT frames have a \
-             name ({share:.1}%)"
-        )
+        let samples = counted(*samples, "sample");
+        format!("{samples}, {with_jit} with JIT frames; {resolved} of {frames} JIT frames have names ({share:.1}%)")
     }
 
     /// A line about call chains that perf drops. `None` if there are none.
