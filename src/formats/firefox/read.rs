@@ -465,7 +465,7 @@ mod tests {
             "samples b Some(Pid(7))/Some(Tid(9)) main@a:User 3 None",
         ];
         assert_eq!(rows, expected);
-        assert!(said[0].contains("1 sample skipped: sample 1 is of stack 9"), "{said:?}");
+        assert!(said[0].contains("1 sample skipped: sample 1 refers to stack 9"), "{said:?}");
     }
 
     #[test]

@@ -212,7 +212,7 @@ fn a_missing_or_replaced_file_is_listed_with_its_costs() {
     let fillers = [0x0f, 0x1f, 0x80, 0, 0, 0, 0].into_iter().cycle();
     image[at..at + code.len()].iter_mut().zip(fillers).for_each(|(byte, filler)| *byte = filler);
     fs::remove_file(&program).unwrap();
-    for (image, why) in [(Some(&image), "not what ran"), (None, "its file is missing")] {
+    for (image, why) in [(Some(&image), "not the code that ran"), (None, "its file is missing")] {
         image.iter().for_each(|image| fs::write(&program, image).unwrap());
         let all = json(&["^hot$"], &file);
         let listing = &list(&all, "listings")[0];

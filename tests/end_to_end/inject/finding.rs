@@ -426,6 +426,6 @@ fn the_place_of_a_containers_files_and_the_way_to_get_them_out_are_reported() {
     let mut inject = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
     let said = inject.arg("inject").arg("-i").arg(&input).arg("-o").arg(&output).output().unwrap();
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
-    let way = "in its container it was process 1: docker cp CONTAINER:/tmp/perf-1.map";
+    let way = "in its container it was process 1 (docker cp CONTAINER:/tmp/perf-1.map";
     assert_eq!(said.matches(way).count(), 2, "{said}");
 }

@@ -493,7 +493,7 @@ fn a_stripped_program_is_named_by_its_build_id_as_addr2line_names_it() {
         None,
     );
     let (out, said) = inject(&wrong_hash, &[], ".");
-    assert!(out == wrong_hash && said.contains("by its htlhash"), "{said}");
+    assert!(out == wrong_hash && said.contains("by htlhash"), "{said}");
     let unversioned = of_file(dir.join("shop").to_str().unwrap(), ("other", "1"), &addresses, None);
     let (out, said) = inject(&unversioned, &[], ".");
     assert!(out == unversioned && said.contains("neither a build ID nor an htlhash"), "{said}");
