@@ -30,7 +30,7 @@ pub(super) struct CallgrindArgs {
     /// Output file; `-` is standard output [default: INPUT.jit]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// ELF object with the machine code, for KCachegrind [default: jitted-PID.elf next to the output]
+    /// ELF object with machine code, for KCachegrind [default: jitted-PID.elf next to the output]
     #[arg(long, value_name = "FILE")]
     object: Option<PathBuf>,
     /// The profiled process [default: from the file or its name]

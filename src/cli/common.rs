@@ -131,12 +131,12 @@ pub struct SourceArgs {
     /// Repeatable.
     #[arg(long, value_name = "FILE@ADDR", value_parser = placed_elf, hide_short_help = true)]
     elf: Vec<(PathBuf, Addr)>,
-    /// State that process INNER in dumps and maps is OUTER in the recording
+    /// Treat process INNER of dumps and maps as OUTER of the recording
     ///
     /// Use it for containers, where processes have different PIDs. Repeatable.
     #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair, hide_short_help = true)]
     map_pid: Vec<(Pid, Pid)>,
-    /// Show JavaScript and WebAssembly by its original source
+    /// Show JavaScript and WebAssembly as written
     ///
     /// `auto` uses the source maps that scripts name or that are beside them, and WebAssembly modules beside the input
     /// or in --debug-dir. A map, a module or a directory of them is tried first; FILE=SCRIPT is for this script only.

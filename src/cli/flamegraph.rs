@@ -66,7 +66,7 @@ struct LookArgs {
     /// Notes to store in the file
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     notes: Option<String>,
-    /// Color palette, instead of colors by kind of code
+    /// Palette instead of colors by kind of code
     ///
     /// java, js, perl, python and rust color by the annotations of a name (see --annotate).
     #[arg(short, long, value_name = "NAME", value_parser = palette(), conflicts_with = "color_diffusion")]
@@ -103,7 +103,7 @@ struct LookArgs {
     /// Draw time from left to right, one row per thread
     #[arg(long)]
     flamechart: bool,
-    /// Start stacks at this function, and leave out other stacks
+    /// Start stacks at this function; skip others
     ///
     /// Repeatable.
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["flamechart", "reverse"])]
@@ -134,7 +134,7 @@ struct LookArgs {
     /// Word for frames
     #[arg(long, value_name = "TEXT", alias = "nametype", hide_short_help = true)]
     name_type: Option<String>,
-    /// Multiply displayed weights by this
+    /// Multiply shown weights by this
     #[arg(long, value_name = "X", hide_short_help = true)]
     factor: Option<f64>,
     /// Truncate long names on the left

@@ -85,7 +85,7 @@ struct BuildIdArgs {
     /// Put build IDs into all mapping records
     #[arg(long, group = "build_id_mode", hide_short_help = true)]
     mmap2_buildid_all: bool,
-    /// Known build IDs of files, used instead of reading the files
+    /// Known build IDs, used instead of reading the files
     ///
     /// FILE has one `ID PATH` per line.
     #[arg(long, value_name = "ID PATH[,ID PATH…]|file://FILE", hide_short_help = true)]

@@ -24,7 +24,7 @@ pub(super) struct RecordArgs {
     /// `jitgraft runtimes` lists the names.
     #[arg(long, value_name = "NAME")]
     runtime: Option<String>,
-    /// The recording; dumps and maps of the run are saved next to it
+    /// The recording; dumps and maps are saved next to it
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     output: PathBuf,
     /// Samples per second

@@ -30,7 +30,7 @@ pub(super) struct ReportArgs {
     output: OutputArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// Maximum number of rows; 0: all [default: as many as fit]
+    /// Maximum number of rows; 0: all [default: what fits]
     ///
     /// In files and pipes the default is all. On a terminal, names are also truncated, JIT names are pretty, and the tiers of a
     /// function are one row.
@@ -109,7 +109,7 @@ struct RowArgs {
     #[arg(long, value_parser = one_of(group_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "Rows")]
     group_by: Vec<Key>,
-    /// Compare with an earlier profile [default: perf.data.old]
+    /// Compare with this profile [default: perf.data.old]
     ///
     /// Changes within sampling noise are marked. Measured profiles (callgrind, traces, measureme) are
     /// compared by amount.

@@ -32,7 +32,7 @@ pub(super) struct ScriptArgs {
     /// Print the innermost frame only, on one line
     #[arg(short = 'G', long)]
     hide_call_graph: bool,
-    /// Text input: name JIT frames that already have names, too
+    /// Text input: rename frames that already have names
     #[arg(long)]
     rename: bool,
     /// Text input: also name native frames

@@ -57,7 +57,7 @@ pub(super) struct StatsArgs {
     /// Gaps without any span, longest first
     #[arg(long, help_heading = "Questions")]
     gaps: bool,
-    /// Read questions from a file, or use those for `miri` or `clang` (-ftime-trace)
+    /// Questions from a file, or for `miri` or `clang` (-ftime-trace)
     ///
     /// A file has one question per line.
     #[arg(long, value_name = "FILE", help_heading = "Questions")]
