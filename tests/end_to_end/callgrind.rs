@@ -161,7 +161,7 @@ fn self_costs_are_those_of_the_addresses_and_nothing_else_changes() {
             let found = case.compare();
             assert!(found.entries_with_cost > 2, "{recording}: {found:?}");
             assert!(found.jit_nodes >= found.entries_with_cost, "{recording}: {found:?}");
-            assert!(!ONE_TO_ONE.contains(recording) || said.contains(" split 0 blocks"), "{recording}: {said}");
+            assert!(!ONE_TO_ONE.contains(recording) || !said.contains("; split "), "{recording}: {said}");
         }
     }
 }
@@ -430,7 +430,7 @@ fn a_million_ids() {
     fs::write(&input, &text).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("callgrind").arg(&input).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("callgrind.out.9997.jit: 1000 functions named"), "{said}");
+    assert!(output.status.success() && said.contains("callgrind.out.9997.jit: 1,000 functions named"), "{said}");
     let named = fs::read(dir.path().join("callgrind.out.9997.jit")).unwrap();
     assert_eq!(memchr::memmem::find_iter(&named, b") jit").count(), 1000 + 1, "the functions and their object");
     assert_eq!(memchr::memmem::find_iter(&named, b" 0 3\n").count(), 1_000_000);
@@ -453,7 +453,7 @@ fn a_file_larger_than_the_memory_it_may_use() {
     command.arg(format!("--data={limit}")).args([env!("CARGO_BIN_EXE_jitgraft"), "callgrind", "--threads", "2"]);
     let output = command.arg(&input).output().expect("prlimit is part of util-linux");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 functions named"), "{said}");
+    assert!(output.status.success() && said.contains(": 1 function named"), "{said}");
     let named = fs::read(dir.path().join("callgrind.out.9997.jit")).unwrap();
     assert!(named.ends_with(b"totals: 7\n"));
     assert_eq!(memchr::memmem::find_iter(&named, b"+3 +1 10\n").count(), 320 << 16);

@@ -202,7 +202,7 @@ fn whole_profiles_in_an_event_are_read_and_stacks_of_instants_are_counted() {
     assert_eq!(stacks(&text), expected(&[("f", 200)]));
     let instants = r#"[{"name":"a","ph":"i","ts":1,"stack":["f","g"]},{"name":"b","ph":"I","ts":2,"sf":3},{"name":"c","ph":"X","ts":2,"dur":1}]"#;
     let (said, fails) = said(&["collapse", "-o", "/dev/null"], instants);
-    assert!(said.contains("2 instants have call stacks") && fails, "{said}");
+    assert!(said.contains("2 instants with a call stack") && fails, "{said}");
 }
 
 #[test]

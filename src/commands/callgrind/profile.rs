@@ -3,6 +3,7 @@
 use super::code_sources::{CodeSources, code_sources};
 use super::object;
 use super::options::CallgrindOptions;
+use crate::analysis::quantity::counted;
 use crate::error::{Result, Warning, Warnings};
 use crate::io::{Content, OutPath, Output, Run, map_open_file};
 use crate::model::Pid;
@@ -125,17 +126,18 @@ fn say(
         // right.
         false => format!(
             "named by their entry points. The profile has no instruction addresses, so the {all} {event} in unknown \
-             memory \
-             are attributed to these functions ({percent:.1}%) and their callers, not always to the functions that \
+             memory are attributed to these functions ({percent:.1}%) and their callers, not always to the functions that \
              caused them"
         ),
     };
-    outcome.summary.push(format!(
-        "{}: {functions} functions {what}; split {} blocks and added {} calls to keep inclusive costs",
-        to.shown().display(),
-        stats.split,
-        stats.synthetic_calls
-    ));
+    let mut line = format!("{}: {} {what}", to.shown().display(), counted(functions as u64, "function"));
+    if stats.split > 0 {
+        line += &format!("; split {}", counted(stats.split, "block"));
+    }
+    if stats.synthetic_calls > 0 {
+        line += &format!("; added {} to keep inclusive costs", counted(stats.synthetic_calls, "call"));
+    }
+    outcome.summary.push(line);
     let (misattributed, cost) = stats.misattributed.total();
     if misattributed > 0 {
         outcome.summary.push(format!(

@@ -167,14 +167,14 @@ fn warn(timeline: &Timeline, warnings: &mut Warnings) {
     let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, endless, stacks } = timeline.oddities;
     let unfinished = timeline.unfinished();
     let findings = [
-        (unfinished, "spans have no end (perhaps the program was killed), so they end with their thread"),
-        (misplaced_ends, "spans end while others inside them are open, so those end there, too"),
-        (unmatched_ends, "ends without an open span were ignored"),
-        (late, "events are too far out of order to be sorted"),
-        (timeless, "events without a time (ts) were ignored"),
-        (endless, "complete spans (ph X) have no duration or a negative one (dur), so they count as zero"),
-        (stacks, "instants have call stacks (stack, sf), which jitgraft does not read"),
+        (unfinished, "span", "without an end, counted up to the end of the thread (perhaps the program was killed)"),
+        (misplaced_ends, "span", "ended before the spans inside, which were ended at the same time"),
+        (unmatched_ends, "end", "without an open span ignored"),
+        (late, "event", "too far out of order to be sorted"),
+        (timeless, "event", "without a time (ts) ignored"),
+        (endless, "complete span", "(ph X) with no duration (dur) or a negative one, counted as zero"),
+        (stacks, "instant", "with a call stack (stack, sf), which jitgraft does not read"),
     ];
-    let said = findings.into_iter().filter(|(count, _)| *count > 0);
-    warnings.extend(said.map(|(count, what)| Warning::new(format!("{count} {what}"))));
+    let said = findings.into_iter().filter(|(count, ..)| *count > 0);
+    warnings.extend(said.map(|(count, what, rest)| Warning::new(format!("{} {rest}", counted(count, what)))));
 }
