@@ -165,7 +165,7 @@ impl AnnotateArgs {
 /// commands.
 fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPath, Option<FunctionPattern>)> {
     if given.len() > 1 {
-        return Err(Error::usage("annotate reads one recording at a time; pass a single input; pass a single input"));
+        return Err(Error::usage("annotate reads one recording at a time; pass a single input"));
     }
     let named = given.into_iter().next().filter(|given| *given != default_input());
     let (input, word) = match (named, word) {
