@@ -12,8 +12,8 @@ use clap::Args;
 #[command(
     after_help = "A directory stands for all files below it, except hidden ones (.* and _*). @FILE stands for the \
     paths listed in FILE, one per line; @- reads the list from standard input. Inputs that cannot be read are skipped \
-    with a warning. Events with the same name and unit are added up; others stay separate. Threads with the same name are merged; --by pid, tid or cpu keeps them \
-    separate.\n\n\
+    with a warning. Events with the same name and unit are added up; others stay separate. Threads with the same name \
+    are merged; --by pid, tid or cpu keeps them separate.\n\n\
     Examples:\n  jitgraft merge fleet/ -o fleet.folded\n  \
     jitgraft merge *.pb.gz -o day.pb.gz\n  \
     find fleet -name '*.folded' -mtime -1 -print0 | jitgraft merge @- -o day.svg"
