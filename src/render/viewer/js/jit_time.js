@@ -116,7 +116,7 @@ class JitPart {
     const { about } = this.#compilations;
     const words = [
       `${counted(sums.allCodes, "piece")} of code, ${byteCount(sums.allBytes)}`,
-      `${counted(sums.again, "recompilation")}`,
+      counted(sums.again, "recompilation"),
       counted(sums.moves, "move"),
     ];
     const when = ranges.length > 0 ? "In the selected time: " : "";
