@@ -70,6 +70,16 @@ impl Error {
         self
     }
 
+    /// What to do about it.
+    pub fn remedy(&self) -> Option<&str> {
+        self.remedy.as_deref()
+    }
+
+    /// Displays the error without the remedy.
+    pub fn without_remedy(&self) -> impl fmt::Display + '_ {
+        WithoutRemedy(self)
+    }
+
     /// True if the error is in what the user typed, not in the input (exit status 2).
     pub fn is_usage(&self) -> bool {
         self.usage
@@ -108,14 +118,30 @@ struct CauseChain<'a>(&'a Error);
 
 impl fmt::Display for CauseChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)?;
-        let mut cause = std::error::Error::source(self.0);
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
+        write_causes(f, self.0)?;
         self.0.remedy.iter().try_for_each(|remedy| write!(f, "; {remedy}"))
     }
+}
+
+/// Displays the file, the offset, the message and its causes.
+struct WithoutRemedy<'a>(&'a Error);
+
+impl fmt::Display for WithoutRemedy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_place(f, self.0.file.as_deref(), self.0.offset)?;
+        write_causes(f, self.0)
+    }
+}
+
+/// Writes the message and its causes.
+fn write_causes(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
+    f.write_str(&error.message)?;
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        write!(f, ": {error}")?;
+        cause = error.source();
+    }
+    Ok(())
 }
 
 impl fmt::Display for Error {

@@ -25,7 +25,7 @@ fn run() -> ExitCode {
         Ok(code) => code,
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            stderr::say(format_args!("error: {error}"));
+            stderr::say_error(&error);
             ExitCode::from(if error.is_usage() { 2 } else { 1 })
         }
     }

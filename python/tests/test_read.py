@@ -81,7 +81,7 @@ def test_what_cannot_be_read_is_an_error_with_its_file(tmp_path):
     with pytest.raises(jitgraft.Error) as raised:
         jitgraft.read(text)
     assert (raised.value.file, raised.value.status) == (str(text), 1)
-    assert "is none of the formats" in raised.value.message
+    assert "is in an unknown format" in raised.value.message
     with pytest.raises(jitgraft.Error, match="No such file"):
         jitgraft.read(tmp_path / "missing")
 

@@ -353,13 +353,14 @@ impl Precision {
     /// Describes the precision in a sentence, for text output.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Precise(_) => "at the instruction that the processor recorded for the event (precise)",
-            Self::Exact => "counted exactly, at each instruction",
+            Self::Precise(_) => "Samples land on the instruction that the processor recorded for the event (precise).",
+            Self::Exact => "Costs are exact, counted per instruction.",
             Self::Timer => {
-                "at the instruction that was to run next when the timer fired: the slow one may be the one before"
+                "Samples land on the next instruction to execute; the slow one is often the one just before."
             }
             Self::Skids => {
-                "where the counter's interrupt arrived, some instructions behind the one that caused it (skid); record with :pp if the processor can"
+                "Samples land a few instructions after the one that caused the event (skid); record with :pp if the \
+                 processor supports it."
             }
         }
     }
@@ -378,7 +379,7 @@ impl Precision {
 /// The words that the output uses for costs, which are either samples or exact counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// A phrase for a function's own cost: `samples of its own` or `costs of its own`.
+    /// A phrase for a function's own cost: `self samples` or `self costs`.
     pub(crate) own: &'static str,
     /// A word for any cost: `samples` or `costs`.
     pub(crate) any: &'static str,
@@ -395,8 +396,8 @@ impl Annotation {
     /// The words that the output uses for costs.
     pub(crate) fn words(&self) -> Words {
         match self.is_exact() {
-            true => Words { own: "costs of its own", any: "costs", head: "count" },
-            false => Words { own: "samples of its own", any: "samples", head: "samples" },
+            true => Words { own: "self costs", any: "costs", head: "count" },
+            false => Words { own: "self samples", any: "samples", head: "samples" },
         }
     }
 

@@ -161,7 +161,18 @@ impl Sampled<'_> {
         });
         let (name, module, category) = named.unwrap_or((UNKNOWN.to_vec(), None, Category::Unknown));
         let (costs, at, last) = (Costs::default(), BTreeMap::new(), Moment::default());
-        Function { name, module, category, place: CodePlace::Unknown("nothing is known of it"), costs, at, last }
+        Function {
+            name,
+            module,
+            category,
+            place: CodePlace::Unknown(
+                "nothing is known about this \
+                                                                      code",
+            ),
+            costs,
+            at,
+            last,
+        }
     }
 
     /// Sets where the function's code is. Returns the offset of the place in it.
@@ -181,7 +192,7 @@ impl Sampled<'_> {
                 addr - extent.start
             }
             (Location::File(_, offset), Some(_)) => {
-                function.place = CodePlace::Unknown("no symbol gives the start of the function");
+                function.place = CodePlace::Unknown("no symbol marks the start of the function");
                 offset
             }
             (Location::File(dso, offset), None) => {
@@ -243,18 +254,18 @@ impl Sampled<'_> {
 /// Why the code of a mapping is not available.
 fn missing(kind: DsoKind) -> &'static str {
     match kind {
-        DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => "its file is not here, or another version of it",
+        DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => "its file is missing, or is a different version",
         DsoKind::Kernel => {
-            "the kernel's image is not here: give the uncompressed one with --vmlinux (memory such as /proc/kcore is not \
-             read)"
+            "the kernel image is missing; pass an uncompressed one with --vmlinux (jitgraft does not read memory such \
+             as /proc/kcore)"
         }
-        DsoKind::Module => "the code of kernel modules is not read",
+        DsoKind::Module => "jitgraft does not read the code of kernel modules",
         DsoKind::KernelSymbol(_) => {
-            "the recording does not hold the code that the kernel made there: perf as root writes down that of BPF programs \
-             that still are there when it looks (without --no-bpf-event), and of trampolines none"
+            "the recording lacks this code, which the kernel generated; perf saves the code of loaded BPF programs \
+             (as root, without --no-bpf-event), but never that of trampolines"
         }
         DsoKind::Anonymous => "no dump covers this memory",
-        DsoKind::Guest => "the guest's files are not here",
+        DsoKind::Guest => "the guest's files are missing",
     }
 }
 
@@ -296,7 +307,7 @@ pub(super) type Places = Chains<FrameLocation>;
 /// Why JIT code from this source has no machine code.
 pub(super) fn without_code(accounts: &[Account], origin: OriginId) -> &'static str {
     match accounts.get(origin.0 as usize).map(|account| account.kind) {
-        Some(Kind::Log(_)) => "its log has names but no code: record with a jitdump",
-        _ => "a perf map has names but no code: record with a jitdump",
+        Some(Kind::Log(_)) => "its log has names but no code; record with a jitdump",
+        _ => "a perf map has names but no code; record with a jitdump",
     }
 }

@@ -61,14 +61,14 @@ impl<'a> Lister<'a> {
         machines.retain(|&machine| !Disassembler::new(machine, self.syntax).is_known());
         for machine in machines {
             warnings.push(Warning::new(format!(
-                "code of {} is shown in bytes: only x86, aarch64 and 32-bit Arm are decoded",
+                "{} code is shown as bytes; jitgraft disassembles only x86, AArch64 and 32-bit Arm",
                 machine_name(machine)
             )));
         }
         if picked.iter().any(|&index| self.is_in_kernel(&functions[index])) {
             warnings.push(Warning::new(
-                "the kernel's code is shown as linked: a running kernel patches itself (alternatives, static \
-                 branches, tracing)",
+                "kernel code is shown as linked; a running kernel patches itself (alternatives, static branches, \
+                 tracing)",
             ));
         }
         let mut listings: Vec<Listing> = picked.iter().map(|&index| self.listing(index, &functions[index])).collect();
@@ -147,7 +147,7 @@ impl<'a> Lister<'a> {
         };
         let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
             let why = match function.place {
-                CodePlace::Jit(_) => "a log has names but no code: record with a jitdump",
+                CodePlace::Jit(_) => "a log has names but no code; record with a jitdump",
                 _ => "the function has no bytes",
             };
             return Code::Missing(why.to_owned());

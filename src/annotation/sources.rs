@@ -211,8 +211,8 @@ impl Texts {
 
     pub(super) fn into_warnings(mut self) -> Warnings {
         for (why, (path, count)) in self.hidden {
-            let more = if count > 1 { format!(", and neither are {} more", grouped(count - 1)) } else { String::new() };
-            let message = format!("is not shown{more}: {why} (--trust-sources shows it)");
+            let more = if count > 1 { format!(" (nor for {} more files)", grouped(count - 1)) } else { String::new() };
+            let message = format!("source not shown{more}: {why} (show it with --trust-sources)");
             self.warnings.push(Warning::new(message).in_file(&path, None));
         }
         self.warnings
@@ -232,20 +232,24 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
     let path = paths.find(is_text)?;
     let is_only_here = absolute(&path_here).is_ok_and(|here| here == path) && !recorded.contains(&path);
     if !search.trust_sources && search.is_packed && is_only_here {
-        return Some(Err(Unshown::Hidden(path, "it is of this machine, and the recording was packed on another")));
+        return Some(Err(Unshown::Hidden(path, "the file is from this machine, but the recording was packed on another")));
     }
     let opened = match door.open(&path, TEXT)? {
         Ok(opened) => opened,
         Err(error) => return Some(Err(Unshown::Unreadable(error))),
     };
     if !search.trust_sources && rustix::process::geteuid().is_root() && !opened.is_everybodys {
-        return Some(Err(Unshown::Hidden(path, "not everybody may read it, and this is run by root")));
+        return Some(Err(Unshown::Hidden(path, "jitgraft runs as root and the file is not world-readable")));
     }
     let lines = opened.bytes.split(|&byte| byte == b'\n');
     Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))
 }
 
-const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text" };
+const TEXT: Kind = Kind {
+    holes: |head| (!head.contains(&0)).then_some(Holes::Small),
+    otherwise: "is not a text file \
+                                                                                                  file",
+};
 
 #[cfg(test)]
 mod tests {
@@ -267,7 +271,7 @@ mod tests {
         let mut texts = Texts::new(&search(true, false));
         assert!(texts.read(name).is_none() && texts.read(name).is_none());
         let said: Vec<String> = texts.into_warnings().iter().map(ToString::to_string).collect();
-        assert!(said.len() == 1 && said[0].contains("(--trust-sources shows it)"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("(show it with --trust-sources)"), "{said:?}");
         assert_eq!(Texts::new(&search(true, true)).read(name).unwrap()[0], "private");
         // A file in the archive belongs to the archive, even if its path is the same.
         let own = packed.join(here.strip_prefix("/").unwrap());

@@ -118,7 +118,7 @@ impl<'d> Fields<'d> {
             WireType::SixtyFourBit => FieldValue::Number(self.fixed::<8>().map(u64::from_le_bytes)?),
             WireType::ThirtyTwoBit => FieldValue::Number(self.fixed::<4>().map(u32::from_le_bytes)?.into()),
             WireType::StartGroup | WireType::EndGroup => {
-                return Err(Error::new(format!("field {tag} is a group, which no profile has")));
+                return Err(Error::new(format!("field {tag} is a group, which profiles do not use")));
             }
         };
         Ok((tag, value))

@@ -31,19 +31,19 @@ const CODES: usize = 8;
     jitgraft annotate --merge --by line main\n  jitgraft annotate --limit 50 --format json -i perf.data -o hot.json\n  \
     jitgraft annotate callgrind.out.4711  # from valgrind with --dump-instr=yes")]
 pub(super) struct AnnotateArgs {
-    /// Function by name, or by regular expression [default: hottest]
+    /// Function name or regular expression [default: hottest]
     #[arg(value_name = "FUNCTION")]
     function: Option<String>,
     /// Include source text from source maps in JSON
     ///
-    /// Check that you may pass the text on.
+    /// Make sure that you may share this text.
     #[arg(long, hide_short_help = true)]
     source_text: bool,
     #[command(flatten)]
     output: OutputArgs,
     /// Maximum number of functions; 0: all [default: 10]
     ///
-    /// With FUNCTION, the default is all that match.
+    /// With FUNCTION, the default is all matches.
     #[arg(long, value_name = "N", hide_short_help = true)]
     limit: Option<usize>,
     /// Lines shown around each line with samples
@@ -51,7 +51,7 @@ pub(super) struct AnnotateArgs {
     context: usize,
     /// Show whole functions
     ///
-    /// With --by line, all lines from the first with samples to the last.
+    /// With --by line, this shows all lines from the first to the last with samples.
     #[arg(long, conflicts_with = "context")]
     whole: bool,
     /// Merge the compiled versions of a function
@@ -63,13 +63,13 @@ pub(super) struct AnnotateArgs {
     #[arg(long = "by", value_parser = one_of(granularities()), default_value = "instruction", value_name = "WHAT")]
     #[arg(action = clap::ArgAction::Set)]
     by_line: bool,
-    /// Show source text that is private (to root) or of this machine (for archives)
+    /// Show private source text (as root) or this machine's (for archives)
     ///
     /// A recording may name any file as a source. So root is shown what everybody may read, and an archive's text comes
     /// from the archive, unless you trust it.
     #[arg(long, hide_short_help = true)]
     trust_sources: bool,
-    /// Syntax of x86 instructions
+    /// Assembly syntax for x86
     #[arg(long, value_parser = one_of(syntaxes()), default_value = "att", value_name = "HOW", hide_short_help = true)]
     syntax: Syntax,
     /// Format [default: by the output's name, else text]
@@ -165,7 +165,7 @@ impl AnnotateArgs {
 /// commands.
 fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPath, Option<FunctionPattern>)> {
     if given.len() > 1 {
-        return Err(Error::usage("annotate reads one recording at a time"));
+        return Err(Error::usage("annotate reads one recording at a time; pass a single input"));
     }
     let named = given.into_iter().next().filter(|given| *given != default_input());
     let (input, word) = match (named, word) {
@@ -179,9 +179,7 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
     {
         let function = path.display();
         let remedy = format!("jitgraft annotate {function} -i {word}");
-        return Err(
-            Error::usage(format!("there is no file {function}: FUNCTION comes first")).with_remedy(Some(remedy))
-        );
+        return Err(Error::usage(format!("no file named {function}; FUNCTION comes first")).with_remedy(Some(remedy)));
     }
     let pattern = |word: String| {
         FunctionPattern::new(&word)

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
     jitgraft callgrind callgrind.out.4711\n  kcachegrind callgrind.out.4711.jit\n\n  \
     jitgraft callgrind massif.out.4711 -o - | ms_print /dev/stdin\n\n\
 Names come from perf-PID.map or jit-PID.dump of the same run. Reports of massif, DHAT, memcheck, helgrind and DRD
-(text and XML) are named, too. Those of cachegrind contain no addresses and cannot be.")]
+(text and XML) work, too. Those of cachegrind don't: they contain no addresses.")]
 pub(super) struct CallgrindArgs {
     /// callgrind.out.PID, or a report of another valgrind tool; `-` is stdin
     #[arg(value_name = "INPUT", conflicts_with = "input")]
@@ -30,7 +30,7 @@ pub(super) struct CallgrindArgs {
     /// Output file; `-` is standard output [default: INPUT.jit]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// ELF object with the machine code, for KCachegrind [default: jitted-PID.elf beside the output]
+    /// ELF object with machine code, for KCachegrind [default: jitted-PID.elf next to the output]
     #[arg(long, value_name = "FILE")]
     object: Option<PathBuf>,
     /// The profiled process [default: from the file or its name]
@@ -59,10 +59,10 @@ fn piped() -> Result<InPath> {
     let mut profiles: Vec<String> = here.filter(is_profile).collect();
     profiles.sort();
     let hint = match &profiles[..] {
-        [] => "valgrind writes callgrind.out.PID into its current directory".to_owned(),
-        [first, ..] => format!("such as {first}, which is here"),
+        [] => "valgrind writes callgrind.out.PID to its current directory".to_owned(),
+        [first, ..] => format!("such as {first} in this directory"),
     };
-    Err(Error::usage(format!("no input is named: jitgraft callgrind callgrind.out.PID ({hint})")))
+    Err(Error::usage(format!("no input given; run jitgraft callgrind callgrind.out.PID ({hint})")))
 }
 
 impl CallgrindArgs {

@@ -12,7 +12,7 @@ use clap::Args;
 #[command(after_help = "Examples:\n  jitgraft collapse perf.data | inferno-flamegraph > flame.svg\n  \
     jitgraft collapse --annotate jit,kernel --by pid perf.data -o out.folded\n  \
     zcat old.txt.gz | jitgraft collapse\n\n\
-    If -o names a file of another format (out.svg, out.csv, out.pb.gz), that format is written: see export --help")]
+    If -o has the extension of another format (out.svg, out.csv, out.pb.gz), that format is written; see export --help")]
 pub(super) struct CollapseArgs {
     #[command(flatten)]
     convert: ConvertArgs,

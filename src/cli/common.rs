@@ -23,7 +23,7 @@ use std::process::ExitCode;
 pub struct Common {
     /// Number of worker threads [default: one per processor]
     ///
-    /// At most eight per processor, or 64, are started.
+    /// The maximum is 64, or eight per processor if that is more.
     #[arg(long, value_name = "N", global = true, hide_short_help = true)]
     threads: Option<NonZeroUsize>,
     /// Memory limit, such as 4G or 50% [default: 90%]
@@ -32,13 +32,13 @@ pub struct Common {
     /// is reached, the command fails and outputs stay as they were.
     #[arg(long, value_name = "SIZE", global = true, hide_short_help = true)]
     max_memory: Option<MemoryLimit>,
-    /// Fail (status 1) on any warning, or if 1 % or more of the frames in JIT memory are unnamed
+    /// Fail (status 1) on warnings, or if at least 1% of frames in JIT memory are unnamed
     #[arg(long, global = true, hide_short_help = true)]
     strict: bool,
     /// Print errors only
     #[arg(short, long, global = true, conflicts_with = "verbose", hide_short_help = true)]
     quiet: bool,
-    /// Print all warnings in full, and every source that was considered
+    /// Print all warnings in full, and what happened to each source of names
     #[arg(short, long, global = true, action = clap::ArgAction::Count, hide_short_help = true)]
     verbose: u8,
 }
@@ -64,7 +64,7 @@ impl Common {
                 .chain(&names(outcome))
                 .for_each(stderr::say);
         }
-        outcome.failed.iter().for_each(|error| stderr::say(format_args!("error: {error}")));
+        outcome.failed.iter().for_each(stderr::say_error);
         match outcome.ended {
             Some(Ended::Signal(signal)) => guard::end_by(signal),
             Some(Ended::Status(status @ 1..)) => return ExitCode::from(status),
@@ -114,7 +114,7 @@ pub struct SourceArgs {
     /// It is tried before the usual places. PATH@PID uses it for this process of the recording. Repeatable.
     #[arg(long, value_name = "PATH[@PID]", value_parser = existing_given())]
     perf_map: Vec<OsString>,
-    /// Use this log of an engine, or this core dump, before the usual places
+    /// Engine log or core dump to try first
     ///
     /// A directory stands for the logs in it; PATH@PID uses it for this process of the recording. `jitgraft formats`
     /// lists the logs that are read. Repeatable.
@@ -131,12 +131,12 @@ pub struct SourceArgs {
     /// Repeatable.
     #[arg(long, value_name = "FILE@ADDR", value_parser = placed_elf, hide_short_help = true)]
     elf: Vec<(PathBuf, Addr)>,
-    /// Process INNER of a dump or map is process OUTER of the recording
+    /// Treat process INNER of dumps and maps as OUTER of the recording
     ///
-    /// Use it for containers, where a process has another PID inside. Repeatable.
+    /// Use it for containers, where processes have different PIDs. Repeatable.
     #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair, hide_short_help = true)]
     map_pid: Vec<(Pid, Pid)>,
-    /// Show JavaScript and WebAssembly as it was written
+    /// Show JavaScript and WebAssembly as written
     ///
     /// `auto` uses the source maps that scripts name or that are beside them, and WebAssembly modules beside the input
     /// or in --debug-dir. A map, a module or a directory of them is tried first; FILE=SCRIPT is for this script only.
@@ -145,7 +145,7 @@ pub struct SourceArgs {
     /// reports, pages, annotate and exports for viewers; off elsewhere]
     #[arg(long, value_name = "HOW", value_parser = SourceMapArg::parse)]
     source_maps: Vec<SourceMapArg>,
-    /// Also use files that belong to other users
+    /// Also use files of other users
     #[arg(short, long)]
     force: bool,
 }
@@ -154,10 +154,10 @@ pub struct SourceArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Names of native code")]
 pub(super) struct FileArgs {
-    /// Root of the recorded machine: look for recorded files below it
+    /// Look for recorded files below this root directory
     #[arg(long, value_name = "DIR", value_parser = existing_directory())]
     symfs: Option<PathBuf>,
-    /// Look for files by build ID and for debugging information here first
+    /// Look here first for files by build ID and debugging information
     ///
     /// Layouts of ~/.debug, unpacked archives of perf archive and debuginfod are understood. /usr/lib/debug comes after it.
     /// Repeatable.
@@ -242,7 +242,7 @@ pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
     let values = values.into();
     PossibleValuesParser::new(values.iter().map(|(name, _)| name.clone())).try_map(move |typed| {
         let named = values.iter().find(|(name, _)| name.matches(&typed, false));
-        named.map(|(_, value)| *value).ok_or("it is none of these")
+        named.map(|(_, value)| *value).ok_or("not one of these")
     })
 }
 
@@ -259,7 +259,7 @@ fn existing_directory() -> impl TypedValueParser<Value = PathBuf> {
 fn directory(path: PathBuf) -> Result<PathBuf, &'static str> {
     match (io::is_there(&path), io::is_directory(&path)) {
         (_, true) => Ok(path),
-        (true, false) => Err("not a directory; unpack an archive first: mkdir DIR && tar xf FILE -C DIR"),
+        (true, false) => Err("not a directory; unpack an archive first (mkdir DIR && tar xf FILE -C DIR)"),
         (false, false) => Err(NOT_THERE),
     }
 }
@@ -280,7 +280,7 @@ fn placed_elf(text: &str) -> Result<(PathBuf, Addr), String> {
 }
 
 fn pid_pair(text: &str) -> Result<(Pid, Pid), String> {
-    let expected = "expected INNER=OUTER: the process's number in its container, and in the recording, such as 1=4711";
+    let expected = "expected INNER=OUTER, the PID in the container and the PID in the recording, such as 1=4711";
     let (inner, outer) = text.split_once('=').ok_or(expected)?;
     let pid = |text: &str| text.parse().map(Pid).map_err(|error| format!("pid {text}: {error}"));
     Ok((pid(inner)?, pid(outer)?))

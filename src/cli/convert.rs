@@ -108,9 +108,9 @@ impl ConvertArgs {
 /// The way stacks are spelled.
 #[derive(Debug, Args)]
 struct SpellingArgs {
-    /// The key that gets a root of its own [default: comm]
+    /// Key for the outermost frame [default: comm]
     ///
-    /// Flame graphs have no such roots by default, like the page of `view`.
+    /// Flame graphs have none by default, like the page of `view`.
     #[arg(long, value_name = "WHAT", value_parser = one_of(
         [("comm".into(), By::Comm), ("pid".into(), By::Pid), ("tid".into(), By::Tid), ("cpu".into(), By::Cpu)]
     ))]

@@ -56,7 +56,7 @@ fn flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Er
         let known = command.get_subcommands().find_map(|one| find(command, one, word));
         let Some(known) = known else {
             let flag = word.split('=').next().unwrap_or(word);
-            let unknown = || format!("{VARIABLE} has {word}, which is not a flag of any command");
+            let unknown = || format!("{VARIABLE} contains {word}, but no command has that flag");
             let message = removed::refusal(flag, None).unwrap_or_else(unknown) + "\n";
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
         };

@@ -23,7 +23,7 @@ pub(super) struct DoctorArgs {
     /// Layout [default: by the output's name, else text]
     #[arg(long, value_parser = one_of(layouts()), value_name = "HOW")]
     format: Option<Layout>,
-    /// Exit with status 1 if there are findings, with 2 if INPUT cannot be examined
+    /// Exit with status 1 if there are findings, or 2 if INPUT cannot be examined
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]

@@ -29,15 +29,15 @@ pub(super) struct ExportArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tables (parquet)")]
 struct TableArgs {
-    /// Sum equal stacks of a thread and event over this much time, such as 1s
+    /// Sum equal stacks of a thread and event per time bucket, such as 1s
     #[arg(long, value_name = "TIME", value_parser = bucket, hide_short_help = true)]
     bucket: Option<u64>,
-    /// Keep this much of each frame [default: all]
+    /// How much of each frame to keep [default: all]
     ///
     /// Less detail makes more stacks equal, so --bucket sums more.
     #[arg(long, value_parser = one_of(details()), value_name = "WHAT", hide_short_help = true)]
     detail: Option<Detail>,
-    /// Write a data set below -o DIR, with a file for each recording
+    /// Write a data set to -o DIR, with one file per recording
     ///
     /// The files are samples/host=HOST/day=DAY/SHA1.parquet. A directory stands for the files in it, @FILE for the paths
     /// that it lists. Inputs that cannot be read are left out, and the status is 1.
@@ -46,13 +46,13 @@ struct TableArgs {
     /// Skip inputs that have a file in the data set, by the SHA-1 of their content
     #[arg(long, requires = "partition", hide_short_help = true)]
     skip_existing: bool,
-    /// Host of all inputs, instead of the recorded one (also for otlp)
+    /// Host name to use instead of the recorded one (also for otlp)
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     host: Option<String>,
-    /// Day of all inputs, such as 2026-11-22, instead of the recorded one
+    /// Day to use instead of the recorded one, such as 2026-11-22
     #[arg(long, value_name = "DAY", value_parser = day, hide_short_help = true)]
     day: Option<i32>,
-    /// Label of all rows (for otlp: attribute of all resources)
+    /// Label for all rows (for otlp: attribute of all resources)
     ///
     /// Repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = label, hide_short_help = true)]
@@ -77,7 +77,7 @@ impl TableArgs {
 
 fn bucket(text: &str) -> std::result::Result<u64, String> {
     match duration(text)? {
-        0 => Err("a stretch of time is longer than nothing".to_owned()),
+        0 => Err("must be longer than 0".to_owned()),
         nanos => Ok(nanos),
     }
 }
@@ -118,7 +118,7 @@ impl ExportArgs {
         let left_out = |name: &str| LEFT_OUT.iter().find(|format| format.name == name);
         let left_out = self.to.as_deref().map_or_else(|| convert.left_out_format(), left_out);
         if let Some(LeftOut { name, .. }) = left_out {
-            return Err(Error::usage(format!("{name} is not in this build of jitgraft: {HAS_ALL}")));
+            return Err(Error::usage(format!("this build of jitgraft cannot write {name}: {HAS_ALL}")));
         }
         let asked = self.to.as_deref().and_then(named);
         let format = asked.or_else(|| convert.output_format()).ok_or_else(|| {

@@ -33,7 +33,7 @@ pub(super) struct FlamegraphArgs {
     look: LookArgs,
     /// Color by difference from this earlier profile
     ///
-    /// Red is more, blue is less. Differences that sampling alone would explain are not colored.
+    /// Red is more, blue is less. Differences within sampling noise are not colored.
     #[arg(long, value_name = "BEFORE", help_heading = "Differences")]
     diff: Option<PathBuf>,
     /// Scale the earlier profile to the sum of the later one
@@ -52,7 +52,7 @@ pub(super) struct FlamegraphArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Appearance")]
 struct LookArgs {
-    /// Our own page, or that of inferno-flamegraph
+    /// jitgraft's own page, or inferno-flamegraph's
     ///
     /// [default: page; inferno if a flag for inferno is given]
     #[arg(long, value_name = "STYLE", value_parser = one_of([("page".into(), Style::Page), ("inferno".into(), Style::Inferno)]))]
@@ -63,47 +63,47 @@ struct LookArgs {
     /// Second line below the title [default: event, amount, samples, time]
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     subtitle: Option<String>,
-    /// Notes that are kept in the file
+    /// Notes to store in the file
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     notes: Option<String>,
     /// Palette instead of colors by kind of code
     ///
     /// java, js, perl, python and rust color by the annotations of a name (see --annotate).
     #[arg(short, long, value_name = "NAME", value_parser = palette(), conflicts_with = "color_diffusion")]
-    #[arg(hide_short_help = true, help_heading = "Only for --style inferno, which they imply")]
+    #[arg(hide_short_help = true, help_heading = "Only for --style inferno (implied by these flags)")]
     colors: Option<Palette>,
     /// Background: yellow, blue, green, gray, or `#rrggbb`
     #[arg(long, value_name = "COLOR", hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(help_heading = "Only for --style inferno (implied by these flags)")]
     bgcolors: Option<BackgroundColor>,
     /// Give similar names similar colors
-    #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno, which they imply")]
+    #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno (implied by these flags)")]
     hash: bool,
     /// Make wider frames redder
     #[arg(long, alias = "colordiffusion", hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(help_heading = "Only for --style inferno (implied by these flags)")]
     color_diffusion: bool,
     /// Color of search hits (`#rrggbb`)
     #[arg(long, value_name = "COLOR", hide_short_help = true)]
     search_color: Option<SearchColor>,
     /// Outline of frames (`#rrggbb` or none)
     #[arg(long, value_name = "COLOR", hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(help_heading = "Only for --style inferno (implied by these flags)")]
     stroke_color: Option<StrokeColor>,
-    /// Color of texts outside the graph (`#rrggbb`)
+    /// Color of text outside the graph (`#rrggbb`)
     #[arg(long, value_name = "COLOR", value_parser = hex_color, alias = "uicolor", hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(help_heading = "Only for --style inferno (implied by these flags)")]
     ui_color: Option<Color>,
-    /// Put roots at the top: an icicle graph
+    /// Put roots at the top (icicle graph)
     #[arg(long, visible_alias = "icicle")]
     inverted: bool,
-    /// Start with the innermost functions, callers above them
+    /// Start with the innermost functions, with callers above
     #[arg(long, conflicts_with = "flamechart")]
     reverse: bool,
     /// Draw time from left to right, one row per thread
     #[arg(long)]
     flamechart: bool,
-    /// Start stacks at this function; leave out others
+    /// Start stacks at this function; skip others
     ///
     /// Repeatable.
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["flamechart", "reverse"])]
@@ -128,7 +128,7 @@ struct LookArgs {
     /// Average width of a letter, relative to the font size
     #[arg(long, value_name = "X", alias = "fontwidth", hide_short_help = true)]
     font_width: Option<f64>,
-    /// Name of the unit of weights, which are then written in full [default: the event's unit]
+    /// Unit of weights, which are then shown in full [default: the event's unit]
     #[arg(long, value_name = "TEXT", alias = "countname", hide_short_help = true)]
     count_name: Option<String>,
     /// Word for frames
@@ -137,16 +137,16 @@ struct LookArgs {
     /// Multiply shown weights by this
     #[arg(long, value_name = "X", hide_short_help = true)]
     factor: Option<f64>,
-    /// Cut long names at their left end
+    /// Truncate long names on the left
     #[arg(long, conflicts_with = "truncate_text_right", hide_short_help = true)]
     truncate_text_left: bool,
-    /// Cut long names at their right end (the default)
+    /// Truncate long names on the right (default)
     #[arg(long, hide_short_help = true)]
     truncate_text_right: bool,
     /// Break lines in the SVG
-    #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno, which they imply")]
+    #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno (implied by these flags)")]
     pretty_xml: bool,
-    /// Picture only: no zoom, no search
+    /// No zoom or search, only the picture
     #[arg(long, hide_short_help = true)]
     no_javascript: bool,
 }
@@ -169,7 +169,7 @@ impl LookArgs {
     fn style(&self) -> Result<Style> {
         match (self.style, self.infernos()) {
             (Some(Style::Page), Some(flag)) => {
-                Err(Error::usage(format!("{flag} is for inferno's page only: leave out --style page")))
+                Err(Error::usage(format!("{flag} only works with --style inferno; leave out --style page")))
             }
             (None, Some(_)) => Ok(Style::Inferno),
             (style, _) => Ok(style.unwrap_or(Style::Page)),
@@ -249,7 +249,7 @@ const PICTURE: &str = "flamegraph.svg";
 fn picture_file() -> Result<OutPath> {
     match io::is_there(Path::new(PICTURE)) {
         false => Ok(OutPath::Path(PICTURE.into())),
-        true => Err(Error::usage(format!("{PICTURE} already exists; pass -o FILE"))),
+        true => Err(Error::usage(format!("{PICTURE} already exists; choose another file with -o FILE"))),
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct InjectArgs {
     /// Profiles in these formats get names for their bare addresses. `-` is standard input.
     #[arg(value_name = "INPUT", conflicts_with = "input")]
     recording: Option<PathBuf>,
-    /// The recording, as perf inject takes it
+    /// The recording, as a flag
     #[arg(short, long, value_name = "FILE", hide_short_help = true)]
     input: Option<PathBuf>,
     /// Output file; `-` is standard output, in pipe form
@@ -35,26 +35,26 @@ pub(super) struct InjectArgs {
     /// Inject JIT code (the default unless only build IDs are requested)
     #[arg(short, long, hide_short_help = true)]
     jit: bool,
-    /// Put all functions of a dump into its image, not only sampled ones
+    /// Put all functions of a dump into its image, not just sampled ones
     #[arg(long, hide_short_help = true)]
     all_functions: bool,
     /// Directory for the images jitted-PID.so [default: below --symfs, or next to the output]
     ///
-    /// Without --symfs and an output file it is the current directory.
+    /// Without --symfs and without an output file, it is the current directory.
     #[arg(long, value_name = "DIR")]
     image_dir: Option<PathBuf>,
-    /// Also put the images into the build-ID cache (~/.debug), for perf archive
+    /// Also copy images to the build-ID cache (~/.debug), for perf archive
     #[arg(long, hide_short_help = true)]
     cache: bool,
-    /// Turn copied user stacks (--call-graph dwarf) into plain call chains
+    /// Unwind copied user stacks (--call-graph dwarf) into call chains
     #[arg(long)]
     convert_callchain: bool,
-    /// Give each JIT function an address of its own, for hotspot and similar tools
+    /// Give each JIT function a unique address, for hotspot and similar tools
     ///
-    /// These tools assume that a file is loaded once. Copied user stacks become plain call chains.
+    /// These tools assume that a file is loaded only once. This also unwinds copied user stacks into call chains.
     #[arg(long)]
     relocate: bool,
-    /// Remove entries that make perf drop a whole call chain (PHP leaves some)
+    /// Remove entries that make perf drop entire call chains (PHP has some)
     #[arg(long, hide_short_help = true)]
     drop_bad_chain_entries: bool,
     #[command(flatten)]
@@ -85,7 +85,7 @@ struct BuildIdArgs {
     /// Put build IDs into all mapping records
     #[arg(long, group = "build_id_mode", hide_short_help = true)]
     mmap2_buildid_all: bool,
-    /// Build IDs of paths, used before the files themselves
+    /// Known build IDs, used instead of reading the files
     ///
     /// FILE has one `ID PATH` per line.
     #[arg(long, value_name = "ID PATH[,ID PATH…]|file://FILE", hide_short_help = true)]
@@ -150,9 +150,7 @@ impl ForeignArgs {
             ("--ignore-vmlinux", self.ignore_vmlinux),
         ];
         match given.into_iter().find(|(_, given)| *given) {
-            Some((name, _)) => Err(Error::usage(format!(
-                "{name} is an option of perf inject that jitgraft does not have: use perf for it"
-            ))),
+            Some((name, _)) => Err(Error::usage(format!("jitgraft does not support {name}; use perf inject for it"))),
             None => Ok(()),
         }
     }

@@ -27,16 +27,16 @@ use std::path::{Component, PathBuf};
 pub(super) struct InputArgs {
     /// Profiles of any format [default: stdin if piped, or perf.data]
     ///
-    /// They may be packed with gzip or zstd. `jitgraft formats` lists the formats. Several inputs are merged; `-` is
+    /// They may be compressed with gzip or zstd. `jitgraft formats` lists the formats. Several inputs are merged; `-` is
     /// standard input.
     #[arg(value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// Another input, as perf's commands take theirs
+    /// Another input, as a flag
     ///
     /// Repeatable.
     #[arg(short, long, value_name = "FILE", hide_short_help = true)]
     input: Vec<PathBuf>,
-    /// Only this event, with or without its modifiers [default: all]
+    /// Only this event (modifiers are optional) [default: all]
     ///
     /// Repeatable.
     #[arg(long, value_name = "NAME", help_heading = "Filters", hide_short_help = true)]
@@ -59,20 +59,20 @@ pub(super) struct InputArgs {
     /// Several ranges: `A,B C,D` or `10%-20%,40%-50%`. `10%/2` is the second tenth. Repeatable.
     #[arg(long, value_name = "A,B|A%-B%", value_parser = time_ranges, help_heading = "Filters")]
     time: Vec<TimeRanges>,
-    /// Spelling of JIT names [default: depends on the output]
+    /// How to show JIT names [default: depends on the output]
     ///
     /// Names from perf.data and perf script are pretty in flame graphs and in exports for viewers, and raw elsewhere.
     #[arg(long, value_parser = one_of(spellings()), value_name = "HOW", hide_short_help = true)]
     jit_names: Option<JitNames>,
-    /// Merge the tiers of a JIT function into one [default in flame graphs of recordings]
+    /// Merge the tiers of a JIT function [default in flame graphs of recordings]
     #[arg(long, conflicts_with = "no_merge_tiers", hide_short_help = true)]
     merge_tiers: bool,
-    /// Keep the tiers of a JIT function apart
+    /// Keep the tiers of a JIT function separate
     #[arg(long, hide_short_help = true)]
     no_merge_tiers: bool,
     #[command(flatten)]
     intervals: IntervalArgs,
-    /// Show recorded branches (perf record -b) above the callers, loops once
+    /// Show recorded branches (perf record -b) above callers, loops once
     #[arg(long, help_heading = "Filters", hide_short_help = true)]
     branch_stack: bool,
     /// Maximum number of frames in a stack, counted from the innermost
@@ -93,7 +93,7 @@ struct SymbolArgs {
     /// Do not show inlined calls
     #[arg(long, hide_short_help = true)]
     no_inline: bool,
-    /// Show native names as the linker has them
+    /// Show native names mangled
     #[arg(long, hide_short_help = true)]
     no_demangle: bool,
     #[command(flatten)]
@@ -119,7 +119,7 @@ fn spellings() -> [(PossibleValue, JitNames); 2] {
 pub(super) struct OutputArgs {
     /// Output file [default: standard output]
     ///
-    /// With several events and a format that holds one, each event gets a file named after it.
+    /// If there are several events and the format holds only one, each event gets its own file.
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
 }
@@ -145,7 +145,7 @@ impl From<OutputArgs> for OutPath {
 /// Which weight of the samples to sum.
 #[derive(Debug, Args)]
 pub(super) struct WeightArgs {
-    /// Weight to sum: the period of each sample (or the input's own weight), or 1
+    /// Weight of a sample: its period (or the input's own weight), or 1
     #[arg(long, default_value = "period", value_name = "WHAT", value_parser = one_of(
         [("period".into(), Weight::Period), ("samples".into(), Weight::Samples)]
     ))]
@@ -156,15 +156,15 @@ pub(super) struct WeightArgs {
 /// How two profiles are compared.
 #[derive(Debug, Args)]
 pub(super) struct CompareArgs {
-    /// Compare functions of exactly the same name only
+    /// Compare only functions with exactly the same name
     ///
-    /// By default, names that differ in addresses or numbers of one run (HotSpot's lambdas, Julia's counters …) are the
+    /// By default, names that differ only in addresses or numbers of one run (HotSpot's lambdas, Julia's counters …) are the
     /// same function.
     #[arg(long, requires = "diff", help_heading = "Differences", hide_short_help = true)]
     exact_names: bool,
-    /// Weight of one sample, where the input doesn't say (folded stacks: 1 if they count samples)
+    /// Weight of one sample, if the input doesn't say (folded stacks: 1 if they count samples)
     ///
-    /// Without it, changes of such input are not judged.
+    /// Without it, changes in such inputs cannot be told from noise.
     #[arg(long, value_name = "N", requires = "diff", help_heading = "Differences", hide_short_help = true)]
     sample_weight: Option<NonZeroU64>,
 }
@@ -187,7 +187,7 @@ pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Re
     }
     let shown = before.display();
     Err(Error::usage(format!(
-        "{shown} would be compared with itself: pass the earlier one as --diff BEFORE, and the later one as INPUT"
+        "{shown} would be compared with itself; pass the earlier profile as --diff BEFORE and the later one as INPUT"
     )))
 }
 

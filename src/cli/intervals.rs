@@ -10,18 +10,18 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Inputs with time spans (measureme, trace events)")]
 pub(super) struct IntervalArgs {
-    /// wall: time from start to end; active: only while the thread ran
+    /// wall: from start to end; active: only while the thread ran
     ///
-    /// active is for virtual threads that take turns, such as Miri's. It is an estimate where they switch within a
+    /// active is for virtual threads that take turns, such as Miri's. It is an estimate if they switch within a
     /// call.
     #[arg(long, default_value = "wall", value_name = "CLOCK", value_parser = one_of(
         [("wall".into(), Clock::Wall), ("active".into(), Clock::Active(Owner::Next))]
     ))]
     #[arg(hide_short_help = true)]
     clock: Clock,
-    /// With --clock active: which thread is charged for the gap between two events
+    /// With --clock active: thread that gets the time between two events
     ///
-    /// next: the thread of the later event; previous: that of the earlier one.
+    /// next: the thread of the later event; previous: the thread of the earlier one.
     #[arg(long, default_value = "next", value_name = "EDGE", value_parser = one_of(
         [("next".into(), Owner::Next), ("previous".into(), Owner::Previous)]
     ))]
@@ -37,14 +37,14 @@ pub(super) struct IntervalArgs {
     /// In trace events, spans on tracks with an ID become calls on a thread of their own. Repeatable.
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     sub_names: Vec<String>,
-    /// Add calls shorter than this to their caller: a number and ns, us, ms or s
+    /// Add calls shorter than this (such as 2us) to their caller
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     min_duration: Option<u64>,
-    /// Keep one of N calls of a thread, with the time of the skipped ones
+    /// Keep one in N calls of a thread, with the time of those skipped
     #[arg(long, value_name = "N", conflicts_with = "sample_time", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(hide_short_help = true)]
     sample_calls: Option<u64>,
-    /// Keep a call each time a thread has spent this long, with all of that time
+    /// Keep one call per this much time of a thread, with all of that time
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     sample_time: Option<u64>,
 }
@@ -76,7 +76,7 @@ pub(super) fn duration(text: &str) -> Result<u64, String> {
         "us" | "µs" => 3,
         "ms" => 6,
         "s" => 9,
-        unit => return Err(format!("{unit} is none of ns, us, ms, s")),
+        unit => return Err(format!("unknown unit {unit}; use ns, us, ms or s")),
     };
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     if number.is_empty() {

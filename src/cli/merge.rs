@@ -10,16 +10,16 @@ use clap::Args;
 /// Flags of `merge`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A directory stands for all files below it, except hidden ones (.* and _*). @FILE stands for the paths listed in \
-    FILE, one per line; @- reads the list from standard input. Inputs that cannot be read are skipped with a warning. \
-    Events with the same name and unit are added; others stay apart. Threads with the same name are merged; --by pid, \
-    tid or cpu keeps their numbers.\n\n\
+    after_help = "A directory stands for all files below it, except hidden ones (.* and _*). @FILE stands for the \
+    paths listed in FILE, one per line; @- reads the list from standard input. Inputs that cannot be read are skipped \
+    with a warning. Events with the same name and unit are added up; others stay separate. Threads with the same name \
+    are merged; --by pid, tid or cpu keeps them separate.\n\n\
     Examples:\n  jitgraft merge fleet/ -o fleet.folded\n  \
     jitgraft merge *.pb.gz -o day.pb.gz\n  \
     find fleet -name '*.folded' -mtime -1 -print0 | jitgraft merge @- -o day.svg"
 )]
 pub(super) struct MergeArgs {
-    /// Format [default: from the output's name; else pprof for pprof, folded for others]
+    /// Format [default: by the output's name, else pprof for pprof and folded for others]
     #[arg(long, value_name = "FORMAT", value_parser = writable())]
     to: Option<String>,
     #[command(flatten)]

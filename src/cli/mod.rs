@@ -59,7 +59,7 @@ pub struct Cli {
 /// Each command's arguments know how to run: `run(self, job) -> Result<Outcome>`.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run perf record with what the runtime needs to name JIT code
+    /// Run perf record with the flags your runtime needs
     Record(Box<record::RecordArgs>),
     /// Merge JIT code into perf.data and other profiles
     Inject(Box<inject::InjectArgs>),
@@ -69,7 +69,7 @@ enum Command {
     Collapse(Box<collapse::CollapseArgs>),
     /// Draw a flame graph (SVG) of any profile
     Flamegraph(Box<flamegraph::FlamegraphArgs>),
-    /// Write any profile as one page: flame graph, time, code
+    /// Write any profile as a page: flame graph, timeline, code
     View(Box<view::ViewArgs>),
     /// List the hottest functions of any profile
     Report(Box<report::ReportArgs>),
@@ -83,15 +83,15 @@ enum Command {
     Export(Box<export::ExportArgs>),
     /// Add up any number of profiles
     Merge(Box<merge::MergeArgs>),
-    /// Pack a recording with all that names its code
+    /// Pack a recording with its symbols and binaries
     Pack(Box<pack::PackArgs>),
     /// Find out why frames are unnamed and what to do about it
     Doctor(Box<doctor::DoctorArgs>),
-    /// Explain how each runtime is made to write names
+    /// Explain how to make each runtime write names
     Runtimes(runtimes::RuntimesArgs),
     /// List the formats that can be read and written
     Formats(formats::FormatsArgs),
-    /// Print five lines about a profile: what `jitgraft FILE` does
+    /// Summarize a profile in five lines (same as `jitgraft FILE`)
     #[command(hide = true)]
     Summary(Box<summary::SummaryArgs>),
     /// Explain how inputs, dumps and maps are found

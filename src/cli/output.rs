@@ -24,7 +24,7 @@ const ENDINGS: &[(&str, &str)] = &[
     ("zip", "jitgraft pack, as .tar.zst"),
 ];
 
-const PICTURES: &str = "a browser, which prints and saves what jitgraft flamegraph -o x.svg draws";
+const PICTURES: &str = "jitgraft flamegraph -o x.svg, then print or save it from a browser";
 
 /// The extension of an output's file name, in lower case.
 pub(super) fn extension(output: &OutPath) -> Option<String> {

@@ -21,8 +21,8 @@ use std::path::PathBuf;
     after_help = "Examples:\n  jitgraft pack perf.data                      # on the recorded machine: perf.data.tar.zst\n  \
     jitgraft pack --list perf.data               # what would go in\n  \
     jitgraft view perf.data.tar.zst              # anywhere\n\n\
-The archive contains the recording, dumps, maps and logs, and every file that has samples, with its debugging information. \
-It is like perf archive's with what that leaves out, and only its owner may read it."
+The archive contains the recording, dumps, maps and logs, and every file that has samples, with its debugging \
+information. Unlike an archive of perf archive, it is complete. Only its owner may read it."
 )]
 pub(super) struct PackArgs {
     /// The recording [default: stdin if piped, or perf.data]
@@ -41,13 +41,13 @@ pub(super) struct PackArgs {
     symbols_only: bool,
     /// Pack these files, too
     ///
-    /// These may give away more than names.
+    /// These may reveal more than names.
     #[arg(long, value_parser = one_of(others()), value_delimiter = ',', value_name = "WHAT,…")]
     with: Vec<AskedFor>,
-    /// Pack this program or text if the recording names it, whoever may read it
+    /// Pack this private file if the recording refers to it
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     include: Vec<PathBuf>,
-    /// List what would be packed and what would be left out, and write nothing
+    /// Only list what would be packed and what would be left out
     #[arg(long)]
     list: bool,
     #[command(flatten)]
@@ -60,11 +60,11 @@ fn others() -> [(PossibleValue, AskedFor); 5] {
     let [kallsyms, scripts, sources, cores, private] =
         ["kallsyms", "scripts", "sources", "cores", "private"].map(PossibleValue::new);
     [
-        (kallsyms.help("The kernel's symbols, with their addresses"), AskedFor::Kallsyms),
-        (scripts.help("Scripts that have source maps, and the maps"), AskedFor::Scripts),
-        (sources.help("Source files that samples have lines in"), AskedFor::Sources),
-        (cores.help("Core dumps that name code: all memory of a process"), AskedFor::Cores),
-        (private.help("Programs and texts that others may not read"), AskedFor::Private),
+        (kallsyms.help("Kernel symbols, with their addresses"), AskedFor::Kallsyms),
+        (scripts.help("Scripts with source maps, and the maps"), AskedFor::Scripts),
+        (sources.help("Source files of the lines that have samples"), AskedFor::Sources),
+        (cores.help("Core dumps that name code (all memory of a process)"), AskedFor::Cores),
+        (private.help("Programs and text files that others may not read"), AskedFor::Private),
     ]
 }
 

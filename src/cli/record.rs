@@ -19,24 +19,24 @@ use std::path::PathBuf;
     jitgraft record --dry-run -- php -f page.php"
 )]
 pub(super) struct RecordArgs {
-    /// The runtime, if COMMAND does not show it (npm, scripts, build tools)
+    /// The runtime, if COMMAND doesn't tell (npm, scripts, build tools)
     ///
     /// `jitgraft runtimes` lists the names.
     #[arg(long, value_name = "NAME")]
     runtime: Option<String>,
-    /// The recording; dumps and maps of the run are put beside it
+    /// The recording; dumps and maps are saved next to it
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     output: PathBuf,
     /// Samples per second
     #[arg(short = 'F', long, value_name = "N", default_value_t = 999)]
     freq: u32,
-    /// Record a running process, or several, separated by commas
+    /// Record running processes (comma-separated)
     #[arg(short, long, value_name = "PID")]
     pid: Option<String>,
     /// Only print the command
     #[arg(long)]
     dry_run: bool,
-    /// Further options of perf record, then the program and its arguments
+    /// More perf record options, then the program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PERF OPTIONS -- COMMAND")]
     words: Vec<OsString>,
 }

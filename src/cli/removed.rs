@@ -16,14 +16,14 @@ const REMOVED: &[Removed] = &[
     Removed {
         flag: "--compact",
         value: None,
-        instead: "DuckDB and Spark copy a data set into fewer files (see docs/sql.md)",
+        instead: "DuckDB and Spark can copy a data set into fewer files (see docs/sql.md)",
     },
     Removed { flag: "--to", value: Some("arrow"), instead: ARROW },
     Removed { flag: "--format", value: Some("html"), instead: PAGE },
     Removed { flag: "--palette", value: None, instead: "--hash gives a name the same color in every picture" },
 ];
 
-const ARROW: &str = "use --to parquet; pyarrow, Polars and DuckDB read it batch by batch";
+const ARROW: &str = "use --to parquet; pyarrow, Polars and DuckDB read it in batches";
 
 const PAGE: &str = "jitgraft view writes a page with the hot code";
 
@@ -57,7 +57,7 @@ pub(super) fn refusal(flag: &str, value: Option<&str>) -> Option<String> {
 /// The error message for an output of `export` whose file name implies a removed format.
 pub(super) fn refused_export(output: &Path) -> Option<String> {
     let is_removed = output.extension() == Some(OsStr::new("arrows"));
-    is_removed.then(|| format!("Arrow's streams are no longer written: {ARROW}"))
+    is_removed.then(|| format!("jitgraft no longer writes Arrow streams: {ARROW}"))
 }
 
 /// The error message for an output of `annotate` whose file name implies a removed format.

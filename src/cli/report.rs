@@ -32,7 +32,7 @@ pub(super) struct ReportArgs {
     rows: RowArgs,
     /// Maximum number of rows; 0: all [default: what fits]
     ///
-    /// In files and pipes the default is all. On a terminal, names are also cut to fit, JIT names are pretty, and the tiers of a
+    /// In files and pipes the default is all. On a terminal, names are also truncated, JIT names are pretty, and the tiers of a
     /// function are one row.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -41,7 +41,7 @@ pub(super) struct ReportArgs {
     percent_limit: Option<f64>,
     /// Only functions that match this regular expression
     ///
-    /// Percentages stay those of the whole.
+    /// Percentages remain relative to the total.
     #[arg(long, value_name = "REGEX", alias = "symbol-filter", conflicts_with = "tree_of_calls")]
     symbol: Option<Regex>,
     /// Only functions with these names
@@ -51,13 +51,13 @@ pub(super) struct ReportArgs {
     /// Only code of these files, by name or path
     #[arg(short, long, alias = "dsos", value_name = "NAME,…", value_delimiter = ',', conflicts_with = "tree_of_calls")]
     dso: Vec<String>,
-    /// Only code of this kind, as the column calls it, such as JIT
+    /// Only code of this kind (see the column), such as JIT
     ///
     /// Repeatable.
     #[arg(long, value_name = "KIND", conflicts_with_all = ["tree_of_calls", "diff"], hide_short_help = true)]
     #[arg(help_heading = "Filters")]
     kind: Vec<String>,
-    /// Only JIT code of this tier, as the column calls it, such as optimized
+    /// Only JIT code of this tier (see the column), such as optimized
     ///
     /// Repeatable.
     #[arg(long, value_name = "TIER", conflicts_with_all = ["tree_of_calls", "diff"], hide_short_help = true)]
@@ -69,16 +69,16 @@ pub(super) struct ReportArgs {
     /// Layout [default: by the output's name, else text]
     #[arg(long, value_parser = one_of(layouts()), value_name = "HOW")]
     format: Option<Layout>,
-    /// Do not cut names on a terminal
+    /// Do not truncate names on a terminal
     #[arg(long, hide_short_help = true, conflicts_with = "width")]
     wide: bool,
-    /// Width of lines: longer names are cut in the middle [default: the terminal's; none in files and pipes]
+    /// Line width; longer names are cut in the middle [default: the terminal's; none in files and pipes]
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..), hide_short_help = true)]
     width: Option<u16>,
     /// Show the number of samples on a terminal
     #[arg(short = 'n', long, hide_short_help = true)]
     show_nr_samples: bool,
-    /// As perf report has it: there is no other way here
+    /// Accepted for perf report compatibility (always on)
     #[arg(long, hide = true)]
     stdio: bool,
     #[command(flatten)]
@@ -96,10 +96,10 @@ struct RowArgs {
     #[arg(short, long, value_parser = one_of(sort_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(help_heading = "Rows")]
     sort: Vec<SortKey>,
-    /// As perf report has it: --sort total
+    /// Same as --sort total (as in perf report)
     #[arg(long, hide = true, conflicts_with = "sort")]
     children: bool,
-    /// As perf report has it: --sort self
+    /// Same as --sort self (as in perf report)
     #[arg(long, hide = true, conflicts_with = "children")]
     no_children: bool,
     /// Group by comm, pid, tid, cpu, dso, sym, tier, line …
@@ -109,9 +109,9 @@ struct RowArgs {
     #[arg(long, value_parser = one_of(group_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "Rows")]
     group_by: Vec<Key>,
-    /// Compare with an earlier one [default: perf.data.old]
+    /// Compare with this profile [default: perf.data.old]
     ///
-    /// Changes that sampling alone would explain are marked as noise. What was measured (callgrind, traces, measureme) is
+    /// Changes within sampling noise are marked. Measured profiles (callgrind, traces, measureme) are
     /// compared by amount.
     #[arg(long, value_name = "BEFORE", num_args = 0..=1, default_missing_value = "perf.data.old")]
     #[arg(help_heading = "Rows")]
@@ -235,7 +235,7 @@ impl RowArgs {
         if keys.is_empty() {
             Ok(rows)
         } else {
-            Err(Error::usage("--sort with keys puts samples together: that is neither --diff nor a tree"))
+            Err(Error::usage("--sort with keys groups samples, which does not work with --diff or trees"))
         }
     }
 }
@@ -246,7 +246,7 @@ fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
         return Ok(());
     }
     let (options, word) = if key == Key::Module { ("--dso", "dso") } else { ("--symbol and --symbols", "sym") };
-    Err(Error::usage(format!("{options} choose rows by what they are called: put samples together by {word}, too")))
+    Err(Error::usage(format!("{options} select rows by name; also group by {word}")))
 }
 
 impl ReportArgs {

@@ -10,7 +10,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft runtimes\n  jitgraft runtimes node")]
 pub(super) struct RuntimesArgs {
-    /// Show everything about this runtime: switches, files, how to record it, what stays unnamed
+    /// Show all about this runtime: switches, files, how to record, what stays unnamed
     name: Option<String>,
 }
 

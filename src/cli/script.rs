@@ -21,7 +21,7 @@ pub(super) struct ScriptArgs {
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
-    /// Fields to print; + and - change the usual ones
+    /// Fields to print; + and - change the defaults
     ///
     /// Fields: comm, pid, tid, cpu, time, period, event, trace, ip, sym, symoff, dso, dsoff, srcline, addr, data_src,
     /// weight, ins_lat, retire_lat, cgroup, iregs, uregs, brstack, brstacksym, bpf-output, phys_addr, data_page_size,
@@ -32,13 +32,13 @@ pub(super) struct ScriptArgs {
     /// Print the innermost frame only, on one line
     #[arg(short = 'G', long)]
     hide_call_graph: bool,
-    /// Text input: name JIT frames anew
+    /// Text input: rename frames that already have names
     #[arg(long)]
     rename: bool,
     /// Text input: also name native frames
     ///
-    /// The text must come from perf script --show-mmap-events. It has no build IDs: the files on this machine are
-    /// taken for those that ran.
+    /// The text must come from perf script --show-mmap-events. It has no build IDs, so the files on this machine are
+    /// assumed to be those that ran.
     #[arg(long)]
     native: bool,
     /// Print source lines (-F +srcline)
@@ -63,7 +63,7 @@ impl ScriptArgs {
         check_name(&output, "script", &[])?;
         let (mut inputs, load) = self.input.checked(detail, false);
         let input = inputs.pop().filter(|_| inputs.is_empty());
-        let input = input.ok_or_else(|| Error::usage("script prints one recording: give one input"))?;
+        let input = input.ok_or_else(|| Error::usage("script prints one recording at a time; pass a single input"))?;
         let mut recording = load.recording();
         recording.keep_addr = true;
         recording.keep_branches = self.fields.brstack || self.fields.brstacksym;

@@ -41,7 +41,7 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = value(ContextKind::InvalidSubcommand)?;
-            let unknown = || format!("there is neither a command nor a file of the name {word}");
+            let unknown = || format!("there is no command or file named {word}");
             Some(find(COMMANDS, word).unwrap_or_else(unknown))
         }
         ErrorKind::InvalidValue if value(ContextKind::InvalidArg).is_some_and(|arg| arg.starts_with("--to")) => {
@@ -50,7 +50,7 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
         ErrorKind::UnknownArgument => {
             let word = value(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
             let is_rewriter = words.iter().any(|word| ["inject", "script", "callgrind"].contains(&&word[..]));
-            is_rewriter.then(|| format!("the output is named by -o: -o {word}"))
+            is_rewriter.then(|| format!("use -o for the output: -o {word}"))
         }
         _ => None,
     }
@@ -96,7 +96,7 @@ mod tests {
     fn slips_lead_on() {
         for (line, hint) in [
             ("diff a b", Some("report --diff BEFORE AFTER")),
-            ("frobnicate", Some("neither a command nor a file")),
+            ("frobnicate", Some("no command or file named")),
             ("export --to perfetto x", Some("--to chrome")),
             ("export --to sql x", Some("--to csv")),
             ("inject in out", Some("-o out")),

@@ -38,15 +38,15 @@ pub(super) struct StatsArgs {
     /// Maximum number of rows in each table; 0: all [default: 0]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Count, sum and spread of top-level spans, by name
+    /// Count, total and spread of top-level spans, by name
     #[arg(long, help_heading = "Questions")]
     spans: bool,
-    /// Count and sum of all spans, by name
+    /// Count and total of all spans, by name
     #[arg(long, help_heading = "Questions")]
     all: bool,
     /// Time of spans of this name, by their argument of that name
     ///
-    /// Of clang's traces, by `detail`. Repeatable.
+    /// For clang's traces, by `detail`. Repeatable.
     #[arg(long, value_name = "NAME", help_heading = "Questions")]
     sub: Vec<String>,
     /// Total and self time of spans, by an argument such as `detail`
@@ -54,7 +54,7 @@ pub(super) struct StatsArgs {
     /// Repeatable.
     #[arg(long, value_name = "KEY", help_heading = "Questions")]
     by_arg: Vec<String>,
-    /// Times without any span, the longest first
+    /// Gaps without any span, longest first
     #[arg(long, help_heading = "Questions")]
     gaps: bool,
     /// Questions from a file, or for `miri` or `clang` (-ftime-trace)
@@ -62,16 +62,16 @@ pub(super) struct StatsArgs {
     /// A file has one question per line.
     #[arg(long, value_name = "FILE", help_heading = "Questions")]
     preset: Option<PathBuf>,
-    /// Changes from the first to the second measureme profile
+    /// Compare two measureme profiles
     #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset", "runs"])]
     diff: bool,
-    /// Variation between measureme profiles of the same program
+    /// Show variation between measureme profiles of one program
     #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset"])]
     runs: bool,
-    /// Names of spans that do not count as top-level [default: frame, step in Miri's traces]
+    /// Spans that do not count as top-level [default: frame, step in Miri's traces]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Filters")]
     exclude: Option<Vec<String>>,
-    /// Only spans that end after this time: a number and ns, us, ms or s
+    /// Only spans that end after this time, such as 2.5ms
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Filters")]
     from: Option<u64>,
     /// Only spans that start before this time
@@ -90,8 +90,8 @@ fn piped_input() -> Result<InPath> {
     match default_input() {
         InPath::Stdin => Ok(InPath::Stdin),
         InPath::Path(_) | InPath::Found(_) => {
-            let remedy = "jitgraft stats trace.json, or pipe one into it".to_owned();
-            Err(Error::usage("stats needs an input").with_remedy(Some(remedy)))
+            let remedy = "run jitgraft stats trace.json, or pipe a trace into it".to_owned();
+            Err(Error::usage("no input given").with_remedy(Some(remedy)))
         }
     }
 }

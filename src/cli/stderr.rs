@@ -4,6 +4,7 @@
 //! messages may contain any bytes, so control characters are made visible before they reach a terminal.
 
 use super::slips;
+use crate::error::Error;
 use crate::io::guard;
 use crate::model::printable::{printable, readable};
 use clap::error::ErrorKind;
@@ -17,6 +18,14 @@ use std::process::ExitCode;
 pub fn say(line: impl Display) {
     let line = line.to_string();
     let _ = writeln!(std::io::stderr(), "{}", readable(line.as_bytes()));
+}
+
+/// Prints an error, and what to do about it on a second line.
+pub fn say_error(error: &Error) {
+    say(format_args!("error: {}", error.without_remedy()));
+    if let Some(remedy) = error.remedy() {
+        say(format_args!("hint: {remedy}"));
+    }
 }
 
 /// Prints help or an error of the command line. Returns clap's exit code, or 1 if requested help couldn't be written.

@@ -28,7 +28,7 @@ impl SummaryArgs {
         load.sources.source_maps.usual = true;
         match (inputs.pop(), inputs.is_empty()) {
             (Some(input), true) => summary::run(&SummaryOptions { input, load }, job),
-            _ => Err(Error::usage("a summary is of one file: use jitgraft report FILE… for several")),
+            _ => Err(Error::usage("the summary is for one file; for several, use jitgraft report FILE…")),
         }
     }
 }

@@ -19,14 +19,14 @@ pub(super) fn time_ranges(text: &str) -> Result<TimeRanges, String> {
         match item {
             "" => {}
             _ if in_percent && several && !item.contains(['-', '/']) => {
-                return Err(format!("'{item}' in '{text}' has one end; expected A%-B%, or A%/N for the Nth part"));
+                return Err(format!("'{item}' in '{text}' has only one end; expected A%-B%, or A%/N for the Nth part"));
             }
             _ if in_percent => ranges.push(percentages(item)?),
             _ => ranges.push(times(item)?),
         }
     }
     match ranges.iter().find(|range| is_backwards(range)) {
-        Some(_) => Err("a stretch ends before it begins".to_owned()),
+        Some(_) => Err("a range ends before it begins".to_owned()),
         None if ranges.is_empty() => Err(EXPECTED.to_owned()),
         None => Ok(TimeRanges(ranges)),
     }
@@ -69,13 +69,13 @@ fn percentages(text: &str) -> Result<TimeRange, String> {
     let number: u32 = number.parse().map_err(|_| format!("'{number}' in '{text}' is not a number"))?;
     let (from, to) = (size * (f64::from(number) - 1.0), size * f64::from(number));
     if number == 0 || size == 0.0 || to > 100.0 {
-        return Err(format!("'{text}': there is no such part of the whole"));
+        return Err(format!("'{text}' is not a part of the whole"));
     }
     Ok(range(Some(Bound::Percent(from)), Some(Bound::Percent(to))))
 }
 
 fn percentage(text: &str) -> Result<f64, String> {
-    let digits = text.strip_suffix('%').ok_or_else(|| format!("'{text}' lacks its %"))?;
+    let digits = text.strip_suffix('%').ok_or_else(|| format!("'{text}' has no %"))?;
     let percent: f64 = digits.parse().map_err(|_| format!("'{text}' is not a percentage"))?;
     if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err(format!("{text} is not within 0% to 100%")) }
 }
@@ -142,11 +142,11 @@ mod tests {
             ("2,1", "ends before it begins"),
             ("10%-200%", "not within 0% to 100%"),
             ("20%-10%", "ends before it begins"),
-            ("10%-20", "'20' lacks its %"),
-            ("0%", "no such part"),
-            ("10%,20%", "'10%' in '10%,20%' has one end"),
-            ("10%/0", "no such part"),
-            ("10%/11", "no such part"),
+            ("10%-20", "'20' has no %"),
+            ("0%", "is not a part of the whole"),
+            ("10%,20%", "'10%' in '10%,20%' has only one end"),
+            ("10%/0", "is not a part of the whole"),
+            ("10%/11", "is not a part of the whole"),
             ("10%/x", "'x' in '10%/x' is not a number"),
         ] {
             let error = time_ranges(text).unwrap_err();

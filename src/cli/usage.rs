@@ -13,7 +13,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  jitgraft completions bash > ~/.local/share/bash-completion/completions/jitgraft\n  \
-    jitgraft completions zsh > ~/.zfunc/_jitgraft\n  jitgraft completions fish > ~/.config/fish/completions/jitgraft.fish"
+    jitgraft completions zsh > ~/.zfunc/_jitgraft\n  jitgraft completions fish > \
+    ~/.config/fish/completions/jitgraft.fish"
 )]
 pub(super) struct CompletionsArgs {
     /// The shell
@@ -94,34 +95,36 @@ pub(super) fn inputs() -> String {
 const WHAT_IS_READ: &str = "\
 Finding inputs, dumps and maps
 
-INPUT, or -i FILE: one or more files, which are merged; `-` is standard input. The default is standard input if it is a \
-pipe or a file, else perf.data. Files may be packed with gzip or zstd. A directory is one that perf record --threads or \
--o DIR wrote. An archive of jitgraft pack is read like the recording in it. The format is detected by the content, not by \
-the name:
+INPUT, or -i FILE: one or more files, which are merged; `-` is standard input. The default is standard input if it is \
+a pipe or a file, else perf.data. Files may be compressed with gzip or zstd. A directory must be one that perf record \
+--threads or -o DIR wrote. An archive made by jitgraft pack is read like the recording in it. The format is detected \
+from the content, not the name:
 
 ";
 
 const WHERE_NAMES_ARE: &str = "
 Names of JIT code come from jitdumps (jit-PID.dump), perf maps (perf-PID.map), and logs and core dumps (`jitgraft \
-formats` lists them). Beside a dump, a log adds inlined calls and missing code. They are searched for in this order:
+formats` lists them). A log next to a dump adds inlined calls and missing code. jitgraft looks for them in this order:
 
   1. --jitdump, --perf-map and --jit-log: files or directories; FILE@PID is for that process
-  2. /proc/PID/root of the recorded process, if it still runs, with the PID that it has in its container
-  3. the path at which the recording saw a jitdump
+  2. /proc/PID/root of the recorded process, if it still runs, with the PID it has in its container
+  3. the path where the process mapped its jitdump, as recorded
   4. the directory of the input
   5. /tmp, the current directory, $JITDUMPDIR, ~/.debug/jit; for core dumps also /var/lib/systemd/coredump
-  6. the memory of the recorded process, if it still runs: code that is registered with GDB's JIT interface
+  6. the memory of the recorded process, if it still runs (code registered with GDB's JIT interface)
 
-A file whose name has no recorded PID (such as perf-1.map from a container) is used if its code is where a process was \
-sampled and a second sign, such as its time, shows that it belongs to this run. Otherwise jitgraft prints the option \
-that uses it.
+If the PID in a file's name is not in the recording (such as perf-1.map from a container), the file is used only if \
+its code is where a process was sampled and a second sign, such as its time, shows that it is from this run. \
+Otherwise jitgraft prints the option to use it anyway.
 
-Files that belong to other users are used only with --force. Dumps contain times, which distinguish code from later code \
-at the same address; record with -k mono. --map-pid INNER=OUTER gives the PID that a process has in its container. `jitgraft \
+Files that belong to other users are used only with --force. Dumps contain times, which tell apart functions that had \
+the same address one after the other; this needs perf record -k mono. --map-pid INNER=OUTER states the PID that a \
+process has in its container. `jitgraft \
 runtimes` lists what each runtime writes.
 
-Names of native code come from the recorded files, if their build IDs match, and from debugging information beside \
-them, in /usr/lib/debug and in each --debug-dir, below --symfs. Kernel symbols come from /proc/kallsyms if the recorded \
+Names of native code come from the recorded files, if their build IDs match, and from debugging information next to \
+them, in /usr/lib/debug and in each --debug-dir. Paths are looked up below --symfs. Kernel symbols come from \
+/proc/kallsyms if the recorded \
 kernel is running, or from --kallsyms and --vmlinux.
 
 Unnamed functions are shown as [unknown], or as their module's name in brackets. `jitgraft doctor INPUT` explains why.

@@ -38,17 +38,17 @@ pub(super) struct ViewArgs {
     /// Title [default: the recorded command]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Number of hottest code blocks whose machine code the page contains; 0: none
+    /// Number of hottest code blocks to include as machine code; 0: none
     #[arg(long, value_name = "N", default_value_t = HOTTEST)]
     code: usize,
     /// Include source text from source maps in the page
     ///
-    /// Check that you may pass the text on.
+    /// Make sure that you may share this text.
     #[arg(long, hide_short_help = true)]
     source_text: bool,
     /// Do not start a browser
     ///
-    /// None is started without a display or if standard output is not a terminal.
+    /// No browser is started without a display, or if standard output is not a terminal.
     #[arg(long)]
     no_open: bool,
 }

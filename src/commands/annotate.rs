@@ -21,22 +21,22 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
         Read::Addresses => recorded::annotate(&input, &path, options, job, &mut outcome.warnings),
         _ if callgrind::sniff(&input.bytes) => counted::annotate(&input.bytes, options, job, &mut outcome.warnings),
         _ => Err(Error::new(format!(
-            "is {}: annotate needs the addresses of samples, give it the perf.data, or a callgrind.out",
+            "is a {} file, which has no addresses; annotate reads perf.data and callgrind.out",
             input.format.name
         ))),
     });
     let annotation = annotated.map_err(|error| error.in_file(&path))?;
     let is_filtered = options.recording.filter != Filter::default() || !options.recording.event.is_empty();
     if annotation.events.is_empty() && is_filtered {
-        return Err(Error::new("no samples: the filters leave none").in_file(&path));
+        return Err(Error::new("no samples match the filters").in_file(&path));
     } else if annotation.events.is_empty() {
-        outcome.warnings.push(Warning::new("no samples: none was recorded, or the filters leave none"));
+        outcome.warnings.push(Warning::new("no samples: none were recorded, or none match the filters"));
     } else if annotation.listings.is_empty() {
         let what = annotation.words().own;
         let name = options.code.function.as_ref().map_or_else(String::new, |function| function.text.clone());
         let hottest: Vec<_> = annotation.hottest.iter().map(|name| readable(name)).collect();
-        let remedy = (!hottest.is_empty()).then(|| format!("the hottest are {}", hottest.join(", ")));
-        let message = format!("no function with {what} is called '{name}'");
+        let remedy = (!hottest.is_empty()).then(|| format!("the hottest are: {}", hottest.join(", ")));
+        let message = format!("no function named '{name}' has {what}");
         return Err(Error::new(message).in_file(&path).with_remedy(remedy));
     }
     match options.format {

@@ -118,7 +118,7 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
     let series = before.series.iter().position(|series| Some(&series.name) == name);
     let series = series.ok_or_else(|| {
         let name = name.map_or("the only one", String::as_str);
-        Error::new(format!("the input to compare with has no event {name}: choose one that both have with --event"))
+        Error::new(format!("the input to compare with has no event {name}; choose one that both have with --event"))
     })?;
     Ok(Side { profile: before, series })
 }

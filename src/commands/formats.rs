@@ -9,10 +9,10 @@ use std::io::Write;
 
 /// Further sources of names, which are found automatically while a recording is read.
 const UNASKED: &[(&str, &str)] = &[
-    ("PE files (ReadyToRun)", "methods of .NET that were compiled ahead of time; below --symfs, too"),
-    ("BPF programs", "their names, machine code and source lines, as perf record keeps them in perf.data"),
-    ("processes that still run", "objects that they registered with GDB's JIT interface, as in a core dump"),
-    ("ELF files of a guest", "what QEMU's guest-0x… is called; --guest FILE where they are not found"),
+    ("PE files (ReadyToRun)", ".NET methods compiled ahead of time; also below --symfs"),
+    ("BPF programs", "names, machine code and source lines that perf record saved in perf.data"),
+    ("running processes", "objects registered with GDB's JIT interface, as in a core dump"),
+    ("ELF files of a guest", "names for QEMU's guest-0x…; pass --guest FILE if they are not found"),
 ];
 
 /// Writes the list as text.
@@ -31,13 +31,13 @@ pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     }
     writeln!(
         out,
-        "\ninject, callgrind, script: the command that gives such a file its names of JIT code and leaves all else as it is."
+        "\ninject, callgrind, script: the command that names JIT code in such a file and leaves everything else unchanged."
     )?;
-    writeln!(out, "\nNames of JIT code are read from jitdumps and perf maps, and from logs:")?;
+    writeln!(out, "\nBesides jitdumps and perf maps, names of JIT code come from these logs:")?;
     for log in JIT_LOGS {
         writeln!(out, "{:<14} {:<12} {}", log.id, "--jit-log", log.about)?;
     }
-    writeln!(out, "\nAnd, by default, from files that a recording leads to:")?;
+    writeln!(out, "\nAnd, by default, from what a recording refers to:")?;
     for (what, about) in UNASKED {
         writeln!(out, "{what:<27} {about}")?;
     }

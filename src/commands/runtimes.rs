@@ -26,7 +26,7 @@ pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
 pub fn find_runtime(name: &str) -> Result<&'static Runtime> {
     runtimes::find_runtime(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
-        Error::new(format!("no runtime is called {name}")).with_remedy(Some(format!("known are {}", all.join(", "))))
+        Error::new(format!("no runtime named {name}")).with_remedy(Some(format!("known runtimes: {}", all.join(", "))))
     })
 }
 
@@ -42,14 +42,14 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
         "" => Ok(()),
         said => writeln!(out, "  {what:<14} {said}"),
     };
-    row("known by", &[runtime.programs, runtime.libraries].concat().join(", "))?;
+    row("recognized by", &[runtime.programs, runtime.libraries].concat().join(", "))?;
     row("runs", &runtime.carries.join(", "))?;
     for (at, switch) in runtime.switches.iter().enumerate() {
         row(if at == 0 { "switch on" } else { "or" }, &switch.how(runtime.called, at == 0))?;
-        row("leaves", &switch.leaves.join(", "))?;
+        row("writes", &switch.leaves.join(", "))?;
     }
     if runtime.switches.is_empty() {
-        row("switch on", "no way is known to make it write names")?;
+        row("switch on", "no known way to make it write names")?;
     }
     for (what, command) in commands(runtime) {
         row(what, &command)?;
@@ -111,12 +111,12 @@ mod tests {
     #[test]
     fn a_name_that_nobody_has_is_refused_with_those_there_are() {
         let error = run(Some("perl"), &mut Vec::new()).unwrap_err().to_string();
-        assert!(error.contains("no runtime is called perl"), "{error}");
+        assert!(error.contains("no runtime named perl"), "{error}");
     }
 
     #[test]
     fn a_filter_that_leaves_nothing_is_reported() {
         let page = said(Some("sbcl"));
-        assert!(page.contains("no way is known") && page.contains("is not ELF"), "{page}");
+        assert!(page.contains("no known way") && page.contains("is not ELF"), "{page}");
     }
 }

@@ -54,7 +54,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         writeln!(out, "{}: {about}", readable(file))?;
         writeln!(out, "{}", samples(&profile))?;
         writeln!(out, "{}", shares(&profile))?;
-        writeln!(out, "doctor: {}", finding.as_deref().unwrap_or("this file does not contain what it needs"))?;
+        writeln!(out, "doctor: {}", finding.as_deref().unwrap_or("cannot examine this kind of file"))?;
         Ok(writeln!(out, "next: jitgraft view {}", quoted(file))?)
     })?;
     Ok(Outcome { warnings: outcome.warnings, ..Outcome::default() })
@@ -64,7 +64,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
 fn first(findings: &[Finding], of: &str) -> String {
     findings.first().map_or_else(
         || "no findings".to_owned(),
-        |finding| format!("{:.1} % of the {of}: {}", finding.percent, problem_text(&finding.problem).cause),
+        |finding| format!("{:.1}% of the {of}: {}", finding.percent, problem_text(&finding.problem).cause),
     )
 }
 

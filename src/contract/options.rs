@@ -54,7 +54,7 @@ impl ReadOptions {
                 let (from, to) = time.times(Nanos(first), Nanos(last));
                 Some(Span { start: from.0, end: to.0 })
             }
-            _ => return Err(Error::usage("intervals can be cut to one stretch of time only: give --time once")),
+            _ => return Err(Error::usage("spans can only be cut to one time range; pass --time once")),
         };
         Ok(CallOptions { within, ..self.calls })
     }

@@ -168,7 +168,7 @@ impl dyn Workers + '_ {
     ) -> Result<R> {
         let f = &f;
         let mut tasks = items.map(|item| -> Task<'_> { Box::new(move || Box::new(f(item))) });
-        let mut result = Err(Error::new("nobody took what was read"));
+        let mut result = Err(Error::new("nothing received the data"));
         let mut take = Some(take);
         self.do_in_order(&mut tasks, &mut |done| {
             if let Some(take) = take.take() {
@@ -220,7 +220,7 @@ pub fn stacks(
     });
     if stacked.overlaps > 0 {
         warnings.push(Warning::new(format!(
-            "{} spans overlap another one of their thread without lying inside it: they begin stacks of their own",
+            "{} spans overlap another span of their thread without being nested in it; each starts a new stack",
             stacked.overlaps
         )));
     }

@@ -37,13 +37,16 @@ impl BpfFrames {
     pub(super) fn sentence(self) -> String {
         let Self { all, with_code, with_lines } = self;
         let known = match (with_code, with_lines) {
-            (0, _) => "recorded without their code and source lines".to_owned(),
-            (code, lines) if code == all && lines == all => "recorded with their code and source lines".to_owned(),
+            (0, _) => "recorded without code and source lines".to_owned(),
+            (code, lines) if code == all && lines == all => "recorded with code and source lines".to_owned(),
             (code, lines) => format!("recorded with the code of {code} and the source lines of {lines}"),
         };
         let remedy = match with_code == all {
             true => "",
-            false => ": as root, without --no-bpf-event and into a file, perf record writes down those that it finds",
+            false => {
+                ". perf record saves them for the programs it finds if it runs as root, without --no-bpf-event, \
+                      and writes to a file"
+            }
         };
         format!("BPF programs: {all} frames, {known}{remedy}")
     }

@@ -100,11 +100,11 @@ fn parse_pid(path: &InPath) -> Option<Pid> {
 /// why.
 fn unsupported(format: &Format) -> Error {
     let instead = match format.rewriter {
-        Some(rewriter) => format!("; `jitgraft {}` counts what it cannot name in this file", rewriter.command),
+        Some(rewriter) => format!("; for this file, `jitgraft {}` counts what it cannot name", rewriter.command),
         None => String::new(),
     };
     Error::new(format!(
-        "is {}: doctor reads perf.data, which lists mapped files, and callgrind.out; pass the recording{instead}",
+        "is a {} file; doctor reads perf.data and callgrind.out, so pass the original recording{instead}",
         format.name
     ))
 }
@@ -122,9 +122,9 @@ fn missing_end(recording: &Recording, input_len: u64) -> Option<String> {
     let Header { form: Form::File, data, .. } = recording.header else { return None };
     let missing = data.end().saturating_sub(input_len);
     match (data.size, missing) {
-        (0, _) => Some("perf record was killed before it could finish it".to_owned()),
+        (0, _) => Some("perf record was killed before it finished".to_owned()),
         (_, 0) => None,
-        (_, missing) => Some(format!("{missing} bytes of records are missing at its end")),
+        (_, missing) => Some(format!("{missing} bytes of records are missing at the end")),
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
 
 fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
     if !minor.is_empty() {
-        writeln!(out, "\nOrdinary, or too little to matter:")?;
+        writeln!(out, "\nMinor or expected:")?;
     }
     for finding in minor {
         writeln!(out, "  {:>5.2}%  {}", finding.percent, problem_text(&finding.problem).cause)?;
@@ -54,7 +54,7 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
 /// Prints the number of findings. `with` describes the figure beside each one.
 fn write_count(findings: &[Finding], with: &str, out: &mut dyn Write) -> Result<()> {
     match findings.len() {
-        0 => writeln!(out, "Nothing is wrong with it.")?,
+        0 => writeln!(out, "No problems found.")?,
         1 => writeln!(out, "One finding{with}:")?,
         several => writeln!(out, "{several} findings{}:", with.replace("with", "each with"))?,
     }
@@ -69,9 +69,9 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
         let ProblemText { cause, remedy, .. } = problem_text(&finding.problem);
         write_wrapped(&format!("{:>6.1}%  {cause}", finding.percent), 9, out)?;
         match finding.command.as_deref() {
-            Some(command) if shown.contains(&command) => writeln!(out, "         → record it again as above")?,
+            Some(command) if shown.contains(&command) => writeln!(out, "         → record again as above")?,
             // On one line, so that it can be copied.
-            Some(command) => writeln!(out, "         → record it again:\n           {command}")?,
+            Some(command) => writeln!(out, "         → record again:\n           {command}")?,
             None => {}
         }
         shown.extend(finding.command.as_deref());
@@ -155,9 +155,9 @@ fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> 
 pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> Result<()> {
     let who = problem_texts::who(&diagnosis.process);
     let mib = diagnosis.jit_bytes as f64 / f64::from(1 << 20);
-    writeln!(out, "{who} runs; it has {mib:.1} MiB of memory for JIT code")?;
+    writeln!(out, "{who} is running, with {mib:.1} MiB of memory for JIT code")?;
     if let Some(inner) = diagnosis.inner {
-        writeln!(out, "It runs in a container, as process {inner}.")?;
+        writeln!(out, "It runs in a container as process {inner}.")?;
     }
     for source in &diagnosis.sources {
         let (noun, path) = (source.kind.name(), readable(source.path.as_os_str().as_bytes()));
@@ -177,7 +177,7 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
         }
         write_wrapped(&format!("  → {}", remedy.replace("jcmd PID", &jcmd)), 4, out)?;
     }
-    Ok(writeln!(out, "\nRecord it with: {}", diagnosis.record)?)
+    Ok(writeln!(out, "\nRecord it with {}", diagnosis.record)?)
 }
 
 /// Prints the diagnosis of a callgrind file.

@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         if parts.nodes.is_empty() {
             return Err(Error::new("is not a complete .cpuprofile").because(error));
         }
-        warnings.push(Warning::new(format!("cannot be read to its end ({})", without_values(&error))));
+        warnings.push(Warning::new(format!("cannot be read completely ({})", without_values(&error))));
     }
     let mut profile = Profile::keeping(options.keep);
     let track = Track { comm: b"JavaScript".to_vec(), ..Track::default() };
@@ -85,7 +85,7 @@ impl ProfileChunks {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
                 // serde's message may quote private data from the file.
-                Err(_) => skipped.add(Error::new("is not as V8 writes it")),
+                Err(_) => skipped.add(Error::new("is not in V8's format")),
             }
         }
         warnings.extend(skipped.into_warning());
@@ -186,8 +186,7 @@ impl<'a> ProfileMembers<'a> {
         let has_times = !self.samples.is_empty() && self.deltas.len() >= self.samples.len();
         if !has_times && !self.samples.is_empty() {
             let (samples, times) = (self.samples.len(), self.deltas.len());
-            let message =
-                format!("{samples} samples have {times} times: the hits of each node are reported instead of time");
+            let message = format!("has {samples} samples but {times} times, so weights are hits instead of times");
             warnings.push(Warning::new(message));
             // `samples` may be truncated, and hit counts may be missing.
             let hits = self.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(node.hit_count));
@@ -207,7 +206,11 @@ impl<'a> ProfileMembers<'a> {
         };
         for (at, sample) in rows.iter().enumerate() {
             let Some(&stack) = stacks.get(&sample.node) else {
-                skipped.add(Error::new(format!("sample {at} is of node {}, which is not in the tree", sample.node)));
+                skipped.add(Error::new(format!(
+                    "sample {at} refers to node {}, which is not in the \
+                                                tree",
+                    sample.node
+                )));
                 continue;
             };
             let TimedSample { line, weight, count, time, .. } = *sample;
@@ -463,7 +466,7 @@ mod tests {
         let nodes = r#""nodes":[{"id":1,"callFrame":{"functionName":"f"},"children":[2]},{"id":2,"callFrame":{"functionName":"g"}}]"#;
         let (rows, said) = lines(&format!("{{{nodes},\"startTime\":0,\"endTime\":9,\"samples\":[1,2,2]}}"));
         assert_eq!(rows, ["f:0 1 None", "g:0<f:0 1 None", "g:0<f:0 1 None"]);
-        assert!(said[0].contains("3 samples have 0 times"), "{said:?}");
+        assert!(said[0].contains("3 samples but 0 times"), "{said:?}");
     }
 
     #[test]
@@ -471,12 +474,9 @@ mod tests {
         let text = format!("{{{NODES},\"startTime\":100,\"endTime\":200,\"samples\":[2,3,");
         let (rows, said) = lines(&text);
         assert_eq!(rows, ["main:1 2 None", "(anonymous):7<main:1 1 None", "(idle):0 1 None"]);
-        assert!(
-            said[0].contains("cannot be read to its end") && said[1].contains("2 samples have 0 times"),
-            "{said:?}"
-        );
+        assert!(said[0].contains("cannot be read completely") && said[1].contains("2 samples but 0 times"), "{said:?}");
         let wrong = format!("{text}9],\"timeDeltas\":[1,2,3]}}");
-        assert!(lines(&wrong).1[0].contains("sample 2 is of node 9"), "{:?}", lines(&wrong).1);
+        assert!(lines(&wrong).1[0].contains("sample 2 refers to node 9"), "{:?}", lines(&wrong).1);
     }
 
     fn executed(text: &str, keep: Keep) -> Vec<(u32, u64)> {

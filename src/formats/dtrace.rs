@@ -68,7 +68,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         }
     }
     if !frames.is_empty() {
-        skipped.add(Error::new("the last one has no number: the text is cut off").at(bytes.len() as u64));
+        skipped.add(Error::new("the last stack has no count; the text is truncated").at(bytes.len() as u64));
     }
     warnings.extend(skipped.into_warning());
     Ok(profile)

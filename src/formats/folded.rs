@@ -151,9 +151,9 @@ fn each_line<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut stack:
         let parsed = if is_comment(line) { None } else { parse(line) };
         match parsed.map(|(names, weight)| (names, scale.weight(weight))) {
             Some((names, Some(weight))) => stack(names, weight),
-            Some((_, None)) => skipped.add(Error::new("a fraction, and no line before has one").at(at as u64)),
+            Some((_, None)) => skipped.add(Error::new("has a fraction, unlike the lines before").at(at as u64)),
             None if line.trim_ascii().is_empty() || is_comment(line) => {}
-            None => skipped.add(Error::new("a folded stack ends with a blank and a number").at(at as u64)),
+            None => skipped.add(Error::new("a folded stack must end with a space and a number").at(at as u64)),
         }
         at = end;
     }

@@ -66,7 +66,7 @@ const fn row_writer(run: WriteFn, start: StartRowsFn) -> Writer {
 pub const FORMATS: &[Format] = &[
     Format {
         name: "perf-data",
-        about: "perf.data in file, pipe or directory form, as perf record and simpleperf write it",
+        about: "perf.data from perf record or simpleperf, as a file, pipe or directory",
         sniff: Some(perf_data::sniff),
         read: Read::Addresses,
         rewriter: Some(Rewriter { command: "inject", open: None }),
@@ -81,7 +81,7 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "cpuprofile",
-        about: "V8's sampling profile (.cpuprofile), as node --cpu-prof and Chrome's DevTools write it",
+        about: "V8 CPU profile (.cpuprofile) from node --cpu-prof or Chrome's DevTools",
         sniff: Some(cpuprofile::sniff),
         read: Read::Stacks(cpuprofile::read),
         ..PLAIN
@@ -97,7 +97,7 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "speedscope",
-        about: "speedscope's own file format (JSON)",
+        about: "speedscope file (JSON)",
         files: &["*.speedscope.json", "*.speedscope"],
         sniff: Some(speedscope::sniff),
         read: Read::Stacks(speedscope::read),
@@ -106,7 +106,7 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "pprof",
-        about: "pprof's protocol buffer, gzipped",
+        about: "pprof profile (gzipped protocol buffer)",
         files: &["*.pb.gz", "*.pprof"],
         sniff: Some(pprof::sniff),
         read: Read::Stacks(pprof::read),
@@ -115,7 +115,7 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "otlp",
-        about: "OpenTelemetry's profiles, as protocol buffers",
+        about: "OpenTelemetry profiles (protocol buffers)",
         files: &["*.otlp"],
         sniff: Some(otlp::sniff),
         read: Read::Stream(otlp::read),
@@ -124,21 +124,21 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "otlp-json",
-        about: "the same as JSON, a message a line",
+        about: "OpenTelemetry profiles (JSON), one message per line",
         files: &["*.otlp.json"],
         write: Some(row_writer(otlp::write_json, otlp::start_json)),
         ..PLAIN
     },
     Format {
         name: "json",
-        about: "stacks with all that is known of them (plain JSON)",
+        about: "stacks with all their attributes (plain JSON)",
         files: &["*.json"],
         write: Some(Writer { by_cpu: true, signed: true, ..writer(json::write) }),
         ..PLAIN
     },
     Format {
         name: "chrome",
-        about: "trace events (JSON), as Chromium, node, clang, tracing-chrome and Miri's tracing write them",
+        about: "trace events (JSON) from Chromium, node, clang, tracing-chrome or Miri",
         files: &["*.trace.json", "*.chrome.json"],
         sniff: Some(trace_event::sniff),
         read: Read::Spans(trace_event::SPANS),
@@ -153,7 +153,7 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "callgrind",
-        about: "callgrind profile, as valgrind, Xdebug and KCachegrind's converters write it",
+        about: "callgrind profile from valgrind, Xdebug or KCachegrind's converters",
         files: &["callgrind.out*", "*.callgrind"],
         sniff: Some(callgrind::sniff),
         read: Read::Stream(callgrind::read),
@@ -162,49 +162,49 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "sample",
-        about: "the call graph that macOS's sample prints",
+        about: "call graph printed by macOS's sample",
         sniff: Some(sample::sniff),
         read: Read::Stacks(sample::read),
         ..PLAIN
     },
     Format {
         name: "xctrace",
-        about: "a time profile of Instruments, as xctrace export writes it (XML)",
+        about: "Instruments time profile from xctrace export (XML)",
         sniff: Some(xctrace::sniff),
         read: Read::Stacks(xctrace::read),
         ..PLAIN
     },
     Format {
         name: "dtrace",
-        about: "stacks with counts, as DTrace prints aggregations of ustack() and stack()",
+        about: "DTrace aggregations of ustack() or stack(), as text",
         sniff: Some(dtrace::sniff),
         read: Read::Stacks(dtrace::read),
         ..PLAIN
     },
     Format {
         name: "vtune",
-        about: "VTune's top-down report (CSV)",
+        about: "VTune top-down report (CSV)",
         sniff: Some(vtune::sniff),
         read: Read::Stacks(vtune::read),
         ..PLAIN
     },
     Format {
         name: "vsprof",
-        about: "the call tree of Visual Studio's instrumenting profiler (CSV)",
+        about: "call tree of Visual Studio's instrumentation profiler (CSV)",
         sniff: Some(vsprof::sniff),
         read: Read::Stacks(vsprof::read),
         ..PLAIN
     },
     Format {
         name: "ghcprof",
-        about: "GHC's time and allocation profile (.prof)",
+        about: "GHC time and allocation profile (.prof)",
         sniff: Some(ghcprof::sniff),
         read: Read::Stacks(ghcprof::read),
         ..PLAIN
     },
     Format {
         name: "perf-script",
-        about: "the text of perf script and of simpleperf's report_sample.py",
+        about: "text from perf script or simpleperf's report_sample.py",
         sniff: Some(perf_script::sniff),
         read: Read::Script(perf_script::read::read),
         rewriter: Some(Rewriter { command: "script", open: None }),
@@ -212,7 +212,7 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "folded",
-        about: "folded stacks, as inferno-collapse-perf and stackcollapse-*.pl write them",
+        about: "folded stacks, such as from inferno-collapse-perf or stackcollapse-*.pl",
         files: &["*.folded", "*.collapsed", "*.txt"],
         sniff: Some(folded::sniff),
         read: Read::Lines { open: folded::open, sort: folded::sort, is_plain: folded::is_plain },
@@ -234,7 +234,7 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "csv",
-        about: "a line a sample (CSV): event, thread, time, weight, function, module, tier, stack",
+        about: "one line per sample (CSV): event, thread, time, weight, function, module, tier, stack",
         files: &["*.csv"],
         write: Some(Writer { detail: Detail::Names, by_cpu: true, signed: true, ..writer(csv::write) }),
         ..PLAIN
@@ -261,14 +261,13 @@ pub struct LeftOut {
 }
 
 /// Which builds of jitgraft include all formats, for messages.
-pub const HAS_ALL: &str =
-    "the releases and the wheel (pip install jitgraft) have it, and builds with --features tables";
+pub const HAS_ALL: &str = "use a release, the wheel (pip install jitgraft), or a build with --features tables";
 
 /// The formats that this build doesn't include.
 pub const LEFT_OUT: &[LeftOut] =
     if cfg!(feature = "tables") { &[] } else { &[LeftOut { name: "parquet", about: PARQUET, extension: ".parquet" }] };
 
-const PARQUET: &str = "a row a sample, or a sum over a stretch of time (Parquet), for SQL";
+const PARQUET: &str = "one row per sample or time bucket (Parquet), for SQL";
 
 /// The disabled format for an output with this file name; `None` if no disabled format has its extension.
 pub fn left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {

@@ -32,138 +32,143 @@ const UNREAD: &[UnreadFormat] = &[
     UnreadFormat { name: "a table (Arrow)", remedy: TABLE_REMEDY, signature: Is(is_arrow) },
     UnreadFormat {
         name: "the difference of two profiles (folded stacks with two counts, as difffolded.pl and inferno-diff-folded write it)",
-        remedy: "give the two profiles themselves: jitgraft flamegraph --diff BEFORE AFTER, or jitgraft report --diff BEFORE AFTER",
+        remedy: "pass the two profiles themselves to jitgraft flamegraph --diff BEFORE AFTER or jitgraft report \
+                 --diff BEFORE AFTER",
         signature: Is(has_two_counts),
     },
     UnreadFormat {
-        name: "traces, metrics or logs of OpenTelemetry (OTLP)",
-        remedy: "of OpenTelemetry's signals, profiles are read",
+        name: "an OpenTelemetry file with traces, metrics or logs (OTLP)",
+        remedy: "it reads OpenTelemetry profiles only",
         signature: Is(is_other_otlp),
     },
     UnreadFormat {
         name: "a Perfetto trace (protobuf)",
-        remedy: "traceconv json TRACE x.json gives trace events, traceconv profile TRACE pprof profiles of its samples",
+        remedy: "convert it to trace events with traceconv json TRACE x.json, or its samples to pprof with traceconv \
+                 profile TRACE",
         signature: Is(is_perfetto),
     },
     UnreadFormat {
-        name: "a Gecko profile as Firefox itself writes it",
+        name: "a raw Gecko profile from Firefox",
         remedy: "open it on profiler.firefox.com and save it there",
         signature: Is(is_gecko),
     },
     UnreadFormat {
-        name: "stacks in jitgraft's own JSON",
-        remedy: "export the profile that it was made from, or export that to pprof (-o x.pb.gz), which is read again",
+        name: "jitgraft's own JSON output",
+        remedy: "pass the original profile, or export that to pprof (-o x.pb.gz), which jitgraft reads",
         signature: Is(is_own_json),
     },
     UnreadFormat {
-        name: "a heap snapshot of V8",
-        remedy: "it shows objects, and has no stacks; node --cpu-prof records a .cpuprofile",
+        name: "a V8 heap snapshot",
+        remedy: "it has objects but no stacks; record a .cpuprofile with node --cpu-prof",
         signature: Words(&["{\"snapshot\"", "\"node_fields\""]),
     },
     UnreadFormat {
-        name: "a heap profile of V8",
-        remedy: "node --cpu-prof records a .cpuprofile; npm's pprof records allocations as pprof",
+        name: "a V8 heap profile",
+        remedy: "record a .cpuprofile with node --cpu-prof, or allocations with the pprof package of npm",
         signature: Words(&["{\"head\"", "\"selfSize\""]),
     },
     UnreadFormat {
-        name: "a log of V8 (node --prof)",
-        remedy: "node --cpu-prof writes a .cpuprofile, and perf record of node --perf-prof has native code, too",
+        name: "a V8 log (node --prof)",
+        remedy: "record a .cpuprofile with node --cpu-prof, or use perf record with node --perf-prof, which includes \
+                 native code",
         signature: Words(&["v8-version,"]),
     },
     UnreadFormat {
-        name: "a recording of Java's Flight Recorder",
-        remedy: "async-profiler's jfrconv -o collapsed x.jfr x.folded gives folded stacks, -o pprof pprof",
+        name: "a Java Flight Recorder file",
+        remedy: "convert it with async-profiler's jfrconv -o collapsed x.jfr x.folded (or -o pprof)",
         signature: Bytes(b"FLR\0"),
     },
     UnreadFormat {
-        name: "a page of async-profiler",
-        remedy: "its option -o collapsed gives folded stacks; jfrconv -o collapsed x.html x.folded takes them out of the page",
+        name: "an async-profiler page",
+        remedy: "record folded stacks with its option -o collapsed, or extract them with jfrconv -o collapsed x.html \
+                 x.folded",
         signature: Is(|head| begins(head, b"<!doctype html") && has(head, "async-profiler")),
     },
     UnreadFormat {
-        name: "a .nettrace of .NET",
-        remedy: "dotnet-trace convert --format Speedscope x.nettrace gives a speedscope file",
+        name: "a .NET trace (.nettrace)",
+        remedy: "convert it with dotnet-trace convert --format Speedscope x.nettrace",
         signature: Bytes(b"Nettrace"),
     },
     UnreadFormat {
-        name: "an execution trace of Go",
-        remedy: "go tool trace -pprof=TYPE TRACE gives pprof of its blocking; pprof.StartCPUProfile records CPU time",
+        name: "a Go execution trace",
+        remedy: "convert its blocking times to pprof with go tool trace -pprof=TYPE TRACE, or record CPU time with \
+                 pprof.StartCPUProfile",
         signature: Is(|head| head.starts_with(b"go 1.") && head.get(..16).is_some_and(|head| has(head, " trace\0"))),
     },
     UnreadFormat {
-        name: "a CPU profile of gperftools",
-        remedy: "pprof -proto PROGRAM FILE > x.pb.gz (or go tool pprof -proto) gives pprof",
+        name: "a gperftools CPU profile",
+        remedy: "convert it with pprof -proto PROGRAM FILE > x.pb.gz (or go tool pprof -proto)",
         signature: Is(is_gperftools),
     },
     UnreadFormat {
-        name: "a heap profile of gperftools or jemalloc",
-        remedy: "pprof -proto PROGRAM FILE > x.pb.gz (jeprof --collapsed for jemalloc) gives one that is read",
+        name: "a gperftools or jemalloc heap profile",
+        remedy: "convert it with pprof -proto PROGRAM FILE > x.pb.gz (for jemalloc, jeprof --collapsed)",
         signature: Is(|head| {
             let head = head.trim_ascii_start();
             (head.starts_with(b"heap profile:") || head.starts_with(b"heap_v2/")) && !is_gos_heap(head)
         }),
     },
     UnreadFormat {
-        name: "a text profile of waits, threads or a heap (gperftools or Java)",
-        remedy: "pprof -proto PROGRAM FILE > x.pb.gz (or go tool pprof -proto) gives pprof",
+        name: "a text profile of contention, threads or the heap (gperftools or Java)",
+        remedy: "convert it with pprof -proto PROGRAM FILE > x.pb.gz (or go tool pprof -proto)",
         signature: Is(is_gperftools_text),
     },
     UnreadFormat {
-        name: "statistics of Python's cProfile",
-        remedy: "they have no stacks; py-spy record -f speedscope, pyinstrument -r speedscope and perf record of python -X \
-                 perf record some",
+        name: "Python cProfile statistics",
+        remedy: "they have no stacks; record a profile with py-spy record -f speedscope, pyinstrument -r speedscope, \
+                 or perf record with python -X perf",
         signature: Is(is_pstats),
     },
     UnreadFormat {
-        name: "a trace of Xdebug",
-        remedy: "xdebug.mode=profile writes a callgrind profile",
+        name: "an Xdebug trace",
+        remedy: "record a callgrind profile with xdebug.mode=profile",
         signature: Is(|head| {
             head.starts_with(b"TRACE START [") || head.starts_with(b"Version: ") && has(head, "TRACE START [")
         }),
     },
     UnreadFormat {
-        name: "the text of bpftrace's maps",
-        remedy: "stackcollapse-bpftrace.pl (FlameGraph) gives folded stacks",
+        name: "the text output of bpftrace maps",
+        remedy: "convert it with stackcollapse-bpftrace.pl (FlameGraph)",
         signature: Is(is_bpftrace),
     },
     UnreadFormat {
-        name: "perf's JSON (perf data convert --to-json)",
+        name: "JSON from perf data convert --to-json",
         remedy: "pass perf.data itself",
         signature: Words(&["{\"linux-perf-json-version\""]),
     },
     UnreadFormat {
         name: "text in UTF-16 without a byte order mark",
-        remedy: "iconv -f UTF-16LE -t UTF-8 FILE > NEW (or UTF-16BE) makes it UTF-8; with a mark it is read as it is",
+        remedy: "convert it with iconv -f UTF-16LE -t UTF-8 FILE > NEW (or UTF-16BE)",
         signature: Is(is_unmarked_utf16),
     },
     UnreadFormat {
         name: "text in UTF-32",
-        remedy: "iconv -f UTF-32 -t UTF-8 FILE > NEW makes it UTF-8",
+        remedy: "convert it with iconv -f UTF-32 -t UTF-8 FILE > NEW",
         signature: Is(|head| head.starts_with(b"\xff\xfe\0\0") || head.starts_with(b"\0\0\xfe\xff")),
     },
     UnreadFormat {
-        name: "a raw dump of perf's records (perf script -D)",
-        remedy: "give perf.data itself, or the text of perf script without -D",
+        name: "a raw dump of perf records (perf script -D)",
+        remedy: "pass perf.data itself, or the text of perf script without -D",
         signature: Is(is_raw_dump),
     },
     UnreadFormat {
-        name: "the text of ftrace or trace-cmd",
-        remedy: "it has events without samples; perf record -g -e EVENT records stacks of the same events",
+        name: "the text output of ftrace or trace-cmd",
+        remedy: "it has events but no samples; record stacks of the same events with perf record -g -e EVENT",
         signature: Is(|head| head.starts_with(b"# tracer: ") || is_trace_cmd(head)),
     },
     UnreadFormat {
-        name: "a report of gprof",
-        remedy: "it has sums without stacks; perf record -g -- PROGRAM records them",
+        name: "a gprof report",
+        remedy: "it has totals but no stacks; record them with perf record -g -- PROGRAM",
         signature: Is(|head| head.starts_with(b"Flat profile:") || head.starts_with(b"gmon\x01")),
     },
     UnreadFormat {
-        name: "the text of pprof -top, -tree, -traces or -raw",
-        remedy: "give the profile that pprof read (.pb.gz)",
+        name: "the text output of pprof -top, -tree, -traces or -raw",
+        remedy: "pass the profile that pprof read (.pb.gz)",
         signature: Is(is_pprof_text),
     },
     UnreadFormat {
-        name: "a text profile of Go (debug=1 or debug=2)",
-        remedy: "without the debug parameter, /debug/pprof/ serves pprof",
+        name: "a Go text profile (debug=1 or debug=2)",
+        remedy: "get it from /debug/pprof/ without the debug parameter",
         signature: Is(|head| {
             let start = &head[..head.len().min(64)];
             let is_mutex = begins(head, b"--- mutex:") || begins(head, b"--- contention:");
@@ -171,31 +176,33 @@ const UNREAD: &[UnreadFormat] = &[
         }),
     },
     UnreadFormat {
-        name: "a report of node --prof-process",
-        remedy: "node --cpu-prof records a .cpuprofile; node --prof-process --preprocess is not read either",
+        name: "a node --prof-process report",
+        remedy: "record a .cpuprofile with node --cpu-prof (the output of --prof-process --preprocess is not readable \
+                 either)",
         signature: Words(&["Statistical profiling result from "]),
     },
     UnreadFormat {
-        name: "a thread dump of a JVM",
-        remedy: "it shows one moment; async-profiler -o collapsed samples stacks, perf record does with -XX:+PreserveFramePointer",
+        name: "a JVM thread dump",
+        remedy: "it shows a single moment; sample stacks with async-profiler -o collapsed, or perf record and \
+                 -XX:+PreserveFramePointer",
         signature: Is(|head| has(head, "Full thread dump ")),
     },
     UnreadFormat {
-        name: "a backtrace of gdb or pstack",
-        remedy: "it shows one moment; perf record -g -p PID samples stacks",
+        name: "a gdb or pstack backtrace",
+        remedy: "it shows a single moment; sample stacks with perf record -g -p PID",
         signature: Is(is_backtrace),
     },
     UnreadFormat {
-        name: "the text of BCC's profile or offcputime",
-        remedy: "its option -f gives folded stacks",
+        name: "the text output of BCC's profile or offcputime",
+        remedy: "write folded stacks with its option -f",
         signature: Is(|head| {
             let is_tool = head.starts_with(b"Sampling at ") || head.starts_with(b"Tracing off-CPU time (us) ");
             is_tool && has(head, " of ")
         }),
     },
     UnreadFormat {
-        name: "bpftrace's maps as JSON",
-        remedy: "without -f json, stackcollapse-bpftrace.pl (FlameGraph) makes folded stacks of its text",
+        name: "bpftrace maps as JSON",
+        remedy: "print text (without -f json) and convert it with stackcollapse-bpftrace.pl (FlameGraph)",
         signature: Is(|head| {
             let is_event =
                 Words(&["{\"type\":\"attached_probes\""]).fits(head) || Words(&["{\"type\":\"map\""]).fits(head);
@@ -204,7 +211,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a call tree as JSON (d3-flame-graph)",
-        remedy: "give the folded stacks that it was made of",
+        remedy: "pass the folded stacks it was made from",
         signature: Is(|head| {
             let head = &head[..head.len().min(512)];
             let is_named = Words(&["{\"name\":", "\"value\":", "\"children\":["]).fits(head);
@@ -212,8 +219,8 @@ const UNREAD: &[UnreadFormat] = &[
         }),
     },
     UnreadFormat {
-        name: "trace events, one a line",
-        remedy: "jq -s . FILE > x.json makes a list of them, which is read",
+        name: "trace events, one per line",
+        remedy: "make them a list with jq -s . FILE > x.json",
         signature: Is(|head| {
             let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
             let is_event = begins(line, b"{\"")
@@ -225,12 +232,13 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "the table of contents of an Instruments trace",
-        remedy: "xctrace export --input DIR --xpath '/trace-toc/run/data/table[@schema=\"time-profile\"]' gives samples",
+        remedy: "export the samples with xctrace export --input DIR --xpath \
+                 '/trace-toc/run/data/table[@schema=\"time-profile\"]'",
         signature: Is(|head| begins(head, b"<?xml") && has(head, "<trace-toc>")),
     },
     UnreadFormat {
-        name: "a session of pyinstrument",
-        remedy: "pyinstrument -r speedscope gives a file of speedscope's",
+        name: "a pyinstrument session",
+        remedy: "write a speedscope file with pyinstrument -r speedscope",
         signature: Is(|head| {
             let is_session =
                 Words(&["{\"session\":{"]).fits(head) || Words(&["{\"start_time\":", "\"sample_count\":"]).fits(head);
@@ -238,54 +246,53 @@ const UNREAD: &[UnreadFormat] = &[
         }),
     },
     UnreadFormat {
-        name: "a profile of XHProf or Tideways",
-        remedy: "it has pairs of functions without stacks; xdebug.mode=profile writes a callgrind profile",
+        name: "an XHProf or Tideways profile",
+        remedy: "it has pairs of functions but no stacks; record a callgrind profile with xdebug.mode=profile",
         signature: Is(|head| begins(head, b"{") && has(head, "==>") && has(head, "\"ct\":")),
     },
     UnreadFormat {
-        name: "a method trace of Android's runtime",
-        remedy: "simpleperf record gives a perf.data that is read",
+        name: "an Android method trace",
+        remedy: "record a perf.data with simpleperf record",
         signature: Is(|head| head.starts_with(b"*version\n") || head.starts_with(b"SLOW")),
     },
     UnreadFormat {
         name: "allocations recorded by heaptrack",
-        remedy: "heaptrack_print -F x.folded FILE gives folded stacks",
+        remedy: "convert it with heaptrack_print -F x.folded FILE",
         signature: Is(|head| head.starts_with(b"v ") && has(&head[..head.len().min(256)], "\nX ")),
     },
     UnreadFormat {
         name: "allocations recorded by memray",
-        remedy: "memray flamegraph shows it; perf record -g -e probe_libc:malloc records the same calls",
+        remedy: "show it with memray flamegraph, or record the same calls with perf record -g -e probe_libc:malloc",
         signature: Bytes(b"memray\0"),
     },
     UnreadFormat {
-        name: "the text of perf annotate",
-        remedy: "give perf.data itself: jitgraft annotate shows its code",
+        name: "the text output of perf annotate",
+        remedy: "pass perf.data itself to jitgraft annotate",
         signature: Is(|head| begins(head, b"Percent |") && has(&head[..head.len().min(256)], "Disassembly of")),
     },
     UnreadFormat {
-        name: "the text of callgrind_annotate, cg_annotate or ms_print",
-        remedy: "give the file that it was made of (callgrind.out.PID, cachegrind.out.PID)",
+        name: "the text output of callgrind_annotate, cg_annotate or ms_print",
+        remedy: "pass the file it was made from (callgrind.out.PID, cachegrind.out.PID)",
         signature: Is(is_annotated_by_valgrind),
     },
     UnreadFormat {
-        name: "a report of valgrind (XML)",
-        remedy: "valgrind --tool=callgrind writes a profile",
+        name: "a valgrind report (XML)",
+        remedy: "record a profile with valgrind --tool=callgrind",
         signature: Is(|head| begins(head, b"<?xml") && has(head, "<valgrindoutput>")),
     },
     UnreadFormat {
-        name: "a report of massif",
-        remedy: "jitgraft callgrind names its JIT code, ms_print shows it",
+        name: "a massif report",
+        remedy: "name its JIT code with jitgraft callgrind, and show it with ms_print",
         signature: Words(&["desc: ", "time_unit: "]),
     },
     UnreadFormat {
-        name: "a report of DHAT",
-        remedy: "jitgraft callgrind names its JIT code, dh_view.html shows it",
+        name: "a DHAT report",
+        remedy: "name its JIT code with jitgraft callgrind, and show it with dh_view.html",
         signature: Words(&["{\"dhatFileVersion\""]),
     },
 ];
 
-const TABLE_REMEDY: &str =
-    "DuckDB and Spark query it, and make folded stacks of any answer, which are read (docs/sql.md has the query)";
+const TABLE_REMEDY: &str = "query it with DuckDB or Spark, which can also write folded stacks (see docs/sql.md)";
 
 /// The format of a file that begins with `head`, if it is one of the recognized formats.
 pub fn known(head: &[u8]) -> Option<&'static UnreadFormat> {
@@ -295,15 +302,15 @@ pub fn known(head: &[u8]) -> Option<&'static UnreadFormat> {
 /// Recognizes a directory that a profiler wrote by the names of the files in it.
 pub fn known_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
     const VTUNE: &UnreadFormat = &UnreadFormat {
-        name: "a result of VTune",
-        remedy: "vtune -report top-down -column=\"CPU Time:Self\",Module -format csv -csv-delimiter comma -r DIR gives one that \
-                 is read",
+        name: "a VTune result",
+        remedy: "export it with vtune -report top-down -column=\"CPU Time:Self\",Module -format csv -csv-delimiter \
+                 comma -r DIR",
         signature: Bytes(b""),
     };
     const INSTRUMENTS: &UnreadFormat = &UnreadFormat {
-        name: "a trace of Instruments",
-        remedy: "xctrace export --input DIR --xpath '/trace-toc/run/data/table[@schema=\"time-profile\"]' gives one that is \
-                 read",
+        name: "an Instruments trace",
+        remedy: "export the samples with xctrace export --input DIR --xpath \
+                 '/trace-toc/run/data/table[@schema=\"time-profile\"]'",
         signature: Bytes(b""),
     };
     files.find_map(|file| match file {
@@ -589,51 +596,52 @@ pub(super) mod tests {
         ("own JSON", br#"{"frames":[{"name":"f","kind":"user"}],"events":[]}"#),
         ("own JSON", br#"{"frames":[],"events":[]}"#),
         ("own JSON", b"{\n  \"about\": {\n  \"command\":[\"php\"], \"lost\": 0 }, \"frames\": []"),
-        ("heap snapshot of V8", br#"{"snapshot":{"meta":{"node_fields":["type","name"]}}}"#),
+        ("V8 heap snapshot", br#"{"snapshot":{"meta":{"node_fields":["type","name"]}}}"#),
         (
-            "heap profile of V8",
+            "V8 heap profile",
             br#"{"head":{"callFrame":{"functionName":"(root)"},"selfSize":0,"id":1,"children":[]}}"#,
         ),
-        ("log of V8", b"v8-version,11,3,244,8,-node.20,0\nv8-platform,linux,linux\n"),
+        ("V8 log", b"v8-version,11,3,244,8,-node.20,0\nv8-platform,linux,linux\n"),
         ("Flight Recorder", b"FLR\0\0\x02\0\x01\0\0\0\0"),
         (
             "async-profiler",
             b"<!DOCTYPE html>\n<html lang='en'>\n<a href='https://github.com/async-profiler/async-profiler'>",
         ),
         ("nettrace", b"Nettrace\x14\0\0\0!FastSerialization.1"),
-        ("execution trace of Go", b"go 1.22 trace\0\0\0\x01\x02"),
+        ("Go execution trace", b"go 1.22 trace\0\0\0\x01\x02"),
         (
-            "CPU profile of gperftools",
+            "gperftools CPU profile",
             b"\0\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
         ),
-        ("CPU profile of gperftools", b"\0\0\0\0\x03\0\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0"),
+        ("gperftools CPU profile", b"\0\0\0\0\x03\0\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0"),
         ("gperftools or jemalloc", b"heap profile:      1:   1048576 [     1:   1048576] @ heapprofile\n"),
-        ("CPU profile of gperftools", b"\0\0\0\0\x03\0\0\0\x01\0\0\0\x10\x27\0\0\0\0\0\0"),
+        ("gperftools CPU profile", b"\0\0\0\0\x03\0\0\0\x01\0\0\0\x10\x27\0\0\0\0\0\0"),
         ("gperftools or jemalloc", b"\n heap profile:      4:  1048576 [     4:  1048576] @ growthz\n"),
         ("gperftools or Java", b"--- contentionz 1 ---\nformat: java\nresolution: microseconds\n"),
         ("gperftools or Java", b"--- threadz 1 ---\n\n--- Thread 7f (name: main) stack: ---\n"),
         ("gperftools or Java", b"--- heapz 1 ---\nformat: java\n"),
-        ("profile of Go", b"heap profile: 1: 2 [3: 4] @ heap/1048576\n1: 2 [3: 4] @ 0x1 0x2\n"),
-        ("profile of Go", b"--- mutex:\ncycles/second=3201000000\nsampling period=1\n"),
-        ("profile of Go", b"--- contention:\ncycles/second=3201000000\n 100 10 @ 0xbccc97\n"),
+        ("Go text profile", b"heap profile: 1: 2 [3: 4] @ heap/1048576\n1: 2 [3: 4] @ 0x1 0x2\n"),
+        ("Go text profile", b"--- mutex:\ncycles/second=3201000000\nsampling period=1\n"),
+        ("Go text profile", b"--- contention:\ncycles/second=3201000000\n 100 10 @ 0xbccc97\n"),
         ("pprof -top", b"PeriodType: cpu nanoseconds\nPeriod: 10000000\nSamples:\nsamples/count cpu/nanoseconds\n"),
         ("pprof -top", b"File: app\nType: cpu\n-----------+-------------------\n      10ms   main.f\n"),
         ("BCC", b"Tracing off-CPU time (us) of all threads by user + kernel stack... Hit Ctrl-C to end.\n"),
-        ("bpftrace's maps as JSON", b"{\"type\": \"attached_probes\", \"data\": {\"probes\": 1}}\n"),
+        ("bpftrace maps as JSON", b"{\"type\": \"attached_probes\", \"data\": {\"probes\": 1}}\n"),
         ("d3-flame-graph", br#"{"name":"root","value":10,"children":[{"name":"a","value":5}]}"#),
-        ("trace events, one a line", b"{\"name\":\"a\",\"ph\":\"X\",\"ts\":0,\"dur\":5,\"pid\":1,\"tid\":1}\n{\"name\":\"b\"}\n"),
+        ("one per line", b"{\"name\":\"a\",\"ph\":\"X\",\"ts\":0,\"dur\":5,\"pid\":1,\"tid\":1}\n{\"name\":\"b\"}\n"),
         ("an Instruments trace", b"<?xml version=\"1.0\"?>\n<trace-toc><run number=\"1\"></run></trace-toc>"),
         ("pyinstrument", br#"{"session": {"start_time": 1, "duration": 1}, "frame_tree": {}}"#),
         ("pyinstrument", br#"{"start_time": 1.5, "duration": 1, "sample_count": 7, "root_frame": {}}"#),
         ("XHProf", br#"{"main()":{"ct":1,"wt":100},"main()==>foo":{"ct":2,"wt":50}}"#),
-        ("Android's runtime", b"*version\n3\ndata-file-overflow=false\n"),
-        ("Android's runtime", b"SLOW\x03\0\x20\0"),
+        ("Android method trace", b"*version\n3\ndata-file-overflow=false\n"),
+        ("Android method trace", b"SLOW\x03\0\x20\0"),
         ("heaptrack", b"v 10500 3\nx 5 ./x\nX ./x\nI 1000 10\n"),
         ("memray", b"memray\0\x0a\0\0\0"),
         ("perf annotate", b" Percent |\tSource code & Disassembly of x for cycles (12 samples)\n----\n"),
         ("callgrind_annotate", b"----------------------------------------\nProfile data file 'callgrind.out.1' (creator: callgrind-3.19.0)\n"),
         ("callgrind_annotate", b"----------------------------------------\nCommand:            ./x\nMassif arguments:   (none)\n"),
-        ("valgrind (XML)", b"<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n<protocolversion>4</protocolversion>\n"),
+        ("valgrind report (XML)", b"<?xml \
+                                    version=\"1.0\"?>\n\n<valgrindoutput>\n<protocolversion>4</protocolversion>\n"),
         ("gperftools or jemalloc", b"heap_v2/524288\n  t*: 28106: 56637512 [0: 0]\n"),
         ("cProfile", b"{\xa9\x03\xda\x07work.py\xe9\x01\0\0\0"),
         ("Xdebug", b"TRACE START [2026-11-22 01:20:00.000000]\n    0.0002     393216   -> {main}() /a.php:0\n"),
@@ -641,23 +649,25 @@ pub(super) mod tests {
         ("bpftrace", b"Attaching 1 probe...\n\n@[\n    read+20\n    main+5\n]: 12\n"),
         ("bpftrace", b"@stacks[\n    read+20\n    main+5\n, node]: 12\n"),
         (
-            "perf's JSON",
+            "perf data convert --to-json",
             b"{\n\t\"linux-perf-json-version\": 1,\n\t\"headers\": {\n\t\t\"header-version\": 1,\n\t\t\"captured-on\": \"2026-11-26\"",
         ),
         ("massif", b"desc: --massif-out-file=massif.out\ncmd: php a.php\ntime_unit: i\n#-----------\nsnapshot=0\n"),
         ("UTF-16", b"m\0a\0i\0n\0;\0a\0 \x005\0\n\0"),
         ("UTF-16", b"\0m\0a\0i\0n\0;\0a\0 \x005\0\n"),
         ("UTF-32", b"\xff\xfe\0\0m\0\0\0a\0\0\0"),
-        ("raw dump of perf", b"\n0x150@perf.data [0x50]: event: 10\n.\n. ... raw event: size 80 bytes\n.  0000:  0a 00\n"),
+        ("raw dump of perf records", b"\n0x150@perf.data [0x50]: event: 10\n.\n. ... raw event: size 80 bytes\n.  \
+                                       0000:  0a 00\n"),
         ("ftrace", b"# tracer: nop\n#\n# entries-in-buffer/entries-written: 4/4   #P:2\n"),
         ("trace-cmd", b"cpus=2\n            bash-1234  [000]   123.456789: sched_switch:   bash:1234 [120] R ==> a:5 [120]\n"),
         ("gprof", b"Flat profile:\n\nEach sample counts as 0.01 seconds.\n"),
         ("gprof", b"gmon\x01\0\0\0\0\0\0\0"),
         ("pprof -top", b"File: app\nType: cpu\nShowing nodes accounting for 1.20s, 80% of 1.5s total\n"),
-        ("profile of Go", b"goroutine profile: total 5\n1 @ 0x43a0d6 0x4067c5\n"),
-        ("profile of Go", b"goroutine 1 [running]:\nmain.main()\n\t/a.go:7 +0x1d\n"),
-        ("node --prof-process", b"Statistical profiling result from isolate-0x5-v8.log, (1 ticks, 0 unaccounted).\n"),
-        ("thread dump of a JVM", b"2026-11-27 04:11:16\nFull thread dump OpenJDK 64-Bit Server VM (21.0.2):\n"),
+        ("Go text profile", b"goroutine profile: total 5\n1 @ 0x43a0d6 0x4067c5\n"),
+        ("Go text profile", b"goroutine 1 [running]:\nmain.main()\n\t/a.go:7 +0x1d\n"),
+        ("node --prof-process report", b"Statistical profiling result from isolate-0x5-v8.log, (1 ticks, 0 \
+                                         unaccounted).\n"),
+        ("JVM thread dump", b"2026-11-27 04:11:16\nFull thread dump OpenJDK 64-Bit Server VM (21.0.2):\n"),
         ("gdb", b"Thread 1 (Thread 0x7f (LWP 7) \"a\"):\n#0  0x00007f1b in poll () from /lib/libc.so.6\n#1  main () at a.c:3\n"),
         ("BCC", b"Sampling at 49 Hertz of all threads by user + kernel stack for 5 secs.\n\n    main\n    -   a (7)\n        5\n"),
         ("two counts", b"main;parse 120 140\nmain;render 80 30\nmain 5 0\n"),
@@ -697,8 +707,8 @@ pub(super) mod tests {
     #[test]
     fn directories_are_known_by_their_files() {
         let of = |files: &[&'static str]| known_directory(files.iter().map(|file| file.as_bytes())).map(|of| of.name);
-        assert_eq!(of(&["config", "r000hs.vtune"]), Some("a result of VTune"));
-        assert_eq!(of(&["form.template", "Trace1.run"]), Some("a trace of Instruments"));
+        assert_eq!(of(&["config", "r000hs.vtune"]), Some("a VTune result"));
+        assert_eq!(of(&["form.template", "Trace1.run"]), Some("an Instruments trace"));
         assert_eq!(of(&["data", "data.0"]), None);
     }
 }

@@ -194,7 +194,12 @@ impl<'d> XctraceReader<'d> {
             return;
         }
         let Some(stack) = row.stack.or_else(|| row.weight.map(|_| None)) else {
-            return self.skip("has neither a backtrace nor a weight: it is not of a time profile".to_owned(), offset);
+            return self.skip(
+                "has neither a backtrace nor a weight, so it is not from a time \
+                              profile"
+                    .to_owned(),
+                offset,
+            );
         };
         let stack = stack.or_else(|| Some(self.profile.unknown_stack()));
         let track = row.thread.unwrap_or_else(|| self.profile.track(Track::default()));

@@ -41,8 +41,8 @@ fn check_hole(hole: Range<u64>, largest: u64) -> Result<()> {
     if hole.end - hole.start <= largest {
         return Ok(());
     }
-    let message = format!("has a hole of {} bytes, as no log has: it is not read", hole.end - hole.start);
-    let remedy = "if that is in order, make a copy without holes (cp --sparse=never) and name that".to_owned();
+    let message = format!("not read: it has a hole of {} bytes, which is unusual for a log", hole.end - hole.start);
+    let remedy = "to use it anyway, pass a copy without holes (cp --sparse=never)".to_owned();
     Err(Error::new(message).with_remedy(Some(remedy)).at(hole.start))
 }
 

@@ -238,7 +238,7 @@ impl Door<'_> {
     /// Checks type and owner before the file is opened for reading. Opening a device or pipe could have side effects.
     fn check(&self, about: &Metadata) -> Result<()> {
         if about.is_symlink() {
-            return Err(Error::new("is a symbolic link; name its target with --jitdump or --perf-map"));
+            return Err(Error::new("is a symbolic link; pass its target with --jitdump or --perf-map"));
         }
         if !about.is_file() {
             return Err(Error::new("is not a regular file"));
@@ -253,7 +253,7 @@ impl Door<'_> {
             return Ok(());
         }
         let us = rustix::process::geteuid().as_raw();
-        Err(Error::new(format!("belongs to user {owner}, not to root or to us ({us}); use -f to trust it")))
+        Err(Error::new(format!("belongs to user {owner}, not to root or to you ({us}); use -f to trust it")))
     }
 
     /// True if only root and the current user can truncate the file while it is mapped. In another process's root

@@ -40,7 +40,7 @@ impl FromStr for MemoryLimit {
 
     /// `4G`, `512M`, `64K`, bytes, or `50%`.
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = || Error::new("is neither a size such as 4G or 512M nor a share such as 50%");
+        let wrong = || Error::new("must be a size such as 4G or 512M, or a percentage such as 50%");
         if let Some(digits) = text.strip_suffix('%') {
             let share = digits.parse().ok().filter(|share| (1..=100).contains(share));
             return share.map(Self::Share).ok_or_else(wrong);

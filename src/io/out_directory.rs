@@ -26,7 +26,7 @@ impl OutDirectory {
         let made = Walk::to_directory(path).map_err(|stop| match stop {
             Stop::Refused(error) => error,
             Stop::At(error) => unopened::output(path, error),
-            Stop::Descriptor(_) => Error::new("is a descriptor of this program, and no directory"),
+            Stop::Descriptor(_) => Error::new("is a file descriptor of jitgraft, not a directory"),
         });
         let file = made.map_err(|error| error.in_file(path))?;
         Ok(Self { path: shown(&file), file })

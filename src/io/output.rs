@@ -223,7 +223,7 @@ fn closed(error: io::Error) -> Error {
 }
 
 fn unplaced(error: io::Error, shown: &Path) -> Error {
-    Error::new("cannot be put into its place").because(error).in_file(shown)
+    Error::new("cannot move it into place").because(error).in_file(shown)
 }
 
 #[cfg(test)]

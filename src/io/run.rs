@@ -107,12 +107,12 @@ impl Run {
         let since = &self.state.since;
         match place {
             OutputPlace::Name(NamedPlace { directory, .. }) if since.was_opened(*directory) => {
-                Err(Error::usage("is in the directory of a recording that is read: choose another output"))
+                Err(Error::usage("is in the directory of an input recording; choose another output"))
             }
             OutputPlace::Name(NamedPlace { taken_by: Some(file), .. }) | OutputPlace::Open(file)
                 if since.was_opened(*file) =>
             {
-                Err(Error::usage("is an input, too: choose another output"))
+                Err(Error::usage("is also an input; choose another output"))
             }
             OutputPlace::Name(_) | OutputPlace::Open(_) => Ok(()),
         }
@@ -124,7 +124,7 @@ impl Run {
 }
 
 fn twice() -> Error {
-    Error::usage("is where another output of this run goes: choose another output")
+    Error::usage("is also another output of this run; choose another output")
 }
 
 impl OutputPlace {

@@ -36,14 +36,14 @@ pub struct Spool {
 /// Creates a temporary file without a name.
 pub fn temporary() -> Result<Spool> {
     let file = tempfile::tempfile().map_err(|error| {
-        let message = format!("cannot make a temporary file in {}", std::env::temp_dir().display());
+        let message = format!("cannot create a temporary file in {}", std::env::temp_dir().display());
         Error::new(message).because(io::Error::from(error.kind())).with_remedy(elsewhere())
     })?;
     Ok(Spool { file, granted: 0, room: room_of })
 }
 
 fn elsewhere() -> Option<String> {
-    Some("TMPDIR chooses another directory".to_owned())
+    Some("choose another directory with TMPDIR".to_owned())
 }
 
 /// Copies a stream to an unlinked temporary file and maps it. Memory use stays bounded, and the data can be read twice.
@@ -102,7 +102,7 @@ fn full(free: u64, reserve: u64) -> Error {
     let (free, reserve) = (free >> 20, reserve >> 20);
     let place = std::env::temp_dir();
     let message = format!(
-        "{}: a temporary file would leave less than {reserve} MiB free there ({free} MiB are)",
+        "{}: not enough space for a temporary file: {free} MiB are free, and {reserve} MiB must stay free",
         place.display()
     );
     Error::new(message).with_remedy(elsewhere())
@@ -160,8 +160,8 @@ mod tests {
     fn endless_data_leaves_a_twentieth_of_the_room() {
         let (len, said) = written(holding::<100>);
         assert!(len <= 95 << 20 && len > 90 << 20, "{len}");
-        assert!(said.contains("would leave less than 5 MiB free there"), "{said}");
-        assert!(said.ends_with("; TMPDIR chooses another directory"), "{said}");
+        assert!(said.contains("and 5 MiB must stay free"), "{said}");
+        assert!(said.ends_with("; choose another directory with TMPDIR"), "{said}");
         let (len, _) = written(|_| Some(DiskRoom { free: RESERVE, all: 1 << 50 }));
         assert_eq!(len, 0, "a large file system has a gigabyte for others");
     }

@@ -46,7 +46,7 @@ pub fn program_path(name: &[u8]) -> Option<PathBuf> {
 }
 
 fn command(words: &[&[u8]]) -> Result<Command> {
-    let (program, arguments) = words.split_first().ok_or_else(|| Error::usage("there is no command to run"))?;
+    let (program, arguments) = words.split_first().ok_or_else(|| Error::usage("no command to run"))?;
     let mut command = Command::new(OsStr::from_bytes(program));
     command.args(arguments.iter().map(|word| OsStr::from_bytes(word)));
     Ok(command)

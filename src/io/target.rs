@@ -74,7 +74,7 @@ pub(super) fn refuse_foreign_links(path: &Path) -> Result<()> {
 }
 
 fn is_directory(path: &Path) -> Error {
-    let remedy = format!("name a file in it: -o {}", path.join("FILE").display());
+    let remedy = format!("use a file in it: -o {}", path.join("FILE").display());
     Error::new("is a directory").with_remedy(Some(remedy))
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 pub(crate) fn input(path: &Path, error: io::Error) -> Error {
     let remedy = match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => meant(path),
-        ErrorKind::PermissionDenied => refused(path, "sudo chown $USER FILE, or run this with sudo"),
+        ErrorKind::PermissionDenied => refused(path, "run sudo chown $USER FILE, or run jitgraft with sudo"),
         _ => None,
     };
     Error::new("cannot open").because(error).with_remedy(remedy).in_file(path)
@@ -31,7 +31,7 @@ pub(super) fn unknown(error: io::Error) -> Error {
 
 /// The error for a directory that can't be read.
 pub(super) fn unlisted(error: io::Error) -> Error {
-    Error::new("cannot be listed").because(error)
+    Error::new("cannot list the directory").because(error)
 }
 
 /// The error for an output that can't be created in its directory.
@@ -39,7 +39,7 @@ pub(super) fn output(directory: &Path, error: io::Error) -> Error {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let shown = directory.display();
     let remedy = match error.kind() {
-        ErrorKind::NotFound => Some(format!("there is no directory {shown}: mkdir -p {shown}")),
+        ErrorKind::NotFound => Some(format!("create the directory with mkdir -p {shown}")),
         ErrorKind::PermissionDenied => refused(directory, "choose another directory (-o FILE)"),
         _ => None,
     };
@@ -51,14 +51,18 @@ fn meant(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = parent.unwrap_or(Path::new("."));
     if !is_directory(directory) {
-        return Some(format!("there is no directory {}", directory.display()));
+        return Some(format!("no such directory: {}", directory.display()));
     }
     let name = path.file_name()?.to_str()?;
     let names = typed_names(directory).into_iter().flatten().take(NAMES);
     if let Some(near) = nearest(name, names.filter_map(|name| name.into_string().ok())) {
-        return Some(format!("there is {}", path.with_file_name(near).display()));
+        return Some(format!("did you mean {}?", path.with_file_name(near).display()));
     }
-    (name == "perf.data").then(|| "make one (perf record -g -- PROGRAM), or pass its path (-i FILE)".to_owned())
+    (name == "perf.data").then(|| {
+        "record one with `perf record -g -- PROGRAM`, or pass its path with -i \
+                                   FILE"
+            .to_owned()
+    })
 }
 
 /// The maximum number of names to compare. Directories with more are hardly anybody's working directory.
@@ -96,7 +100,7 @@ fn refused(path: &Path, instead: &str) -> Option<String> {
     let (owner, us) = (user(owned.uid()), user(rustix::process::geteuid().as_raw()));
     let what = if there == path { "it".to_owned() } else { there.display().to_string() };
     let mode = owned.mode() & 0o7777;
-    Some(format!("{what} belongs to {owner} (mode {mode:04o}) and this is run by {us}: {instead}"))
+    Some(format!("{what} belongs to {owner} (mode {mode:04o}), but jitgraft runs as {us}; {instead}"))
 }
 
 /// A user's name, or the numeric ID if it has none on this machine.
@@ -136,7 +140,7 @@ mod tests {
             let warning = error(&path, io::Error::from(ErrorKind::NotFound)).into_warning();
             warning.to_string()
         };
-        assert!(said(input).contains("there is ") && said(input).contains("perf.data.old"), "{}", said(input));
+        assert!(said(input).contains("did you mean ") && said(input).contains("perf.data.old"), "{}", said(input));
         assert!(!said(looked_for).contains("perf.data.old"), "{}", said(looked_for));
     }
 

@@ -69,10 +69,10 @@ impl fmt::Display for FrameCounts {
     }
 }
 
-/// The percentage of named frames, rounded down so that a few unnamed ones don't disappear in "100 %".
+/// The percentage of named frames, rounded down so that a few unnamed ones don't disappear in "100%".
 fn share(whole: u64, unnamed: u64) -> String {
     let per_mille = u128::from(whole.saturating_sub(unnamed)) * 1000 / u128::from(whole.max(1));
-    format!("{}.{} %", per_mille / 10, per_mille % 10)
+    format!("{}.{}%", per_mille / 10, per_mille % 10)
 }
 
 #[cfg(test)]
@@ -90,10 +90,10 @@ mod tests {
     fn native_code_is_worth_a_look_and_no_failure() {
         let native = FrameCounts { frames: 1000, unnamed: 500, jit: 100, ..FrameCounts::default() };
         assert!(native.lacks_names() && !native.lacks_jit_names());
-        assert_eq!(native.to_string(), "resolved 50.0 % of 1000 frames (all 100 JIT frames)");
+        assert_eq!(native.to_string(), "resolved 50.0% of 1000 frames (all 100 JIT frames)");
         assert_eq!(
             FrameCounts { unnamed: 1, frames: 10_000, jit: 0, ..native }.to_string(),
-            "resolved 99.9 % of 10000 frames"
+            "resolved 99.9% of 10000 frames"
         );
         assert_eq!(FrameCounts { frames: 0, jit_unnamed: 1, ..native }.to_string(), "resolved 99 of 100 JIT frames");
         assert!(!FrameCounts { unnamed: 99, ..native }.lacks_names());

@@ -43,9 +43,7 @@ pub(super) const MOST: u32 = u32::MAX;
 
 /// The error for a table that ran out of IDs; `what` is the plural of its contents.
 pub fn full(what: &str) -> Error {
-    Error::new(format!(
-        "more than {MOST} different {what}, which is all that can be numbered: read less at once (--time, --event, --pid)"
-    ))
+    Error::new(format!("too many different {what} (more than {MOST}); read less at once with --time, --event or --pid"))
 }
 
 /// A hash table from hashes to IDs; the values are stored elsewhere.

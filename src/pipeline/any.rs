@@ -332,7 +332,7 @@ fn directory(path: &InPath) -> Option<&Path> {
 }
 
 fn unreadable(format: &Format) -> Error {
-    Error::new(format!("{} cannot be read as stacks", format.name))
+    Error::new(format!("{} has no stacks", format.name))
 }
 
 /// Removes events that weren't asked for. Fails if the profile lacks one that was.

@@ -35,14 +35,14 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
         return None;
     }
     let outside = outside.and_then(|largest| largest.describe(profile));
-    let outside = outside.unwrap_or_else(|| "less than 0.01 %".to_owned());
+    let outside = outside.unwrap_or_else(|| "less than 0.01%".to_owned());
     let inside = match inside.and_then(|largest| largest.describe(profile)) {
         Some(inside) => format!(", in cycles of calls by {inside}"),
         None => String::new(),
     };
     Some(format!(
-        "stacks are an estimate, made of the calls between functions: self costs are exact, inclusive costs deviate \
-         by {outside}{inside}"
+        "stacks are estimated from the calls between functions: self costs are exact, inclusive costs are off by \
+         {outside}{inside}"
     ))
 }
 
@@ -53,6 +53,6 @@ impl Largest<'_> {
             return None;
         }
         let name = label::function(profile, profile.frame_of(self.deviation.frame));
-        Some(format!("at most {:.2} % of {} ({})", self.percent, self.event, readable(name.as_bytes())))
+        Some(format!("at most {:.2}% of {} ({})", self.percent, self.event, readable(name.as_bytes())))
     }
 }

@@ -137,16 +137,16 @@ impl MergedSum {
         }
         self.outcome.failed = self.skipped.into_iter().map(skipped_input).collect();
         if skipped > MOST_WARNINGS && !job.verbose {
-            let more = counted((skipped - MOST_WARNINGS) as u64, "input");
+            let more = counted((skipped - MOST_WARNINGS) as u64, "more input");
             self.outcome.failed.truncate(MOST_WARNINGS);
-            self.outcome.failed.push(Error::new(format!("{more} more cannot be read (-v lists them all)")));
+            self.outcome.failed.push(Error::new(format!("{more} could not be read (-v lists them all)")));
         }
         self.about.finish(&mut self.sum.about);
         let mut warnings: Vec<Warning> = self.outcome.warnings.iter().cloned().collect();
         if warnings.len() > MOST_WARNINGS && !job.verbose {
-            let more = counted((warnings.len() - MOST_WARNINGS) as u64, "warning");
+            let more = counted((warnings.len() - MOST_WARNINGS) as u64, "more warning");
             warnings.truncate(MOST_WARNINGS);
-            warnings.push(Warning::new(format!("{more} more (-v lists them all)")));
+            warnings.push(Warning::new(format!("{more} (-v lists them all)")));
         }
         self.outcome.warnings = warnings.into_iter().collect();
         self.outcome.summary.push(summary(inputs, skipped));
@@ -188,7 +188,7 @@ fn all_skipped(skipped: Vec<Error>) -> Error {
         Some(error) if count == 1 => error,
         first => {
             let first = first.map(|error| error.to_string()).unwrap_or_default();
-            Error::new(format!("none of {} can be read; the first: {first}", counted(count as u64, "input")))
+            Error::new(format!("none of {} can be read; the first one: {first}", counted(count as u64, "input")))
         }
     }
 }

@@ -7,10 +7,11 @@ use crate::io;
 use crate::records::{jitdump, perf_map};
 use std::path::Path;
 
-/// A message about an input in a known format that isn't a profile, recognized by its first bytes.
-fn known_message(head: &[u8]) -> Option<&'static str> {
-    let (_, message) = KNOWN.iter().find(|(recognizes, _)| recognizes(head))?;
-    Some(message)
+/// The message about an input in a known format that isn't a profile, and what to do. The format is recognized by its
+/// first bytes.
+fn known_message(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    let (_, message, remedy) = KNOWN.iter().find(|(recognizes, ..)| recognizes(head))?;
+    Some((message, remedy))
 }
 
 /// Extensions of output files. An input with one of these was probably meant as the output.
@@ -22,65 +23,85 @@ pub(crate) fn unknown_format(head: &[u8]) -> Error {
         return Error::new("is empty");
     }
     if let Some(known) = unread::known(head) {
-        return Error::new(format!("is {}, which is not read: {}", known.name, known.remedy));
+        let message = format!("is {}, which jitgraft does not read", known.name);
+        return Error::new(message).with_remedy(Some(known.remedy.to_owned()));
     }
-    if let Some(message) = known_message(head) {
-        return Error::new(message);
+    if let Some((message, remedy)) = known_message(head) {
+        return Error::new(message).with_remedy(Some(remedy.to_owned()));
     }
     let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No));
     let names: Vec<&str> = readable.map(|format| format.name).collect();
-    Error::new(format!("is none of the formats that can be read: {}", names.join(", ")))
+    let remedy = format!("jitgraft reads {}", names.join(", "));
+    Error::new("is in an unknown format").with_remedy(Some(remedy))
 }
 
-/// Recognizes a kind of file, and the message about it.
-type KnownFile = (fn(&[u8]) -> bool, &'static str);
+/// Recognizes a kind of file, the message about it, and what to do.
+type KnownFile = (fn(&[u8]) -> bool, &'static str, &'static str);
 
 const KNOWN: &[KnownFile] = &[
     (
         jitdump::sniff,
-        "is a jitdump: it names code but contains no samples; pass the recording it belongs to (perf.data), and this file with --jitdump",
+        "is a jitdump, which has names but no samples",
+        "pass the recording it belongs to (perf.data), and this file with --jitdump",
     ),
     (
         perf_map::sniff,
-        "is a perf map: it names code but contains no samples; pass the recording it belongs to (perf.data), and this file with --perf-map",
+        "is a perf map, which has names but no samples",
+        "pass the recording it belongs to (perf.data), and this file with --perf-map",
     ),
-    (|head| head.starts_with(b"PERFFILE"), "is perf.data of a version that is not known: perf script prints it"),
-    (|head| elf_type(head) == Some(ET_CORE), "is a core dump: a profile is made by perf record -g -- PROGRAM"),
+    (|head| head.starts_with(b"PERFFILE"), "is a perf.data file of an unknown version", "try the text of perf script"),
+    (
+        |head| elf_type(head) == Some(ET_CORE),
+        "is a core dump, not a profile",
+        "record one with `perf record -g -- PROGRAM`",
+    ),
     (
         |head| head.starts_with(b"\x7fELF"),
-        "is a program or library (ELF), no profile of one: perf record -g -- PROGRAM makes perf.data",
+        "is an ELF file, not a profile",
+        "record one with `perf record -g -- PROGRAM`",
     ),
     (
         |head| begins(head, b"<svg") || begins(head, b"<?xml") && contains(head, b"<svg"),
-        "is a picture (SVG): give the profile that it was drawn from; the file to write is named by -o",
+        "is a picture (SVG), not a profile",
+        "pass the profile it was drawn from (to write a picture, use -o FILE)",
     ),
     (
         |head| begins(head, b"<!doctype html") || begins(head, b"<html"),
-        "is a page (HTML): give the profile that it was made from; the file to write is named by -o",
+        "is a page (HTML), not a profile",
+        "pass the profile it was made from (to write a page, use -o FILE)",
     ),
     (
         |head| head.get(257..262) == Some(b"ustar"),
-        "is an archive (tar): unpack it (tar xf), and give the profile in it; the output of perf archive belongs in ~/.debug, or is given as --debug-dir DIR once it is unpacked. jitgraft pack makes archives that are \
-         read as they are",
+        "is an archive (tar)",
+        "unpack it (tar xf) and pass the profile in it. Unpack an archive of perf archive into ~/.debug, or anywhere \
+         and pass --debug-dir DIR. Only archives made by jitgraft pack are read without unpacking",
     ),
-    (|head| head.starts_with(b"PK\x03\x04"), "is an archive (zip): unpack it, and give the profile in it"),
-    (|head| head.starts_with(b"\xfd7zXZ\0"), "is packed by xz: unpack it (xz -d); gzip and zstd are unpacked here"),
+    (|head| head.starts_with(b"PK\x03\x04"), "is an archive (zip)", "unpack it and pass the profile in it"),
+    (
+        |head| head.starts_with(b"\xfd7zXZ\0"),
+        "is compressed with xz",
+        "decompress it with xz -d (jitgraft decompresses only gzip and zstd)",
+    ),
     (
         |head| head.starts_with(b"BZh"),
-        "is packed by bzip2: unpack it (bzip2 -d); gzip and zstd are unpacked here. An archive of perf archive is given beside \
-         the recording: mkdir DIR && tar xf FILE -C DIR, then --debug-dir DIR",
+        "is compressed with bzip2",
+        "decompress it with bzip2 -d (jitgraft decompresses only gzip and zstd). For an archive of perf archive, run \
+         mkdir DIR && tar xf FILE -C DIR, then pass --debug-dir DIR along with the recording",
     ),
     (
         |head| begins(head, b"# To display the perf.data header info") || contains(head, b"# Overhead "),
-        "is the text of perf report, which has sums and no stacks: give perf.data itself, or the text of perf script",
+        "is the text of perf report, which has no stacks",
+        "pass perf.data itself, or the text of perf script",
     ),
     (
         |head| contains(head, b"Performance counter stats for"),
-        "is the text of perf stat, which has counts and no stacks: perf record -g -- PROGRAM makes perf.data",
+        "is the text of perf stat, which has no stacks",
+        "record a profile with `perf record -g -- PROGRAM`",
     ),
     (
         |head| begins(head, b"{") || begins(head, b"["),
-        "is JSON of none of the tools whose profiles are read: see jitgraft formats",
+        "is JSON in an unknown format",
+        "`jitgraft formats` lists the known ones",
     ),
 ];
 
@@ -106,7 +127,7 @@ fn contains(head: &[u8], part: &[u8]) -> bool {
 /// A suggestion for a directory that isn't a recording, if it contains one.
 pub(crate) fn suggest_recording(path: &Path) -> Option<String> {
     let inside = path.join("perf.data");
-    io::is_there(&inside).then(|| format!("it holds one: {}", inside.display()))
+    io::is_there(&inside).then(|| format!("did you mean {}?", inside.display()))
 }
 
 #[cfg(test)]
@@ -119,9 +140,9 @@ mod tests {
         tar[257..262].copy_from_slice(b"ustar");
         let cases: [(&[u8], &str); 12] = [
             (b"7f00 40 f\n7f40 20 LazyCompile:*g a.js:1\n7f80 1", "is a perf map"),
-            (b"PERFFILE", "perf.data of a version"),
+            (b"PERFFILE", "a perf.data file of an unknown version"),
             (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0", "is a core dump"),
-            (b"\x7fELF\x01\x02\x01\0\0\0\0\0\0\0\0\0\0\x03", "is a program or library"),
+            (b"\x7fELF\x01\x02\x01\0\0\0\0\0\0\0\0\0\0\x03", "is an ELF file"),
             (b"<?xml version=\"1.0\"?><!DOCTYPE svg><svg>", "is a picture"),
             (b"\n<!DOCTYPE HTML><html>", "is a page"),
             (&tar, "is an archive (tar)"),
@@ -132,8 +153,8 @@ mod tests {
             (b"[1]", "is JSON"),
         ];
         for (head, said) in cases {
-            let message = known_message(head).unwrap_or("nothing known");
-            assert!(message.contains(said), "{said}: {message}");
+            let (message, remedy) = known_message(head).unwrap_or(("nothing known", ""));
+            assert!(message.contains(said) || remedy.contains(said), "{said}: {message}; {remedy}");
         }
         for other in [&b""[..], b"hello", b"a;b 3\n", b"\x7fEL", b"<xml>"] {
             assert_eq!(known_message(other), None, "{other:?}");

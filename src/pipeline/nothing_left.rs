@@ -14,37 +14,37 @@ const SHOWN: usize = 8;
 /// the inputs can be read again.
 pub(super) fn explain(filter: &Filter, by_event: bool, unfiltered: impl FnOnce() -> Option<Profile>) -> String {
     if *filter == Filter::default() && !by_event {
-        return "no samples: none was recorded".to_owned();
+        return "no samples were recorded".to_owned();
     }
     let alternatives = unfiltered().map(|profile| list_alternatives(&profile, filter)).unwrap_or_default();
     if alternatives.is_empty() {
-        return "no samples: none was recorded, or the filters leave none".to_owned();
+        return "no samples: none were recorded, or none match the filters".to_owned();
     }
-    format!("no samples: the filters leave none; {}", alternatives.join("; "))
+    format!("no samples match the filters; {}", alternatives.join("; "))
 }
 
 /// For each filter in use, what it could have selected.
 fn list_alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
     let comm = |track: &Track| readable(&track.comm).into_owned();
     let mut alternatives = Vec::new();
-    let mut add = |flag: &str, values: Option<String>| match values {
-        Some(values) => alternatives.push(format!("{flag}: there {values}")),
-        None => alternatives.push(format!("{flag}: there is nothing: the samples do not contain it")),
+    let mut add = |what: &str, values: Option<String>| {
+        let values = values.unwrap_or_else(|| "none are recorded".to_owned());
+        alternatives.push(format!("{what} in this input: {values}"));
     };
     if !filter.comm.is_empty() {
-        add("--comm", list_values(profile, |track| Some(comm(track))));
+        add("command names", list_values(profile, |track| Some(comm(track))));
     }
     if !filter.pid.is_empty() {
-        add("--pid", list_values(profile, |track| Some(format!("{} ({})", track.pid?.0, comm(track)))));
+        add("processes", list_values(profile, |track| Some(format!("{} ({})", track.pid?.0, comm(track)))));
     }
     if !filter.tid.is_empty() {
-        add("--tid", list_values(profile, |track| Some(format!("{} ({})", track.tid?.0, comm(track)))));
+        add("threads", list_values(profile, |track| Some(format!("{} ({})", track.tid?.0, comm(track)))));
     }
     if !filter.cpu.is_empty() {
-        add("--cpu", list_values(profile, |track| Some(track.cpu?.to_string())));
+        add("processors", list_values(profile, |track| Some(track.cpu?.to_string())));
     }
     if !filter.time.is_empty() {
-        add("--time", describe_times(profile));
+        add("times", describe_times(profile));
     }
     alternatives
 }
@@ -63,12 +63,11 @@ fn list_values(profile: &Profile, value_of: impl Fn(&Track) -> Option<String>) -
     let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| Reverse(*count));
     let shown: Vec<&str> = counts.iter().take(SHOWN).map(|(value, _)| value.as_str()).collect();
-    let verb = if counts.len() == 1 { "is" } else { "are" };
     let more = match counts.len() - shown.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Some(format!("{verb} {}{more}", shown.join(", ")))
+    Some(format!("{}{more}", shown.join(", ")))
 }
 
 /// The time range of the samples.
@@ -77,5 +76,5 @@ fn describe_times(profile: &Profile) -> Option<String> {
     let first = times().min()?;
     let last = times().max()?;
     let seconds = |Nanos(time): Nanos| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
-    Some(format!("are samples from {} to {} seconds", seconds(first), seconds(last)))
+    Some(format!("{} to {} s", seconds(first), seconds(last)))
 }

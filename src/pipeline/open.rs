@@ -116,7 +116,7 @@ impl Input {
 fn open_part(door: &Door<'_>, path: &Path) -> Result<Bytes> {
     match door.open(path, PART) {
         Some(opened) => Ok(opened?.bytes),
-        None => Err(Error::new("is not there any more").in_file(path)),
+        None => Err(Error::new("no longer exists").in_file(path)),
     }
 }
 
@@ -124,8 +124,9 @@ fn open_part(door: &Door<'_>, path: &Path) -> Result<Bytes> {
 fn no_recording(path: &Path) -> Error {
     let names = io::typed_names(path).unwrap_or_default();
     match unread::known_directory(names.iter().map(|name| name.as_encoded_bytes())) {
-        Some(known) => Error::new(format!("is {}, which is not read: {}", known.name, known.remedy)),
-        None => Error::new("is a directory, and not a recording's: it has no file called data")
+        Some(known) => Error::new(format!("is {}, which jitgraft does not read", known.name))
+            .with_remedy(Some(known.remedy.to_owned())),
+        None => Error::new("is a directory, but not one that perf record wrote")
             .with_remedy(mistaken::suggest_recording(path)),
     }
 }
@@ -472,10 +473,10 @@ impl<R: Read> Read for Unpacking<R> {
 pub(crate) fn empty(path: &InPath) -> Error {
     let remedy = match path {
         InPath::Stdin if io::is_there(Path::new("perf.data")) => {
-            Some("to read the perf.data that is here: -i perf.data")
+            Some("to read perf.data in this directory, use -i perf.data")
         }
         InPath::Stdin => None,
-        InPath::Path(_) | InPath::Found(_) => Some("its writer was stopped too early, or the disk was full"),
+        InPath::Path(_) | InPath::Found(_) => Some("perhaps its writer was killed, or the disk was full"),
     };
     Error::new("is empty").with_remedy(remedy.map(str::to_owned))
 }
@@ -489,7 +490,7 @@ fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
         bytes = unpacked;
         wrappings.push(one);
     }
-    Err(Error::new(format!("is packed more than {MAX_WRAPPINGS} times")))
+    Err(Error::new(format!("is compressed more than {MAX_WRAPPINGS} times")))
 }
 
 fn decompression_error(packing: &str, error: std::io::Error) -> Error {
@@ -513,8 +514,8 @@ fn check_one(path: &Path) -> Result<()> {
     let is_output =
         path.extension().is_some_and(|extension| mistaken::OUTPUT_EXTENSIONS.iter().any(|known| extension == *known));
     if is_output && !io::is_there(path) {
-        let remedy = format!("to write it, pass -o {}", path.display());
-        return Err(Error::new("is to be read, and is not there").with_remedy(Some(remedy)));
+        let remedy = format!("to write it, use -o {}", path.display());
+        return Err(Error::new("no such file").with_remedy(Some(remedy)));
     }
     if io::is_there(path) { Ok(()) } else { io::map_file(path).map(|_| ()) }
 }

@@ -44,7 +44,7 @@ pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
     let count = counted(series.negative.len() as u64, "weight");
     let sum = grouped(series.negative.iter().fold(0u64, |sum, row| sum.saturating_add(row.weight)));
     let name = &series.name;
-    outcome.warnings.push(Warning::new(format!("{name}: left out {count} below zero, -{sum} in all")));
+    outcome.warnings.push(Warning::new(format!("{name}: left out {count} below zero (-{sum} in total)")));
 }
 
 /// Like [`each_event`], for events given by index and name.
@@ -60,7 +60,7 @@ pub(crate) fn each_event_named(
         && to.is_stream()
     {
         let others = others.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
-        let message = format!("only {first} is written; --event NAME or -o FILE gives the others: {others}");
+        let message = format!("only {first} was written; use --event NAME or -o FILE for the others: {others}");
         outcome.warnings.push(Warning::new(message));
         events.truncate(1);
     }

@@ -48,8 +48,8 @@ impl RunningProcess {
         let read_file = |name: &str| io::of_system(&dir.join(name));
         let maps = read_file("maps").map_err(|error| {
             let message = match io::is_there(dir) {
-                true => format!("what process {pid} has mapped cannot be read"),
-                false => "is not a file, and no process with that ID is running".to_owned(),
+                true => format!("cannot read the mappings of process {pid}"),
+                false => "no such file, and no running process with that ID".to_owned(),
             };
             Error::new(message).because(error)
         })?;

@@ -51,7 +51,7 @@ pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions 
 /// Finds the writer of the format with this name.
 pub(crate) fn writer(name: &str) -> Result<Writer> {
     let writer = named(name).and_then(|format| format.write);
-    writer.ok_or_else(|| Error::usage(format!("no format called {name} can be written; there are: {}", writable())))
+    writer.ok_or_else(|| Error::usage(format!("no output format named {name}; choose one of {}", writable())))
 }
 
 fn writable() -> String {

@@ -48,7 +48,7 @@ pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
 }
 
 fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
-    let (start, rest) = number(line).ok_or("does not begin with a hexadecimal address")?;
+    let (start, rest) = number(line).ok_or("does not start with a hexadecimal address")?;
     let (size, rest) = number(rest).ok_or("has no hexadecimal size")?;
     // Further blanks before the name are for alignment: no producer begins a name with one.
     let name = rest.trim_ascii_start();
@@ -56,7 +56,7 @@ fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
         return Err("has no name");
     }
     if start.checked_add(size).is_none() {
-        return Err("passes the end of memory");
+        return Err("extends beyond the address space");
     }
     Ok(Entry { start, size, name })
 }
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(entries, expected.map(|(start, size, name)| (start, size, name.to_owned())));
         assert_eq!(
             said.unwrap(),
-            "perf-7.map: at byte 0x37: 1 line skipped: line 3 does not begin with a hexadecimal address"
+            "perf-7.map: at byte 0x37: 1 line skipped: line 3 does not start with a hexadecimal address"
         );
     }
 
@@ -108,7 +108,8 @@ mod tests {
         let text = b"nonsense\n7f00\n7f00 \n7f00 10\n7f00 10 \nffffffffffffffff 2 wraps\n7f00 10 good\n";
         let (entries, said) = names(text);
         assert_eq!(entries, [(0x7f00, 0x10, "good".to_owned())]);
-        let expected = "perf-7.map: at byte 0x0: 6 lines skipped, the first here: line 1 does not begin with a hexadecimal address";
+        let expected = "perf-7.map: at byte 0x0: 6 lines skipped, the first here: line 1 does not start with a \
+                        hexadecimal address";
         assert_eq!(said.unwrap(), expected);
     }
 

@@ -133,7 +133,7 @@ impl<'a> Json<'a> {
         };
         match list.iter().all(|number| *number < self.sources.len()) {
             true => Ok(list),
-            false => Err(Error::new("is not a source map: its ignoreList has sources that it does not have")),
+            false => Err(Error::new("is not a source map: its ignoreList refers to missing sources")),
         }
     }
 }
@@ -186,8 +186,7 @@ impl MapReader<'_> {
     fn add_sources(&mut self, json: &Json<'_>) -> Result<()> {
         let root = json.source_root.as_ref().map_or("", |Text(root)| root);
         let left = root.len().checked_mul(json.sources.len()).and_then(|taken| self.room.checked_sub(taken));
-        self.room =
-            left.ok_or_else(|| Error::new("is not a source map: the paths of its sources are longer than any"))?;
+        self.room = left.ok_or_else(|| Error::new("is not a source map: the paths of its sources are too long"))?;
         let first = self.map.sources.len();
         let mut contents = json.sources_content.iter().flatten();
         for source in &json.sources {
@@ -399,7 +398,7 @@ mod tests {
         };
         assert_eq!(parse(map(100, 10_000).as_bytes()).unwrap().sources.len(), 10_000);
         let said = parse(map(100_000, 100_000).as_bytes()).unwrap_err().to_string();
-        assert!(said.contains("paths of its sources are longer"), "{said}");
+        assert!(said.contains("paths of its sources are too long"), "{said}");
         let sections = vec![format!(r#"{{"offset":{{"line":0,"column":0}},"map":{}}}"#, map(1000, 900)); 100].join(",");
         assert!(
             parse(format!(r#"{{"version":3,"sections":[{sections}]}}"#).as_bytes()).is_err(),

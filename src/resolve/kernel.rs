@@ -62,11 +62,10 @@ pub struct KernelSymbol<'a> {
 }
 
 /// Warning about a list in perf's cache that belongs to the running kernel, not to the recorded one.
-const OWN_LIST: &str =
-    "is the list of the kernel that runs here, not of the recorded one (perf inject puts it there): not used";
+const OWN_LIST: &str = "not used: it lists the kernel running here, not the recorded one (perf inject puts it there)";
 
 /// Warning about a list whose directory in perf's cache is named after another kernel's build ID.
-const OTHER_DIRECTORY: &str = "not used: its directory has the build ID of another kernel than the recorded one";
+const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
 
 /// No function is longer than this (the longest kernel function has about 100 KiB). If the last symbol before an
 /// address is further away, the address lies in a gap between modules.
@@ -142,13 +141,14 @@ impl KernelSymbols {
         }
         let which = match is_running {
             None => {
-                "the recording does not identify it (its recorder was killed, or has not ended), and the running kernel is at other addresses than the recorded one"
+                "the recording does not say which kernel it was (perf was killed or is still running), and the \
+                 running kernel is at different addresses"
             }
-            Some(_) => "this machine runs another one",
+            Some(_) => "this machine runs a different one",
         };
         warnings.push(Warning::new(format!(
-            "no symbols of the recorded kernel: {which}. Its functions stay unnamed. hint: pass --kallsyms FILE, a copy \
-             of /proc/kallsyms taken as root on the recorded machine"
+            "no symbols for the recorded kernel: {which}. Its functions stay unnamed; pass --kallsyms FILE, a copy of \
+             /proc/kallsyms made as root on the recorded machine"
         )));
         Self::default()
     }
@@ -165,13 +165,14 @@ impl KernelSymbols {
         }
         if ends.is_empty() {
             return Err(Error::new(format!(
-                "not used: nothing shows that this is the list of the recorded kernel, which ends at {recorded:#x}: it has \
-                 neither _etext nor _edata. Pass the whole list"
+                "not used: without _etext and _edata, nothing shows that this is the list of the recorded kernel, \
+                 which ends at {recorded:#x}; pass the complete list"
             )));
         }
         let ends: Vec<String> = ends.iter().map(|(symbol, addr)| format!("{symbol} at {addr:#x}")).collect();
         Err(Error::new(format!(
-            "not used: this is the list of another kernel. The recorded kernel ends at {recorded:#x}, this one has {}",
+            "not used: this is the list of a different kernel. The recorded kernel ends at {recorded:#x}, but this \
+             one has {}",
             ends.join(" and ")
         )))
     }
@@ -198,8 +199,7 @@ impl KernelSymbols {
         symbols.extend(before);
         if !has_addresses {
             return Err(Error::new(
-                "shows no addresses: kernel functions stay unnamed. hint: run as root, or set \
-                 kernel.kptr_restrict to 0",
+                "shows no addresses, so kernel functions stay unnamed; run as root, or set kernel.kptr_restrict to 0",
             ));
         }
         // The sort is stable: if several symbols share an address, the last one in the list is shown, as in perf.
@@ -261,7 +261,7 @@ impl KernelList {
 
 /// The check for a symbol list: it must be a text file.
 const LIST: door::Kind =
-    door::Kind { holes: |head| (!head.contains(&0)).then_some(door::Holes::Small), otherwise: "is not a text" };
+    door::Kind { holes: |head| (!head.contains(&0)).then_some(door::Holes::Small), otherwise: "is not a text file" };
 
 /// The paths where perf's cache may have the list. perf keeps the list of each kernel it recorded, and `perf archive`
 /// packs it.
@@ -392,12 +392,12 @@ mod tests {
         // The recorder was killed, so the recording has neither a build ID nor a release.
         assert_eq!(found((None, None, TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((None, None, TEXT + 0x20_0000), None);
-        assert!(name.is_none() && said.len() == 1 && said[0].contains("does not identify it"), "{said:?}");
+        assert!(name.is_none() && said.len() == 1 && said[0].contains("does not say which kernel it was"), "{said:?}");
         // A recording that has a build ID or a release matches at any load address.
         assert_eq!(found((Some(1), None, TEXT + 0x20_0000), None), (Some("do_one".into()), vec![]));
         assert_eq!(found((None, Some("6.1"), TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((Some(2), Some("6.1"), TEXT), None);
-        assert!(name.is_none() && said.len() == 1 && said[0].contains("this machine runs another one"), "{said:?}");
+        assert!(name.is_none() && said.len() == 1 && said[0].contains("this machine runs a different one"), "{said:?}");
     }
 
     #[test]
@@ -409,7 +409,7 @@ mod tests {
         for list in [LIST, &of_this] {
             let (name, said) = found((Some(2), None, TEXT), Some(list));
             assert_eq!(name, None);
-            assert!(said.len() == 2 && said[0].contains("not of the recorded one"), "{said:?}");
+            assert!(said.len() == 2 && said[0].contains("not the recorded one"), "{said:?}");
         }
         assert_eq!(found((Some(1), None, TEXT), Some(LIST)), (Some("do_one".into()), vec![]));
     }
@@ -425,7 +425,7 @@ mod tests {
         }
         assert_eq!(cached(&with_data, None).0, Some("their_one".into()));
         let (name, said) = cached("ffffffff81000000 T _text\nffffffff81000100 t their_one\n", Some(0x400));
-        assert!(name.is_none() && said[0].contains("it has neither _etext nor _edata"), "{said:?}");
+        assert!(name.is_none() && said[0].contains("without _etext and _edata"), "{said:?}");
         for (list, len) in [(theirs, 0x404), (theirs, 0x800), (&with_data, 0x600), (&moved, 0x600)] {
             let (name, said) = cached(list, Some(len));
             let expected =

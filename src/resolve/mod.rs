@@ -211,7 +211,8 @@ impl Resolver<'_> {
         }
         if too_deep > 0 && self.options.inlines {
             warnings.push(Warning::new(format!(
-                "places in JIT code ({too_deep}): in more than {MOST_INLINED} inlined calls; the innermost of these count for the call around them"
+                "{too_deep} locations in JIT code are inside more than {MOST_INLINED} nested inlined calls; the \
+                 deepest are not shown and count for their caller"
             )));
         }
     }

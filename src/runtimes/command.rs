@@ -237,7 +237,7 @@ impl Runtime {
         for switch in self.usable_switches(facts) {
             let is_first = ways.is_empty();
             let between = if is_first { "" } else { ", or " };
-            ways += &format!("{between}{} (leaves {})", switch.how(self.called, is_first), switch.leaves.join(", "));
+            ways += &format!("{between}{} (writes {})", switch.how(self.called, is_first), switch.leaves.join(", "));
         }
         (!ways.is_empty()).then_some(ways)
     }

@@ -8,7 +8,7 @@ use crate::model::tier::Tier::{Baseline, Builtin, Interpreted, MidTier, Optimise
 pub(super) const V8: Runtime = Runtime {
     frame_type: "v8js",
     callers: Callers::Found,
-    unnamed: "the last code of a process that was killed, which V8 had not written yet",
+    unnamed: "the last code of a process that was killed before V8 wrote it",
     marked_names: V8_NAMES,
     plain_names: &[(Stub, &[Starts("Stub:"), Starts("Handler:")])],
     examples: V8_EXAMPLES,

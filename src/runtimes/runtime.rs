@@ -205,7 +205,7 @@ impl Runtime {
         let oldest = self.switches.iter().map(|switch| switch.since).min()??;
         let name = self.name;
         (version < oldest)
-            .then(|| format!("{name} {version} cannot write names for perf: {oldest} is the first version that can"))
+            .then(|| format!("{name} {version} cannot write names for perf; {oldest} is the first version that can"))
     }
 
     /// True if only this runtime has threads with this name.

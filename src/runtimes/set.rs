@@ -271,7 +271,7 @@ mod tests {
             node.advice().unwrap(),
             "run node with --perf-prof --interpreted-frames-native-stack (leaves ./jit-PID.dump), or with \
              --perf-basic-prof (leaves /tmp/perf-PID.map), or with --log-code --log-source-position \
-             --interpreted-frames-native-stack, which contains inlined calls, too (leaves ./isolate-*-PID-v8.log)"
+             --interpreted-frames-native-stack, which also has inlined calls (leaves ./isolate-*-PID-v8.log)"
         );
         assert_eq!(RuntimeSet::from_program(b"sbcl").first().unwrap().advice(), None);
     }

@@ -37,7 +37,7 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "python",
         libraries: &["libllvmlite.so"],
         switches: &[REGISTERED],
-        unnamed: "code of processes that have ended without a core dump: numba writes neither a map nor a jitdump",
+        unnamed: "code of processes that ended without a core dump (numba writes no perf map or jitdump)",
         ..PLAIN
     },
     // Compiles array operations with XLA.
@@ -47,7 +47,7 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "python",
         libraries: &["libjax_common.so", "xla_extension.so", "_jax.so"],
         switches: &[REGISTERED],
-        unnamed: "code of processes that have ended without a core dump: XLA writes neither a map nor a jitdump",
+        unnamed: "code of processes that ended without a core dump (XLA writes no perf map or jitdump)",
         ..PLAIN
     },
     // Compiles kernels written in Python with LLVM.
@@ -56,7 +56,7 @@ pub const RUNTIMES: &[Runtime] = &[
         frame_type: "llvm",
         called: "python",
         libraries: &["taichi_python*"],
-        unnamed: "all its kernels: Taichi writes neither a map nor a jitdump",
+        unnamed: "all kernels (Taichi writes no perf map or jitdump)",
         ..PLAIN
     },
     // ClickHouse in a Python process.
@@ -65,7 +65,8 @@ pub const RUNTIMES: &[Runtime] = &[
         frame_type: "llvm",
         called: "python",
         libraries: &["_chdb*"],
-        unnamed: "all compiled expressions: ClickHouse writes neither a map nor a jitdump; SETTINGS compile_expressions = 0 interprets them",
+        unnamed: "all compiled expressions (ClickHouse writes no perf map or jitdump; SETTINGS compile_expressions = \
+                  0 interprets them instead)",
         ..PLAIN
     },
     // V8 in a Python process.
@@ -79,7 +80,7 @@ pub const RUNTIMES: &[Runtime] = &[
             leaves: &["./jit-PID.dump"],
             ..SWITCH
         }],
-        unnamed: "V8's own functions: its library is stripped",
+        unnamed: "V8's own functions (its library is stripped)",
         ..V8
     },
     // SpiderMonkey in a Python process.
@@ -88,7 +89,7 @@ pub const RUNTIMES: &[Runtime] = &[
         frame_type: "spidermonkey",
         called: "python",
         libraries: &["pythonmonkey.so"],
-        unnamed: "all JavaScript code: its SpiderMonkey is built without --enable-perf",
+        unnamed: "all JavaScript code (its SpiderMonkey is built without --enable-perf)",
         ..PLAIN
     },
     // LuaJIT in a Python process.
@@ -98,13 +99,13 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "python",
         libraries: &["luajit20.*", "luajit21.*"],
         switches: &[Switch {
-            by_hand: "run require('jit.dump').on('m', 'luajit.dump') in the Lua runtime first, with the Lua files of a LuaJIT of the \
-                      same version in its package.path",
+            by_hand: "first run require('jit.dump').on('m', 'luajit.dump') in the Lua runtime, with the Lua files of \
+                      the same LuaJIT version in its package.path",
             leaves: &["./luajit.dump"],
             stacks: Stacks::Copies,
             ..SWITCH
         }],
-        unnamed: "interpreted functions: the interpreter is one piece of assembler",
+        unnamed: "interpreted functions (the interpreter is one block of assembly code)",
         ..PLAIN
     },
     Runtime {
@@ -132,7 +133,7 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Item { option: "--v8-flags=", separator: ',', item: "--log-source-position" },
                     Flag::Item { option: "--v8-flags=", separator: ',', item: "--interpreted-frames-native-stack" },
                 ],
-                note: ", which contains inlined calls, too",
+                note: ", which also has inlined calls",
                 leaves: &["./isolate-*-PID-v8.log"],
                 ..SWITCH
             },
@@ -140,7 +141,8 @@ pub const RUNTIMES: &[Runtime] = &[
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
             frame_a_call: true,
-            remedy: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack: each interpreted function then has a frame of its own",
+            remedy: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack: each interpreted \
+                     function then gets its own frame",
             flag: Some(Flag::Item { option: "--v8-flags=", separator: ',', item: "--interpreted-frames-native-stack" }),
         }),
         ..V8
@@ -159,7 +161,7 @@ pub const RUNTIMES: &[Runtime] = &[
             leaves: &["DIR/jit-TID-PID.dump"],
             ..SWITCH
         }],
-        unnamed: "the interpreter's own code: bun is stripped",
+        unnamed: "the interpreter's own code (bun is stripped)",
         ..JSC
     },
     Runtime {
@@ -199,7 +201,7 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Word("--log-source-position"),
                     Flag::Word("--interpreted-frames-native-stack"),
                 ],
-                note: ", which contains inlined calls, too",
+                note: ", which also has inlined calls",
                 leaves: &["./isolate-*-PID-v8.log"],
                 ..SWITCH
             },
@@ -208,7 +210,8 @@ pub const RUNTIMES: &[Runtime] = &[
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
             frame_a_call: true,
-            remedy: "run node with --interpreted-frames-native-stack, too: each interpreted function then has a frame of its own",
+            remedy: "also run node with --interpreted-frames-native-stack: each interpreted function then gets its \
+                     own frame",
             flag: Some(Flag::Word("--interpreted-frames-native-stack")),
         }),
         ..V8
@@ -236,7 +239,7 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--log-source-position" },
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" },
                 ],
-                note: ", which contains inlined calls, too",
+                note: ", which also has inlined calls",
                 leaves: &["./isolate-*-PID-v8.log"],
                 ..SWITCH
             },
@@ -244,7 +247,8 @@ pub const RUNTIMES: &[Runtime] = &[
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
             frame_a_call: true,
-            remedy: "add --interpreted-frames-native-stack to --js-flags: each interpreted function then has a frame of its own",
+            remedy: "add --interpreted-frames-native-stack to --js-flags: each interpreted function then gets its own \
+                     frame",
             flag: Some(Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" }),
         }),
         unnamed: "the last code of a renderer that was killed",
@@ -281,7 +285,7 @@ pub const RUNTIMES: &[Runtime] = &[
             leaves: &["/tmp/perf-PID.map"],
             ..SWITCH
         }],
-        unnamed: "interpreted functions: Qt's interpreter is one function, and its library is stripped",
+        unnamed: "interpreted functions (Qt's interpreter is one function, and its library is stripped)",
         ..PLAIN
     },
     Runtime {
@@ -293,11 +297,11 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[Switch {
             variables: &[("PERF_SPEW_DIR", "DIR"), ("IONPERF", "func")],
             is_rare: true,
-            note: ", if it is a build made with --enable-perf (distributions' are not), and its sandbox is off",
+            note: ", if it was built with --enable-perf (builds from distributions are not) and its sandbox is off",
             leaves: &["DIR/jit-PID.dump"],
             ..SWITCH
         }],
-        unnamed: "all JIT code of builds without --enable-perf, as distributions have them",
+        unnamed: "all JIT code of builds without --enable-perf, such as those from distributions",
         // Names from js/src/jit/PerfSpewer.cpp. No build that writes them was available.
         marked_names: &[
             (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
@@ -373,17 +377,18 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Word("-XX:+LogCompilation"),
                     Flag::Word("-XX:+PreserveFramePointer"),
                 ],
-                note: ", which contains times, tiers and inlining, but not the interpreter and stubs",
+                note: ", which has times, tiers and inlining, but not the interpreter and stubs",
                 leaves: &["./hotspot_pidPID.log"],
                 ..SWITCH
             },
             Switch {
-                by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before it ends, which contains tiers",
+                by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before it ends, which has tiers",
                 leaves: &["./codelist-PID.txt"],
                 ..SWITCH
             },
             Switch {
-                by_hand: "before JDK 17 with perf-map-agent's create-java-perf-map.sh PID before it ends, which lists inlined calls with the option unfold",
+                by_hand: "before JDK 17, with perf-map-agent's create-java-perf-map.sh PID before it ends (its option \
+                          unfold adds inlined calls)",
                 leaves: &["/tmp/perf-PID.map"],
                 ..SWITCH
             },
@@ -397,11 +402,12 @@ pub const RUNTIMES: &[Runtime] = &[
         interpreter: Some(Interpreter {
             functions: &["Interpreter"],
             frame_a_call: true,
-            remedy: "nothing names interpreted methods to perf: let the program run longer, until its hot methods are \
-                      compiled, without -Xint (-Xcomp compiles all of them at once)",
+            remedy: "interpreted methods cannot be named; let the program run until its hot methods are compiled, \
+                     without -Xint (-Xcomp compiles everything at once)",
             flag: None,
         }),
-        unnamed: "interpreted methods, which are all one `Interpreter`, and have no name in a compilation log, as stubs and adapters; in a map, methods that were freed before it was written",
+        unnamed: "interpreted methods, which all show as `Interpreter`. Compilation logs also lack the interpreter, \
+                  stubs and adapters, and perf maps lack methods that were freed before the map was written",
         // Names of methods contain their arguments. The compiler is only appended if the name comes from a HotSpot log.
         // Names without arguments are blobs (share/code/codeBlob.cpp).
         marked_names: &[
@@ -471,7 +477,7 @@ pub const RUNTIMES: &[Runtime] = &[
         }],
         // `erl` is a shell script.
         valgrind: Some(UnderValgrind { options: "--trace-children=yes", ..UnderValgrind::program("erl +JPperf true") }),
-        unnamed: "the emulator's own functions where beam.smp is stripped",
+        unnamed: "the emulator's own functions if beam.smp is stripped",
         marked_names: &[(Stub, &[Starts("$global::")])],
         plain_names: &[(
             Stub,
@@ -527,11 +533,12 @@ pub const RUNTIMES: &[Runtime] = &[
         interpreter: Some(Interpreter {
             functions: &["execute_ex"],
             frame_a_call: false,
-            remedy: "compile it: run php with -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
-                      -d opcache.jit=tracing -d opcache.jit_debug=48; what is only interpreted has no names in perf",
+            remedy: "compile the code: run php with -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
+                      -d opcache.jit=tracing -d opcache.jit_debug=48; interpreted code has no names",
             flag: None,
         }),
-        unnamed: "the interpreter's own functions where php is stripped, nor compiled regular expressions: those are PCRE2's",
+        unnamed: "the interpreter's own functions if php is stripped, and compiled regular expressions, which are \
+                  PCRE2's",
         // PHP has a single compiler. It optimizes by types unless opcache.jit selects the lowest level.
         marked_names: &[
             (Stub, &[Starts("JIT$$"), Starts("jit$$"), Starts("ESCAPE-")]),
@@ -555,7 +562,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["llvmjit.so"],
         switches: &[
             Switch {
-                by_hand: "set jit_profiling_support = on before the server starts, JITDUMPDIR in its environment",
+                by_hand: "set jit_profiling_support = on before the server starts, with JITDUMPDIR in its environment",
                 leaves: &["$JITDUMPDIR/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
                 stacks: Stacks::Copies,
                 ..SWITCH
@@ -567,7 +574,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
         ],
-        unnamed: "the server's own functions where postgres is stripped",
+        unnamed: "the server's own functions if postgres is stripped",
         // The names don't show whether the query was expensive enough to be optimized (jit_optimize_above_cost).
         examples: &[("evalexpr_0_0", None), ("deform_0_1", None)],
         ..PLAIN
@@ -584,7 +591,7 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[
             Switch {
                 flags: &[Flag::Word("--profile=jitdump")],
-                note: " (Config::profiler where it is embedded)",
+                note: " (Config::profiler if embedded)",
                 leaves: &["./jit-PID.dump"],
                 stacks: Stacks::Copies,
                 ..SWITCH
@@ -597,14 +604,15 @@ pub const RUNTIMES: &[Runtime] = &[
             },
             Switch {
                 flags: &[Flag::Pair("-D", "debug-info")],
-                by_hand: "(Config::debug_info where it is embedded) and gcore PID while it runs",
+                by_hand: "(Config::debug_info if embedded) and gcore PID while it runs",
                 leaves: &["./core.PID"],
                 stacks: Stacks::Copies,
                 ..SWITCH
             },
         ],
         valgrind: Some(UnderValgrind::program("wasmtime --profile=perfmap")),
-        unnamed: "the host's functions where it is stripped; what its own sampler writes (--profile=guest) is a Firefox profile, and read as one",
+        unnamed: "the host's functions if it is stripped. The output of its own sampler (--profile=guest) is a \
+                  Firefox profile, which jitgraft reads",
         marked_names: &[
             (
                 Stub,
@@ -639,11 +647,12 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[Switch {
             flags: &[Flag::Word("--profiler=perfmap")],
             since: Some(Version(6, 0)),
-            note: " (enable_perfmap of the compiler's configuration where it is embedded)",
+            note: " (enable_perfmap in the compiler's configuration if embedded)",
             leaves: &["/tmp/perf-PID.map"],
             ..SWITCH
         }],
-        unnamed: "all WebAssembly code of older versions: they leave neither map nor dump and register nothing for debuggers",
+        unnamed: "all WebAssembly code of older versions, which write no perf map or jitdump and register nothing for \
+                  debuggers",
         ..PLAIN
     },
     Runtime {
@@ -661,10 +670,10 @@ pub const RUNTIMES: &[Runtime] = &[
         interpreter: Some(Interpreter {
             functions: &["MVM_interp_run"],
             frame_a_call: false,
-            remedy: "run it with MVM_JIT_PERF_MAP=1 in its environment; what is only interpreted has no names in perf",
+            remedy: "run it with MVM_JIT_PERF_MAP=1 in its environment; interpreted code has no names",
             flag: None,
         }),
-        unnamed: "what MoarVM interprets: its functions are all one `MVM_interp_run`",
+        unnamed: "interpreted functions, which all show as `MVM_interp_run`",
         // Its JIT compiler only gets code that the specializer has optimized.
         other_names: Some(Optimised),
         examples: &[
@@ -698,7 +707,9 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
         ],
-        unnamed: "code that was compiled ahead of time into PE files that are not available, or into one for several (composite): DOTNET_ReadyToRun=0 makes it JIT code; perfinfo-PID.map lists loaded files as the recording does, and is not read",
+        unnamed: "code compiled ahead of time into PE files that are missing or composite (DOTNET_ReadyToRun=0 makes \
+                  it JIT code). jitgraft does not need perfinfo-PID.map, which lists loaded files like the recording \
+                  does",
         // From GetJitOptimizationTierStr in coreclr's vm/prestub.cpp. With DOTNET_PerfMapShowOptimizationTiers=0, names
         // have no tier.
         marked_names: &[
@@ -731,7 +742,7 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["mono", "mono-sgen"],
         libraries: &["libmonosgen*"],
         switches: &[Switch { flags: &[Flag::Word("--jitmap")], leaves: &["/tmp/perf-PID.map"], ..SWITCH }],
-        unnamed: "pieces that its map calls `(null)`",
+        unnamed: "code that its map calls `(null)`",
         examples: &[("(null)", None)],
         ..PLAIN
     },
@@ -763,7 +774,7 @@ pub const RUNTIMES: &[Runtime] = &[
             Switch {
                 flags: &[Flag::Word("--yjit-perf"), Flag::Word("--yjit")],
                 since: Some(Version(3, 3)),
-                note: ", if it is built with YJIT",
+                note: ", if it was built with YJIT",
                 leaves: &["/tmp/perf-PID.map"],
                 refused_beside: &["--zjit", "--rjit", "--mjit"],
                 memory: "Ruby:rb_yjit",
@@ -773,7 +784,7 @@ pub const RUNTIMES: &[Runtime] = &[
             Switch {
                 flags: &[Flag::Word("--zjit-perf"), Flag::Word("--zjit")],
                 since: Some(Version(4, 0)),
-                note: ", if it is built with ZJIT",
+                note: ", if it was built with ZJIT",
                 leaves: &["/tmp/perf-PID.map"],
                 refused_beside: &["--yjit", "--jit", "--rjit", "--mjit"],
                 memory: "Ruby:rb_zjit",
@@ -783,11 +794,11 @@ pub const RUNTIMES: &[Runtime] = &[
         interpreter: Some(Interpreter {
             functions: &["vm_exec_core"],
             frame_a_call: false,
-            remedy: "run ruby (3.3 or newer) with --yjit --yjit-perf, if it is built with YJIT; what is only \
-                      interpreted has no names in perf",
+            remedy: "run ruby (3.3 or newer) with --yjit --yjit-perf, if it was built with YJIT; interpreted code has \
+                     no names",
             flag: None,
         }),
-        unnamed: "all JIT code of builds older than 3.3, whose YJIT writes nothing for perf",
+        unnamed: "all JIT code before Ruby 3.3, whose YJIT writes nothing for perf",
         ..PLAIN
     },
     // An alternative implementation of Python.
@@ -803,7 +814,7 @@ pub const RUNTIMES: &[Runtime] = &[
             stacks: Stacks::Copies,
             ..SWITCH
         }],
-        unnamed: "what PyPy interprets, where its library is stripped; its own profiler vmprof has that",
+        unnamed: "interpreted functions if its library is stripped (its own profiler vmprof has them)",
         // Names are composed by jitgraft's reader for PyPy's log. All code is traced and optimized, except for the
         // backend's helpers.
         plain_names: &[(Stub, &[Is("PyPy helper"), Is("Loop -1")])],
@@ -827,8 +838,8 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[
             Switch {
                 flags: &[Flag::Word("-jdump=m,luajit.dump")],
-                note: " (where another program embeds it: let that run require('jit.dump').on('m', 'luajit.dump') first, with \
-                       LuaJIT's own Lua files in its package.path)",
+                note: " (if embedded in another program, run require('jit.dump').on('m', 'luajit.dump') there first, \
+                       with LuaJIT's own Lua files in package.path)",
                 leaves: &["./luajit.dump"],
                 stacks: Stacks::Copies,
                 ..SWITCH
@@ -840,7 +851,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
         ],
-        unnamed: "interpreted functions: the interpreter is one piece of assembler",
+        unnamed: "interpreted functions (the interpreter is one block of assembly code)",
         // Named by perftools_addtrace in src/lj_trace.c; jitgraft's reader for LuaJIT's dump uses the same form.
         plain_names: &[(Optimised, &[Starts("TRACE_")])],
         examples: &[("TRACE_12::w.lua:7", Some(Optimised))],
@@ -856,7 +867,7 @@ pub const RUNTIMES: &[Runtime] = &[
             leaves: &["DIR/jit-PID.dump"],
             ..SWITCH
         }],
-        unnamed: "the interpreter's own code where the library is stripped",
+        unnamed: "the interpreter's own code if the library is stripped",
         ..JSC
     },
     Runtime {
@@ -897,7 +908,7 @@ pub const RUNTIMES: &[Runtime] = &[
             remedy: "run python with -X perf (3.12 or newer; older versions cannot name their functions for perf)",
             flag: None,
         }),
-        unnamed: "nothing of Python: each function has a trampoline of its own, which the interpreter runs under",
+        unnamed: "nothing: each Python function has its own trampoline, under which the interpreter runs it",
         marked_names: &[(Interpreted, &[Around("py::", ".py")])],
         plain_names: &[(Interpreted, &[Starts("py::")])],
         examples: &[
@@ -928,7 +939,8 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
         ],
-        unnamed: "functions of a guest whose ELF file is not found by the recorded command line (--guest FILE): guest-0x…",
+        unnamed: "functions of a guest whose ELF file is not found from the recorded command line; they show as \
+                  guest-0x… (pass --guest FILE)",
         examples: &[("guest-0x401136", None), ("mix", None)],
         ..PLAIN
     },
@@ -939,7 +951,8 @@ pub const RUNTIMES: &[Runtime] = &[
         frame_type: "guile",
         programs: &["guile", "guile-*"],
         libraries: &["libguile-*"],
-        unnamed: "all JIT code: Guile leaves neither map nor dump; with GUILE_JIT_THRESHOLD=-1 in its environment it only interprets",
+        unnamed: "all JIT code (Guile writes no perf map or jitdump; with GUILE_JIT_THRESHOLD=-1 in its environment \
+                  it only interprets)",
         ..PLAIN
     },
     // Steel Bank Common Lisp.
@@ -948,7 +961,8 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "sbcl",
         frame_type: "sbcl",
         programs: &["sbcl"],
-        unnamed: "all Lisp code: SBCL leaves neither map nor dump, and its core file, which holds the code, is not ELF; its own profiler sb-sprof has the names",
+        unnamed: "all Lisp code (SBCL writes no perf map or jitdump, and its core file with the code is not ELF; its \
+                  own profiler sb-sprof has the names)",
         ..PLAIN
     },
     // The following are libraries that many programs load. First LLVM: programs that compile with it at run time.
@@ -962,19 +976,21 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[
             Switch {
                 flags: &[Flag::Word("--jit-kind=mcjit")],
-                note: "; in a program of one's own, register llvm::JITEventListener::createPerfJITEventListener() (MCJIT, ORC's \
-                       RTDyldObjectLinkingLayer)",
+                note: "; in your own program, register llvm::JITEventListener::createPerfJITEventListener() (MCJIT, \
+                       ORC's RTDyldObjectLinkingLayer)",
                 // In `$JITDUMPDIR` if that is set.
                 leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
                 ..SWITCH
             },
             Switch {
-                by_hand: "take a core dump with gcore PID while it runs, where code is registered for debuggers (lli does, MCJIT does)",
+                by_hand: "take a core dump with gcore PID while it runs, if it registers code for debuggers (lli and \
+                          MCJIT do)",
                 leaves: &["./core.PID"],
                 ..SWITCH
             },
         ],
-        unnamed: "all JIT code of programs that register no listener (LLVM must be built with LLVM_USE_PERF), nor for debuggers",
+        unnamed: "all JIT code of programs that register neither a listener (needs LLVM built with LLVM_USE_PERF) nor \
+                  code for debuggers",
         ..PLAIN
     },
     // Compiled regular expressions in `grep -P`, git, PHP and many other programs.
@@ -984,7 +1000,8 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "grep -P",
         libraries: &["libpcre2-*"],
         is_library: true,
-        unnamed: "compiled regular expressions: PCRE2 writes neither a map nor a jitdump; the functions that call them have names",
+        unnamed: "compiled regular expressions (PCRE2 writes no perf map or jitdump); the functions that call them \
+                  have names",
         ..PLAIN
     },
 ];

@@ -122,16 +122,16 @@ impl fmt::Display for SourceState {
                     write!(f, ", {skipped} skipped")?;
                 }
                 if *torn {
-                    f.write_str(", torn at its end")?;
+                    f.write_str(", truncated")?;
                 }
                 if *lent > 0 {
-                    write!(f, ", lines for {lent} functions of the jitdump")?;
+                    write!(f, ", adds lines to {lent} functions of the jitdump")?;
                 }
                 clock.iter().try_for_each(|clock| write!(f, "; {clock}"))
             }
             Self::Missing { looked_at } => {
                 let places: Vec<_> = looked_at.iter().map(|place| place.display().to_string()).collect();
-                write!(f, "not found; looked for at {}", places.join(", "))
+                write!(f, "not found (looked at {})", places.join(", "))
             }
             Self::Refused(why) | Self::Offered(why) => write!(f, "not used: {why}"),
         }
@@ -141,13 +141,13 @@ impl fmt::Display for SourceState {
 impl fmt::Display for ClockUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Same => f.write_str("its clock is the recording's"),
-            Self::Tsc => f.write_str("its processor time stamps were converted"),
+            Self::Same => f.write_str("same clock as the recording"),
+            Self::Tsc => f.write_str("times converted from the processor's time stamp counter"),
             Self::Estimated { error: Some(error) } => {
-                write!(f, "its times are estimated to {} ms", error.div_ceil(1_000_000))
+                write!(f, "times estimated to within {} ms", error.div_ceil(1_000_000))
             }
-            Self::Estimated { error: None } => f.write_str("its times are estimated, with an unknown error"),
-            Self::Dropped => f.write_str("its times could not be used"),
+            Self::Estimated { error: None } => f.write_str("times estimated, with an unknown error"),
+            Self::Dropped => f.write_str("times unusable"),
         }
     }
 }

@@ -55,11 +55,12 @@ impl Conversion {
             // Only if the first record is close to the marker's mmap.
             let near = times.marker.zip(times.first).is_some_and(|(mark, first)| mark.0.abs_diff(first) < PLAUSIBLE);
             if same && near {
-                let why = "has the flag for processor time stamps, but its times are those of the recording's clock: taken as such";
+                let why = "claims to have processor time stamps, but its times match the recording's clock; used as \
+                           such";
                 return (Self::Same, Some(why.to_owned()));
             }
             let why =
-                "has processor time stamps, and the recording does not contain their conversion (no usable TIME_CONV)";
+                "has processor time stamps, but the recording does not say how to convert them (no usable TIME_CONV)";
             return times.estimate(clock, why);
         }
         if same {
@@ -98,7 +99,7 @@ impl DumpTimes {
         let dropped = |why: &str| {
             (
                 Conversion::None,
-                Some(format!("{why}: its times are not used, each address has the last code that was there")),
+                Some(format!("{why}; its times were ignored, and each address got the last code that was there")),
             )
         };
         let Some(first) = self.first else { return (Conversion::None, None) };
@@ -117,7 +118,7 @@ impl DumpTimes {
             false => return dropped(why),
         };
         let said = format!(
-            "{why}: its times are shifted so that it begins with its marker; the error is about {} ms",
+            "{why}; its times were shifted so that it begins when it was mapped, accurate to about {} ms",
             error / 1_000_000
         );
         (Conversion::Offset { offset: signed(marker.0, begun), error: Some(error) }, Some(said))
@@ -169,7 +170,7 @@ pub(super) fn of_another_process(
     let ended = process.exited.filter(|time| first > time.0.saturating_add(SLACK));
     let (edge, time) = began.map(|time| ("began", time)).or(ended.map(|time| ("ended", time)))?;
     Some(format!(
-        "its records are of {} to {}, but process {} {edge} at {}: it seems to be of another process of that number",
+        "its records are from {} to {}, but process {} {edge} at {}; it seems to be from another process with that PID",
         seconds(Nanos(first)),
         seconds(Nanos(last)),
         pid,

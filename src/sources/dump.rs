@@ -22,10 +22,10 @@ use rustc_hash::FxHashMap;
 
 /// The warning if all records of a jitdump have the same time.
 const NO_TIMES: &str =
-    "all its records have one time: it is used like a map, each address has the last code that was there";
+    "all its records have the same time, so each address got the last code that was there, as with a perf map";
 
 /// The warning if a jitdump ends within the code of a LOAD record whose name is complete.
-const CUT_IN_CODE: &str = "the dump was cut off here, in the code of its last function: that has its name all the same";
+const CUT_IN_CODE: &str = "the dump is truncated here, in the code of its last function, which still has its name";
 
 /// Reads a jitdump. If given, the threads of `ahead` parse records ahead of time.
 pub(super) fn read<'data>(
@@ -85,12 +85,15 @@ pub(super) fn read<'data>(
 fn warn_of_header(header: &Header, source: &Source, warnings: &mut Warnings) {
     let unknown = header.unknown_flags();
     if unknown != 0 {
-        let message = Warning::new(format!("unknown flags {unknown:#x} in the header are not heeded"));
+        let message = Warning::new(format!("unknown flags {unknown:#x} in the header were ignored"));
         warnings.push(message.in_file(&source.path, Some(32)));
     }
     if header.version > 2 {
-        let message =
-            Warning::new(format!("version {} is newer than any known (1 and 2): read as version 2", header.version));
+        let message = Warning::new(format!(
+            "version {} is newer than the known versions 1 and 2; read as version \
+                                  2",
+            header.version
+        ));
         warnings.push(message.in_file(&source.path, Some(4)));
     }
 }
@@ -153,7 +156,7 @@ impl Pids<'_> {
             self.source.marker.is_none() && outer_pid(self.header, self.processes, self.options) != self.source.pid;
         if misnamed || unasked {
             let message = format!(
-                "its header names process {}: used for process {} of the recording",
+                "its header says process {}; used for process {} of the recording",
                 self.header, self.source.pid
             );
             warnings.push(Warning::new(message).in_file(&self.source.path, Some(20)));

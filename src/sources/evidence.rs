@@ -30,10 +30,14 @@ impl Sign {
     /// Why a file was used, as the end of a sentence.
     pub(super) fn reason(self) -> &'static str {
         match self {
-            Self::Asked => "its code is where the process was sampled",
-            Self::Inode => "it is the file that the process had mapped, and its code is where the process was sampled",
-            Self::Times => "its times are the process's, and its code is where the process was sampled",
-            Self::Written => "it was written as the recording ended, and its code is where the process was sampled",
+            Self::Asked => "because its code is where the process was sampled",
+            Self::Inode => {
+                "because it is the file that the process had mapped, and its code is where the process was sampled"
+            }
+            Self::Times => "because its times match the process, and its code is where the process was sampled",
+            Self::Written => {
+                "because it was written when the recording ended, and its code is where the process was sampled"
+            }
         }
     }
 }

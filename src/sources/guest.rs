@@ -151,16 +151,12 @@ impl GuestNames {
         }
         if self.files.is_empty() {
             let refused: String = self.refused.iter().map(|why| format!("; {why}")).collect();
-            let said = "its names are addresses of a guest: --guest FILE names its functions";
+            let said = "its names are addresses in a guest; name its functions with --guest FILE";
             return Some(format!("{}: {said}{refused}", path.display()));
         }
         let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
         let (known, all) = (self.names.len(), self.all);
-        Some(format!(
-            "{}: functions of the guest at {known} of {all} addresses, by {}",
-            path.display(),
-            files.join(", ")
-        ))
+        Some(format!("{}: named {known} of {all} guest addresses, from {}", path.display(), files.join(", ")))
     }
 
     /// Adds the names of a file. False if its load address can't be determined.

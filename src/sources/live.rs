@@ -66,7 +66,7 @@ impl LiveProcess {
         }
         let uid = user(&status)?;
         let found = Root::open(&root, uid).map(|files| Self { root, files, inner, has_own_files });
-        Some(found.map_err(|error| format!("its files cannot be seen: {error}")))
+        Some(found.map_err(|error| format!("its files cannot be accessed: {error}")))
     }
 
     /// The path of one of the process's files as seen from outside.
@@ -151,20 +151,20 @@ fn began_before(
     processes: &Processes,
     site: &Site<'_>,
 ) -> Result<(), String> {
-    let began = began(own, proc).ok_or("it does not contain its start time")?;
+    let began = began(own, proc).ok_or("its start time is unknown")?;
     let is_later = |than: SystemTime| began > than + SLACK;
     let wall = |time: Nanos| wall_time(&processes.clock, time);
     if let Some(forked) = process.forked.and_then(|(_, time)| wall(time)) {
         let distance = began.duration_since(forked).unwrap_or_else(|before| before.duration());
-        return if distance <= SLACK { Ok(()) } else { Err("another process has its number by now".to_owned()) };
+        return if distance <= SLACK { Ok(()) } else { Err("another process has its PID by now".to_owned()) };
     }
     let first = || site.samples.map_or_else(Sampled::default, |samples| samples()).times;
     let first = if processes.clock.reference.is_some() { first() } else { None };
     let limit = first.and_then(|times| wall(times.first)).or(site.written);
     match limit {
-        Some(limit) if is_later(limit) => Err("another process has its number by now".to_owned()),
+        Some(limit) if is_later(limit) => Err("another process has its PID by now".to_owned()),
         Some(_) => Ok(()),
-        None => Err("the recording does not contain its time".to_owned()),
+        None => Err("the time of the recording is unknown".to_owned()),
     }
 }
 
@@ -212,7 +212,7 @@ pub(super) fn maps_line(line: &str) -> Option<MapsLine<'_>> {
 /// Fails if the process's mappings don't agree with the recorded ones: another file at the same address, or too many
 /// files missing.
 fn agrees(own: &Path, process: &Process) -> Result<(), String> {
-    let maps = of_system(&own.join("maps")).map_err(|error| format!("what it has mapped cannot be seen: {error}"))?;
+    let maps = of_system(&own.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
     let lines: Vec<MapsLine<'_>> = maps.lines().filter_map(maps_line).collect();
     let (mut same, mut gone): (u32, u32) = (0, 0);
@@ -222,7 +222,7 @@ fn agrees(own: &Path, process: &Process) -> Result<(), String> {
             None => gone += 1,
             Some(line) => match is_same_file(line, mapping, own) {
                 Some(true) => same += 1,
-                Some(false) => return Err(format!("what it has mapped at {at:#x} is not what was recorded there")),
+                Some(false) => return Err(format!("its mapping at {at:#x} is not the recorded one")),
                 None => {}
             },
         }
@@ -232,7 +232,7 @@ fn agrees(own: &Path, process: &Process) -> Result<(), String> {
         }
     }
     // Some libraries may have been unmapped meanwhile.
-    if same > gone { Ok(()) } else { Err("what it has mapped is not what was recorded".to_owned()) }
+    if same > gone { Ok(()) } else { Err("its mappings are not the recorded ones".to_owned()) }
 }
 
 /// The last executable file mapping at each address, since the process's last exec.

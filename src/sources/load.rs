@@ -68,7 +68,8 @@ impl Found {
         };
         if map.overlaps() > 0 && !accounts.iter().any(untimed) {
             warnings.push(Warning::new(format!(
-                "{} perf map entries overlap earlier ones: the later ones are used (a map has no times; a jitdump does)",
+                "{} perf map entries overlap earlier ones, and the later ones were used; a jitdump would have times \
+                 to tell them apart",
                 map.overlaps()
             )));
         }

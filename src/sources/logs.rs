@@ -140,7 +140,7 @@ fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Convers
 }
 
 fn not_tied() -> (Conversion, Option<String>) {
-    let said = "no timestamps to match; using the last code at each address";
+    let said = "no times to match; each address got the last code that was there";
     (Conversion::None, Some(said.to_owned()))
 }
 

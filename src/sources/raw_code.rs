@@ -39,7 +39,7 @@ impl RawCode {
         }
         let door = Door { named: Named::Recording, start: Start::Typed(directory), force };
         let raw = Self::open(door, directory)?;
-        let nothing = || Error::new("holds no file named NAME-NUMBER.bin or by a hexadecimal address");
+        let nothing = || Error::new("has no file named NAME-NUMBER.bin or like a hexadecimal address");
         raw.ok_or_else(|| nothing().in_file(directory))
     }
 
@@ -101,7 +101,7 @@ impl RawCode {
         }
         if unfit > 0 {
             let message = format!(
-                "{unfit} of {} files belong to no line of the perf map, or differ from it in size",
+                "{unfit} of {} files match no line of the perf map, or have a different size",
                 self.files.len()
             );
             warnings.push(Warning::new(message).in_file(&self.directory, None));

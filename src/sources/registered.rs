@@ -48,7 +48,7 @@ pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedOb
         // The process has exited meanwhile.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => {
-            let why = "its memory cannot be read, where it may have registered code with GDB's JIT interface";
+            let why = "cannot read its memory, which may contain code registered with GDB's JIT interface";
             return Some(Err(Error::new(why).because(error)));
         }
     };

@@ -35,7 +35,7 @@ impl Named {
 }
 
 /// Files that are accepted as sources.
-pub(crate) const SOURCE: Kind = Kind { holes, otherwise: "is neither a jitdump nor a core dump nor a text" };
+pub(crate) const SOURCE: Kind = Kind { holes, otherwise: "is not a jitdump, core dump or text file" };
 
 /// Accepts text (no NUL bytes), jitdumps and core dumps. Other files must not be read, since they may be anything.
 fn holes(head: &[u8]) -> Option<Holes> {
@@ -92,6 +92,6 @@ mod tests {
         assert!(believed.starts_with(&core) && believed.ends_with(b"end"));
         let Some(other) = of_nobody(b"\x7fELF\x02\0 no core") else { return };
         let refused = open(other.path(), Named::Habit, true).unwrap().unwrap_err().to_string();
-        assert!(refused.contains("is neither a jitdump nor a core dump nor a text"), "{refused}");
+        assert!(refused.contains("is not a jitdump, core dump or text file"), "{refused}");
     }
 }

@@ -161,7 +161,7 @@ fn self_costs_are_those_of_the_addresses_and_nothing_else_changes() {
             let found = case.compare();
             assert!(found.entries_with_cost > 2, "{recording}: {found:?}");
             assert!(found.jit_nodes >= found.entries_with_cost, "{recording}: {found:?}");
-            assert!(!ONE_TO_ONE.contains(recording) || said.contains(" 0 blocks split"), "{recording}: {said}");
+            assert!(!ONE_TO_ONE.contains(recording) || !said.contains("; split "), "{recording}: {said}");
         }
     }
 }
@@ -186,7 +186,7 @@ fn an_empty_map_leaves_every_byte() {
         let case = Case::with(recording, &[Source::Map]);
         fs::write(case.source(Source::Map), "").unwrap();
         let said = case.graft(&[]);
-        assert!(said.contains("nothing is changed"), "{said}");
+        assert!(said.contains("nothing was changed"), "{said}");
         assert!(fs::read(case.input()).unwrap() == fs::read(case.named()).unwrap(), "{recording}");
         assert!(!case.path(&case.object()).exists());
     }
@@ -286,7 +286,7 @@ fn raw_addresses_among_callers_get_names_too() {
 fn code_in_functions_of_known_objects_is_reported() {
     for (recording, told) in [("node-septhreads", true), ("php-tracing", false)] {
         let said = Case::new(recording).graft(&[]);
-        assert_eq!(said.contains("stay in functions of known objects"), told, "{recording}: {said}");
+        assert_eq!(said.contains("stay with native functions that jumped there"), told, "{recording}: {said}");
     }
 }
 
@@ -305,9 +305,9 @@ fn code_at_addresses_of_earlier_code_gets_the_costs_and_is_reported() {
     let (said, after) = graft("10000000 40 first\n10000000 40 second\n10000040 40 other\n");
     let named: Vec<_> = after.nodes.keys().filter(|node| node.0 == "jitted-9997.elf").map(|node| &node.2[..]).collect();
     assert_eq!(named, ["other", "second"]);
-    assert!(said.contains("1 of the functions named took over addresses of others"), "{said}");
+    assert!(said.contains("1 of the named functions reused the addresses of earlier ones"), "{said}");
     let (said, _) = graft("10000000 40 second\n10000040 40 other\n");
-    assert!(!said.contains("took over"), "{said}");
+    assert!(!said.contains("reused the addresses"), "{said}");
 }
 
 /// The first addresses of functions with code, as the profile has them, and what objdump makes of the object there.
@@ -364,7 +364,7 @@ fn without_instruction_addresses_it_states_what_that_means() {
     assert!(said.contains("--dump-instr=yes"), "{said}");
     // All cost is booked on what was called; a share that is nearly all would read as if the names were right.
     assert!(
-        said.contains("entered by calls are named") && said.contains("not on the functions that they are of"),
+        said.contains("named by their entry points") && said.contains("not always to the functions that caused them"),
         "{said}"
     );
     let after = read(&fs::read(case.named()).unwrap());
@@ -379,7 +379,7 @@ fn wrong_maps_and_maps_of_others_are_reported() {
     let map = case.source(Source::Map);
     fs::write(&map, "1000 10 elsewhere\n").unwrap();
     let said = case.graft(&[]);
-    assert!(said.contains("are map and profile of the same run?"), "{said}");
+    assert!(said.contains("are map and profile from the same run?"), "{said}");
     assert!(fs::read(case.input()).unwrap() == fs::read(case.named()).unwrap());
     fs::write(case.path("perf-9991.map"), fixture("php-tracing.map")).unwrap();
     let said = case.graft(&["--perf-map", "perf-9991.map"]);
@@ -430,7 +430,7 @@ fn a_million_ids() {
     fs::write(&input, &text).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("callgrind").arg(&input).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("callgrind.out.9997.jit: 1000 functions named"), "{said}");
+    assert!(output.status.success() && said.contains("callgrind.out.9997.jit: 1,000 functions named"), "{said}");
     let named = fs::read(dir.path().join("callgrind.out.9997.jit")).unwrap();
     assert_eq!(memchr::memmem::find_iter(&named, b") jit").count(), 1000 + 1, "the functions and their object");
     assert_eq!(memchr::memmem::find_iter(&named, b" 0 3\n").count(), 1_000_000);
@@ -453,7 +453,7 @@ fn a_file_larger_than_the_memory_it_may_use() {
     command.arg(format!("--data={limit}")).args([env!("CARGO_BIN_EXE_jitgraft"), "callgrind", "--threads", "2"]);
     let output = command.arg(&input).output().expect("prlimit is part of util-linux");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 functions named"), "{said}");
+    assert!(output.status.success() && said.contains(": 1 function named"), "{said}");
     let named = fs::read(dir.path().join("callgrind.out.9997.jit")).unwrap();
     assert!(named.ends_with(b"totals: 7\n"));
     assert_eq!(memchr::memmem::find_iter(&named, b"+3 +1 10\n").count(), 320 << 16);
@@ -467,7 +467,7 @@ fn reports_of_other_tools_get_names_too() {
     fs::write(dir.path().join("perf-9997.map"), fixture("php-massif.map")).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("callgrind").arg(&input).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("massif.out.9997.jit: 5 of 697 unknown frames named"), "{said}");
+    assert!(output.status.success() && said.contains("massif.out.9997.jit: named 5 of 697 unknown frames"), "{said}");
     let printed = tool("ms_print", &[dir.path().join("massif.out.9997.jit").to_str().unwrap()]);
     assert!(printed.contains("0x10400CA3: JIT$leaf"), "{printed}");
     let cachegrind = dir.path().join("cachegrind.out.9997");

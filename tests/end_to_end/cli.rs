@@ -105,7 +105,7 @@ fn inputs_are_merged() {
 #[test]
 fn an_unreadable_input_is_an_error_with_a_reason() {
     let dir = Dir::new();
-    let cases = [(dir.write("text", "hello\n"), "is none of the formats"), (dir.write("empty", ""), "is empty")];
+    let cases = [(dir.write("text", "hello\n"), "is in an unknown format"), (dir.write("empty", ""), "is empty")];
     for (file, reason) in &cases {
         let output = jitgraft(&["report"], &[file]);
         assert_eq!(output.status.code(), Some(1));

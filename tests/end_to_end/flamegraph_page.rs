@@ -130,7 +130,7 @@ fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
     assert_eq!(graph.found(), share(STACKS, |name| name == "scan"));
     graph.page.press_with(browser::page::CONTROL, "a");
     graph.page.type_text("(");
-    assert_eq!(graph.found(), "no regular expression");
+    assert_eq!(graph.found(), "not a regular expression");
     graph.page.press("Escape");
     assert_eq!(graph.found(), "");
 }

@@ -100,7 +100,7 @@ fn costs_below_zero_are_carried_and_pictures_say_what_they_leave_out() {
         assert_eq!(costs(&table(&out), "{main}"), (196, 1196), "{to}");
     }
     let folded = jitgraft(&["collapse", "--event", "Bytes"], &path);
-    assert!(String::from_utf8_lossy(&folded.stderr).contains("1 weight below zero, -3,000 in all"));
+    assert!(String::from_utf8_lossy(&folded.stderr).contains("1 weight below zero (-3,000 in total)"));
 }
 
 #[test]

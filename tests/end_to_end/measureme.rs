@@ -145,7 +145,7 @@ fn one_id_for_all_threads_never_wraps() {
     let run = truth.values().map(|times| times.1).sum::<u64>() * 2;
     let output = jitgraft(&["collapse"], &path);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && said.contains("overlap another call of their thread id"), "{said}");
+    assert!(output.status.success() && said.contains("overlap another call with the same thread ID"), "{said}");
     let wall = weights(&String::from_utf8(output.stdout).unwrap());
     assert!(wall.values().all(|weight| *weight <= run), "a stack took longer than the run");
     let active: u64 = weights(&stdout(&["collapse", "--clock", "active"], &path)).values().sum();
@@ -168,7 +168,7 @@ fn a_cut_file_keeps_its_events() {
     fs::write(&path, b"MMPD\x06\0\0\0").unwrap();
     let output = jitgraft(&["collapse"], &path);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("version 6 is older than supported"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("version 6 is too old"));
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn a_damaged_part_is_skipped_counted_and_named() {
     assert_eq!((strict.status.code(), strict.stdout), (Some(1), b"main;f 3\n".to_vec()));
     let none = merge(&["-o", dir.path("out.folded").to_str().unwrap()], &[&cut, &empty]);
     assert_eq!(none.status.code(), Some(1));
-    assert!(stderr(&none).contains("none of 2 inputs can be read; the first: "), "{}", stderr(&none));
+    assert!(stderr(&none).contains("none of 2 inputs can be read; the first one: "), "{}", stderr(&none));
     assert!(!dir.path("out.folded").exists());
 }
 
@@ -168,7 +168,7 @@ fn of_many_damaged_inputs_some_are_named_and_the_others_counted() {
     (0..50).for_each(|at| drop(dir.write(&format!("set/{at}.empty"), "")));
     let said = stderr(&merge(&[], &[&dir.path("set")]));
     assert!(
-        said.contains("30 inputs more cannot be read (-v lists them all)") && said.contains("50 skipped"),
+        said.contains("30 more inputs could not be read (-v lists them all)") && said.contains("50 skipped"),
         "{said}"
     );
     let said = stderr(&merge(&["-v"], &[&dir.path("set")]));

@@ -288,7 +288,7 @@ fn a_place_where_an_input_is_mounted_is_that_input() {
     let mut command = Command::new("unshare");
     let output = command.args(["-rm", "sh", "-c", &script]).current_dir(scene.0.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("bound: cannot be put into its place"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("bound: cannot move it into place"), "{}", stderr(&output));
 }
 
 #[test]

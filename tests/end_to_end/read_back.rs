@@ -156,7 +156,10 @@ fn a_format_that_is_known_and_not_read_is_named_with_what_gives_one_that_is() {
         let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("report").arg(input).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(name) && said.contains("which is not read: ") && said.contains(remedy), "{said}");
+        assert!(
+            said.contains(name) && said.contains("which jitgraft does not read\nhint: ") && said.contains(remedy),
+            "{said}"
+        );
     }
 }
 

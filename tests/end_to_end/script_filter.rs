@@ -385,8 +385,8 @@ fn samples_of_which_perf_printed_no_frame_are_counted() {
     let text = printed_by_perf(dir.path(), &[]);
     let said = |text: &[u8]| String::from_utf8(filter(text, &[]).stderr).unwrap();
     let told = said(&text);
-    assert!(told.contains("no frames of 208 of 220 samples") && told.contains("--drop-bad-chain-entries"), "{told}");
-    assert!(said(&text.repeat(40)).contains("no frames of 8320 of 8800 samples"));
+    assert!(told.contains("no frames for 208 of 220 samples") && told.contains("--drop-bad-chain-entries"), "{told}");
+    assert!(said(&text.repeat(40)).contains("no frames for 8320 of 8800 samples"));
     // Without call chains each sample is one line, which has its frame.
     let alone = said(&printed_by_perf(dir.path(), &["-G"]));
     assert!(!alone.contains("no frames"), "{alone}");

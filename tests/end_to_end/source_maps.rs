@@ -188,7 +188,7 @@ fn functions_have_the_names_and_places_that_their_authors_gave_them() {
     let project = Project::new(SCRIPT, whole_map().as_bytes());
     let (names, said) = project.names(&["--source-maps", "auto"]);
     assert_eq!(names, authored());
-    assert!(said.contains("6 of 8 functions have authored names, 2 more only authored positions"), "{said}");
+    assert!(said.contains("6 of 8 functions have authored names, 2 more have only authored positions"), "{said}");
     // Folded stacks are somebody else's format: nothing changes unasked.
     let (unasked, said) = project.names(&[]);
     assert_eq!((unasked, said.contains("map")), (project.generated(), false));
@@ -383,27 +383,27 @@ const ATTACKS: &[Attack] = &[
     Attack {
         name: "outside",
         make: |project| mention(project, "../../../../etc/passwd"),
-        said: "outside of the script's directory",
+        said: "outside the script's directory",
     },
     Attack {
         name: "outside by URL",
         make: |project| mention(project, "file:///etc/passwd"),
-        said: "outside of the script's directory",
+        said: "outside the script's directory",
     },
     Attack {
         name: "outside by escapes",
         make: |project| mention(project, "%2e%2e/%2e%2e/etc/passwd"),
-        said: "outside of the script's directory",
+        said: "outside the script's directory",
     },
     Attack {
         name: "far away",
         make: |project| mention(project, "https://example.org/app.map"),
-        said: "nothing is fetched",
+        said: "jitgraft does not download it",
     },
     Attack {
         name: "broken data",
         make: |project| mention(project, "data:application/json;base64,%%%"),
-        said: "cannot be decoded",
+        said: "cannot decode its data: URL",
     },
     Attack {
         name: "a pipe",

@@ -273,7 +273,7 @@ fn options_for_tables_are_refused_elsewhere() {
         assert!(said.contains(flag[0]) && said.contains("csv is none"), "{said}");
     }
     let said = refused(&["export", "--to", "parquet", "--bucket", "0s"], &[&tiers()]);
-    assert!(said.contains("longer than nothing"), "{said}");
+    assert!(said.contains("must be longer than 0"), "{said}");
     let said = refused(&["export", "--to", "parquet", "--partition"], &[&tiers()]);
     assert!(said.contains("-o DIR"), "{said}");
 }
@@ -327,7 +327,7 @@ fn tables_and_what_was_done_with_them_are_refused_with_what_replaces_it() {
     let said = refused(&["export", "--to", "arrow"], &[&tiers()]);
     assert!(said.contains("--to arrow was removed: use --to parquet"), "{said}");
     let said = refused(&["export", "-o", at("x.arrows").to_str().unwrap()], &[&tiers()]);
-    assert!(said.contains("no longer written: use --to parquet"), "{said}");
+    assert!(said.contains("no longer writes Arrow streams: use --to parquet"), "{said}");
     let set = at("set");
     let words = ["export", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()];
     let said = refused(&[&words[..], &["--compact"]].concat(), &[&tiers()]);
@@ -405,7 +405,7 @@ fn a_data_set_leaves_out_what_cannot_be_read_and_reports_it() {
     for name in ["empty.data", "text.data", "cut.data.zst"] {
         assert!(said.lines().any(|line| line.starts_with("error: ") && line.contains(name)), "{name}: {said}");
     }
-    assert!(said.contains("2 of 6 inputs written, 1 the same as others, 3 not read"), "{said}");
+    assert!(said.contains("2 of 6 inputs written, 1 identical to others, 3 not read"), "{said}");
     assert_eq!(files_below(&set).len(), 2);
     let before = files_below(&set);
     let (status, said) = export(&["--skip-existing"]);
@@ -421,14 +421,14 @@ fn a_data_set_leaves_out_what_cannot_be_read_and_reports_it() {
     assert_eq!(files_below(&set).keys().filter(|path| path.to_str().unwrap().contains("day=2026-11-22")).count(), 1);
     // Sums are beside samples.
     let (status, said) = export(&["--skip-existing", "--bucket", "10s"]);
-    assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 the same as others"), "{said}");
+    assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 identical to others"), "{said}");
     assert_eq!(files_below(&set).len(), 6);
     let (status, said) = export(&["--skip-existing", "--bucket", "10s"]);
     assert!(status == Some(0) && said.contains("0 of 4 inputs written, 4 already there"), "{said}");
     // Whoever does not ask to skip writes the same files again.
     let before = files_below(&set);
     let (status, said) = export(&[]);
-    assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 the same as others"), "{said}");
+    assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 identical to others"), "{said}");
     let after = files_below(&set);
     assert!(before.iter().all(|(path, bytes)| after.get(path) == Some(bytes)));
 }

@@ -155,7 +155,7 @@ fn a_link_beside_the_input_is_not_followed() {
     std::os::unix::fs::symlink(&target, scene.path(&dump)).unwrap();
     let output = scene.run("inject -i perf.data.zst -o out.data");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("is a symbolic link; name its target with --jitdump"), "{said}");
+    assert!(said.contains("is a symbolic link; pass its target with --jitdump"), "{said}");
     assert_eq!(said.matches("is a symbolic link").count(), 1, "it is told once: {said}");
     assert!(said.contains("No dumps, maps or logs of JIT code were loaded"), "{said}");
     let output = scene.run(&format!("inject -i perf.data.zst -o out.data --jitdump {}", target.display()));
@@ -242,7 +242,7 @@ fn an_input_that_becomes_shorter_while_it_is_read_is_named() {
 #[test]
 fn a_pipe_that_never_ends_is_refused_by_its_start() {
     let scene = Scene::new();
-    for (source, said) in [("yes", "none of the formats"), ("yes | gzip -c", "none of the formats")] {
+    for (source, said) in [("yes", "in an unknown format"), ("yes | gzip -c", "in an unknown format")] {
         let script = format!("{source} | {} collapse", env!("CARGO_BIN_EXE_jitgraft"));
         let output = Command::new("sh").args(["-c", &script]).current_dir(scene.0.path()).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);

@@ -85,7 +85,7 @@ fn a_default_that_no_command_has_is_a_mistake() {
     let output = scene.command("report stacks").env("JITGRAFT_OPTS", "--colour js").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        said(&output).contains("JITGRAFT_OPTS has --colour, which is not a flag of any command"),
+        said(&output).contains("JITGRAFT_OPTS contains --colour, but no command has that flag"),
         "{}",
         said(&output)
     );

@@ -162,12 +162,12 @@ fn native_code_keeps_its_names_where_the_given_module_may_be_another_one() {
     let directory = directory(&["app.wasm"]);
     fs::write(directory.path().join("other.wasm"), changed(&fs::read(fixture("app.wasm")).unwrap())).unwrap();
     for (lines, maps, why) in [
-        (NATIVE, &["app.wasm", "other.wasm"][..], "could be meant as well"),
-        ("JS:wasm-function[3]-3-turbofan 5\n", &["app.wasm"], "its function 3 is not there"),
+        (NATIVE, &["app.wasm", "other.wasm"][..], "matches as well"),
+        ("JS:wasm-function[3]-3-turbofan 5\n", &["app.wasm"], "its function 3 is missing or has a different name"),
         (
             "JS:wasm-function[1]-1-liftoff 5\nJS:fib-0-liftoff 5\n",
             &["app.wasm"],
-            "its function 0 is not there, or is called",
+            "its function 0 is missing or has a different name",
         ),
     ] {
         let (names, said) = native(directory.path(), lines, maps);

@@ -90,7 +90,7 @@ judge() {
       if (left) return offered ? "offered" : "told, unnamed"
       return any ? "ok" : "no frames"
     }
-  ' offered="$(grep -c 'it is taken with' "$cell/said")" "$cell/counts" | tee -a "$table" > "$cell/row"
+  ' offered="$(grep -c 'to use it, pass' "$cell/said")" "$cell/counts" | tee -a "$table" > "$cell/row"
   awk -F'\t' '{ printf "%-24s %-15s %7s %7s %7s %10s %8s %6s %6s %9s %6s %6s  %s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13 }' "$cell/row"
   if ! grep -qE '	(ok|offered)$' "$cell/row"; then
     failed=1

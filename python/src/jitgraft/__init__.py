@@ -179,11 +179,13 @@ def _flags(options: dict[str, Option]) -> list[str]:
 
 
 def _error(said: list[str], status: int, inputs: list[str]) -> Error:
-    """The last line that begins with ``error:``, taken apart: ``FILE: at byte OFFSET: MESSAGE``."""
-    text = next((line[len("error: ") :] for line in reversed(said) if line.startswith("error: ")), None)
-    if text is None:
+    """The last line that begins with ``error:``, taken apart: ``FILE: at byte OFFSET: MESSAGE``. A hint is appended."""
+    last = next((at for at in reversed(range(len(said))) if said[at].startswith("error: ")), None)
+    if last is None:
         ended = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
         return Error("; ".join([f"the command {ended}", *said[-1:]]), status)
+    hints = [line[len("hint: ") :] for line in said[last + 1 :] if line.startswith("hint: ")]
+    text = "; ".join([said[last][len("error: ") :], *hints])
     placed = re.match(r"(?P<file>.+?): at byte (?P<offset>0x[0-9a-f]+): (?P<message>.*)", text)
     if placed:
         return Error(placed["message"], status, placed["file"], int(placed["offset"], 16))

@@ -168,9 +168,9 @@ impl<'a> Booked<'a, '_> {
                 if let Some(found) = is_outside.then(|| self.jit(addr)).flatten() {
                     return found;
                 }
-                (CodePlace::Unknown("no symbol gives the start of the function"), addr)
+                (CodePlace::Unknown("no symbol marks the start of the function"), addr)
             }
-            (None, None) => (CodePlace::Unknown("its file is not here"), addr),
+            (None, None) => (CodePlace::Unknown("its file is missing"), addr),
         };
         FirstAddress { function: self.function(&costed.name, Some(&costed.object), FrameKind::User, place), offset }
     }

@@ -105,8 +105,8 @@ impl<'a> CountedLister<'a, '_> {
         // the code is a different one.
         if strange > function.at.len() / 16 {
             return Code::Missing(format!(
-                "the code that is here is not what ran: {strange} of {} addresses with costs are not where its instructions \
-                 begin",
+                "this is not the code that ran: {strange} of {} addresses with costs are not at the start of an \
+                 instruction",
                 function.at.len()
             ));
         }

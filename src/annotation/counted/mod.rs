@@ -70,13 +70,13 @@ pub(crate) fn annotate(
 /// Checks that the request can be answered, and warns if the costs don't add up to the stated totals.
 fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Warnings) -> Result<InstructionCosts> {
     if !costs.has_addresses {
-        let remedy = "run the program again with: valgrind --tool=callgrind --dump-instr=yes".to_owned();
-        return Err(Error::new("has costs of lines, not of instructions").with_remedy(Some(remedy)));
+        let remedy = "run the program again with valgrind --tool=callgrind --dump-instr=yes".to_owned();
+        return Err(Error::new("has costs per line, not per instruction").with_remedy(Some(remedy)));
     }
     let names: Vec<String> = costs.events.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
     check_events(&names.iter().map(String::as_str).collect::<Vec<_>>(), &options.recording.event)?;
     if options.recording.filter != Filter::default() {
-        return Err(Error::usage("costs of callgrind have no time, thread or processor to filter by"));
+        return Err(Error::usage("callgrind profiles have no times, threads or processors to filter by"));
     }
     let mut sums = vec![0u64; costs.events.len()];
     for instruction in costs.functions.iter().flat_map(|function| function.at.values()) {
@@ -87,7 +87,7 @@ fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Wa
     for ((sum, said), name) in sums.iter().zip(&costs.totals).zip(&names) {
         if sum != said {
             warnings.push(Warning::new(format!(
-                "its lines add up to {sum} {name}, but its header states {said}: percentages are of {sum}"
+                "cost lines add up to {sum} {name}, but the header says {said}; percentages are of {sum}"
             )));
         }
     }

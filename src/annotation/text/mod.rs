@@ -37,7 +37,7 @@ impl Sheet<'_> {
         self.row(Row::default().with(format!("{}. {}", at + 1, printable(&listing.name)), Paint::Title))?;
         if listing.versions.len() > 1 {
             let codes = listing.versions.len();
-            self.plain(format!("   {codes} compiled versions together · {}", self.shares(&listing.costs).join(" · ")))?;
+            self.plain(format!("   {codes} compiled versions merged · {}", self.shares(&listing.costs).join(" · ")))?;
         }
         for version in &listing.versions {
             self.plain(format!("   {}", self.about(listing, version)))?;
@@ -60,7 +60,7 @@ impl Sheet<'_> {
         if count > 0 {
             let calls = counted(count as u64, "inlined call");
             self.plain(format!(
-                "   compiled with {calls} (at bytecodes of their callers; their addresses are not recorded):"
+                "   contains {calls} (at bytecodes of their callers; their addresses were not recorded):"
             ))?;
         }
         for call in version.expansion().take(EXPANDED) {
@@ -68,7 +68,7 @@ impl Sheet<'_> {
         }
         if count > EXPANDED {
             let more = count - EXPANDED;
-            self.row(Row::default().with(format!("     … {more} more (--format json has all)"), Paint::Dim))?;
+            self.row(Row::default().with(format!("     … {more} more (--format json lists all)"), Paint::Dim))?;
         }
         Ok(())
     }
@@ -109,14 +109,14 @@ impl Sheet<'_> {
             let total = amount(event.total.weight.unsigned_abs(), &event.unit);
             let said = event.precision.text();
             self.plain(match event.precision {
-                Precision::Exact => format!("{}: {total}; {said}", event.name),
-                _ => format!("{}: {} samples, {total}; each stands {said}", event.name, grouped(event.total.count)),
+                Precision::Exact => format!("{}: {total}. {said}", event.name),
+                _ => format!("{}: {} samples, {total}. {said}", event.name, grouped(event.total.count)),
             })?;
         }
         let (names, codes) = self.annotation.all;
         let shown = self.annotation.listings.len();
         self.plain(format!(
-            "{} functions in {} code ranges have {} of their own; {} listed below",
+            "{} functions in {} code ranges have self {}; {} listed below",
             grouped(names as u64),
             grouped(codes as u64),
             self.annotation.words().any,

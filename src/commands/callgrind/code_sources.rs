@@ -22,7 +22,7 @@ pub(super) struct CodeSources {
 pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome: &mut Outcome) -> Result<CodeSources> {
     let said = options.pid.or(pid);
     let Some(pid) = said.or_else(|| options.sources.names_files().then_some(Pid(0))) else {
-        return Err(Error::new("neither the file nor its name contains the process ID: pass --pid"));
+        return Err(Error::new("neither the file nor its name has the process ID; pass --pid"));
     };
     let processes = processes(pid);
     let beside = options
@@ -32,13 +32,10 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
     if found.is_empty() {
         let refused: Vec<String> = found.refused().collect();
         if !refused.is_empty() {
-            return Err(Error::new(format!(
-                "nothing that names the code of process {pid} is used: {}",
-                refused.join("; ")
-            )));
+            return Err(Error::new(format!("no usable jitdump or perf map for process {pid}: {}", refused.join("; "))));
         }
         return Err(Error::new(format!(
-            "no perf-{pid}.map and no jit-{pid}.dump is beside it, in /tmp, or in what --perf-map and --jitdump name: run the \
+            "no perf-{pid}.map or jit-{pid}.dump next to it, in /tmp, or given with --perf-map or --jitdump; run the \
              program again with its runtime's switch for perf (such as {})",
             RUNTIMES
                 .iter()

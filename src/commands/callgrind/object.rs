@@ -62,7 +62,7 @@ pub(super) fn write<'data>(
     }
     let with_code = codes.iter().filter(|(code, _)| code.bytes.is_some()).count();
     let Some(file) = output.as_file()? else {
-        return Err(Error::new("the object must be a plain file: it is not written from front to back"));
+        return Err(Error::new("the object must be a regular file, because it is not written sequentially"));
     };
     let mut file = std::io::BufWriter::new(file);
     file.rewind()?;

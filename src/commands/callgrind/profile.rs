@@ -3,6 +3,7 @@
 use super::code_sources::{CodeSources, code_sources};
 use super::object;
 use super::options::CallgrindOptions;
+use crate::analysis::quantity::counted;
 use crate::error::{Result, Warning, Warnings};
 use crate::io::{Content, OutPath, Output, Run, map_open_file};
 use crate::model::Pid;
@@ -78,7 +79,8 @@ fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, ou
         let said = options.sources.perf_map.iter().any(|given| given.path == account.path && given.pid == Some(pid));
         if inner != pid && !said && !options.sources.map_pid.contains(&(inner, pid)) {
             let message = format!(
-                "by its name this map belongs to process {inner}; it is used for process {pid} (--map-pid {inner}={pid} states that they are the same)"
+                "used for process {pid}, although its name says process {inner}; if they are the same, pass --map-pid \
+                 {inner}={pid}"
             );
             outcome.warnings.push(Warning::new(message).in_file(&account.path, None));
         }
@@ -97,7 +99,7 @@ fn raw_code(options: &CallgrindOptions, pid: Pid, warnings: &mut Warnings) -> Re
 fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {
     let object::ObjectContents { pieces, with_code } = object;
     let code = if *with_code == 0 {
-        "names only: a jitdump or --bytecode-dir would give the machine code".to_owned()
+        "without machine code (a jitdump or --bytecode-dir has it)".to_owned()
     } else {
         format!("{with_code} with machine code")
     };
@@ -119,49 +121,53 @@ fn say(
     let all = stats.named_cost.saturating_add(stats.unnamed_cost);
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
     let what = match index.header.has_instr {
-        true => format!("named, {percent:.1} % of the {all} {event} in unknown memory"),
+        true => format!("named, with {percent:.1}% of the {all} {event} in unknown memory"),
         // Each entry function has the cost of everything that it jumped to, so this percentage is not the share that is
         // right.
         false => format!(
-            "entered by calls are named; the {all} {event} in unknown memory are booked on these and the callers alone \
-             ({percent:.1} %), not on the functions that they are of: the profile has no instruction addresses"
+            "named by their entry points. The profile has no instruction addresses, so the {all} {event} in unknown \
+             memory are attributed to these functions ({percent:.1}%) and their callers, not always to the functions that \
+             caused them"
         ),
     };
-    outcome.summary.push(format!(
-        "{}: {functions} functions {what}; {} blocks split, {} synthetic calls to keep inclusive costs",
-        to.shown().display(),
-        stats.split,
-        stats.synthetic_calls
-    ));
+    let mut line = format!("{}: {} {what}", to.shown().display(), counted(functions as u64, "function"));
+    if stats.split > 0 {
+        line += &format!("; split {}", counted(stats.split, "block"));
+    }
+    if stats.synthetic_calls > 0 {
+        line += &format!("; added {} to keep inclusive costs", counted(stats.synthetic_calls, "call"));
+    }
+    outcome.summary.push(line);
     let (misattributed, cost) = stats.misattributed.total();
     if misattributed > 0 {
         outcome.summary.push(format!(
-            "{cost} {event} of {misattributed} pieces of this code stay in functions of known objects, which had jumped there: \
-             callgrind begins a function only at a call"
+            "{cost} {event} in {misattributed} pieces of JIT code stay with native functions that jumped there, \
+             because callgrind starts a function only at a call"
         ));
     }
     let warnings = &mut outcome.warnings;
     if names.is_empty() {
         warnings.push(Warning::new(format!(
-            "process {pid} has no code in the sources found ({} pieces of others): nothing is changed",
+            "nothing was changed: the dumps and maps have no code of process {pid} (but {} pieces of other processes)",
             names.code_count()
         )));
     } else if functions == 0 && unknown > 0 {
         warnings.push(Warning::new(format!(
-            "none of the {unknown} unknown functions is in the code of process {pid}: are map and profile of the same run?"
+            "none of the {unknown} unknown functions is in the code of process {pid}; are map and profile from the \
+             same run?"
         )));
     }
     if functions > 0 && !index.header.has_instr {
         warnings.push(Warning::new(
-            "the profile has no instruction addresses, so code was named by where callgrind entered it: code that was \
-             reached by a jump is booked on the function that jumped; record again with --dump-instr=yes",
+            "the profile has no instruction addresses, so code was named by its entry point, and code reached by a \
+             jump counts for the function that jumped; record again with --dump-instr=yes",
         ));
     }
     let ambiguous = stats.functions.iter().filter(|&entry| names.is_ambiguous(entry)).count();
     if ambiguous > 0 {
         warnings.push(Warning::new(format!(
-            "{ambiguous} of the functions named took over addresses of others before them: callgrind has no times, so costs \
-             of both are theirs"
+            "{ambiguous} of the named functions reused the addresses of earlier ones; callgrind has no times, so the \
+             costs of both count for the later one"
         )));
     }
     stats.skipped.report(Path::new("callgrind"), warnings);

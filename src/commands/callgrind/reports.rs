@@ -24,8 +24,8 @@ pub(super) fn run(
 ) -> Result<Outcome> {
     if report == Report::Cachegrind {
         return Err(Error::new(
-            "this is cachegrind's: it sums all unknown code under one `???` and keeps no addresses, so nothing can be \
-             named afterwards; run the program under valgrind --tool=callgrind --dump-instr=yes --cache-sim=yes",
+            "is a cachegrind file, which has no addresses, so its unknown code (`???`) cannot be named; use valgrind \
+             --tool=callgrind --dump-instr=yes --cache-sim=yes",
         ));
     }
     let mut outcome = Outcome::default();
@@ -43,11 +43,11 @@ pub(super) fn run(
     let frames = write_text(&mut out, |out| graft(report, &mut reader, &lookup, out))?;
     out.commit()?;
     if frames.named == 0 && frames.unknown > 0 {
-        let message = format!("none of the {} frames without a name is in the code of process {pid}", frames.unknown);
+        let message = format!("none of the {} unnamed frames is in the code of process {pid}", frames.unknown);
         outcome.warnings.push(Warning::new(message));
     }
     outcome.summary.push(format!(
-        "{}: {} of {} unknown frames named",
+        "{}: named {} of {} unknown frames",
         options.output().shown().display(),
         frames.named,
         frames.unknown

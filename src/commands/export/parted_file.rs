@@ -83,7 +83,7 @@ impl UnderWay {
         drop(self.writer);
         match Rc::try_unwrap(self.output) {
             Ok(output) => output.into_inner().commit(),
-            Err(_) => Err(Error::new("is still written")),
+            Err(_) => Err(Error::new("is still being written")),
         }
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn run(
 fn root(options: &ExportOptions) -> Result<&Path> {
     match &options.output {
         OutPath::Path(path) if !io::is_there(path) || io::is_directory(path) => Ok(path),
-        output => Err(Error::usage("is not a directory: --partition writes a data set into one (-o DIR)")
+        output => Err(Error::usage("is not a directory; --partition writes a data set to a directory (-o DIR)")
             .in_file(&output.shown())),
     }
 }
@@ -76,8 +76,8 @@ fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
                 let stem = file.file_stem().unwrap_or_default().to_string_lossy();
                 // Earlier versions combined many recordings into one file, whose name doesn't say which.
                 if stem.starts_with("compact-") {
-                    let why = "holds recordings of a data set that --compact made, and would get a second copy of them: \
-                               write a new data set (-o DIR)";
+                    let why = "was made by --compact, and the recordings in it would be added a second time; write a \
+                               new data set (-o DIR)";
                     return Err(Error::new(why).in_file(&file));
                 }
                 stems.insert(stem.into_owned());
@@ -147,11 +147,11 @@ impl Building<'_> {
     fn write(&mut self, path: &InPath, job: &Job) -> Result<(), Stop> {
         let opened = Opened::open(path, job).map_err(Stop::Input)?;
         let hash = input_hash(&opened, path).map_err(Stop::Input)?;
-        let no_name = || Stop::Job(Error::usage("has no name for its file: --partition reads files"));
+        let no_name = || Stop::Job(Error::usage("has no file name; --partition only reads files"));
         let hash = hash.ok_or_else(no_name)?;
         let stem = self.stem(&hash);
         if self.written.contains(&stem) {
-            let warning = Warning::new("is the same as an input before it, and left out");
+            let warning = Warning::new("left out: it is identical to an earlier input");
             self.outcome.warnings.push(warning.in_file(&shown(path), None));
             self.counts.copies += 1;
             return Ok(());
@@ -197,7 +197,7 @@ impl Building<'_> {
             self.read.finish(inputs, self.load, (job, &mut self.outcome))?;
         }
         let mut summary = format!("{} of {} written", grouped(written), counted(inputs.len() as u64, "input"));
-        for (count, what) in [(existing, "already there"), (copies, "the same as others"), (unread, "not read")] {
+        for (count, what) in [(existing, "already there"), (copies, "identical to others"), (unread, "not read")] {
             if count > 0 {
                 summary += &format!(", {} {what}", grouped(count));
             }

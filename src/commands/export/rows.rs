@@ -46,9 +46,9 @@ pub(super) fn load_options(usual: &LoadOptions, options: &ExportOptions) -> Load
 pub(super) fn refuse_data_set(options: &ExportOptions) -> Result<()> {
     match &options.table {
         TableOptions { partition: true, .. } => {
-            Err(Error::usage(format!("--partition is for parquet; {} files do not form a data set", options.to)))
+            Err(Error::usage(format!("--partition only works with parquet, not with {}", options.to)))
         }
-        TableOptions { skip_existing: true, .. } => Err(Error::usage("--skip-existing is for data sets: --partition")),
+        TableOptions { skip_existing: true, .. } => Err(Error::usage("--skip-existing only works with --partition")),
         _ => Ok(()),
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn refuse_options(options: &ExportOptions) -> Result<()> {
         ("--label", !options.table.labels.is_empty()),
     ];
     match asked.iter().find(|(_, asked)| *asked) {
-        Some((flag, _)) => Err(Error::usage(format!("{flag} is for tables (parquet); {} is none", options.to))),
+        Some((flag, _)) => Err(Error::usage(format!("{flag} only works with parquet, not with {}", options.to))),
         None => Ok(()),
     }
 }

@@ -55,7 +55,7 @@ fn read_input(
     warnings: &mut Warnings,
 ) -> Result<()> {
     let Some(spans) = opened.format().read.spans() else {
-        return Err(Error::new("holds no spans of time, as the inputs before it do"));
+        return Err(Error::new("has no spans, unlike the inputs before it"));
     };
     read_spans(opened.into_whole(path)?, job, |input| (spans.tell)(input, filter, warnings))
 }
@@ -125,9 +125,9 @@ impl<'o> SpanFilter<'o> {
         };
         let others = match others {
             0 => String::new(),
-            others => format!("; {others} events that are not spans left out"),
+            others => format!("; left out {others} events that are not spans"),
         };
-        format!("{} of {} spans{instants} written{others}", written.spans, read.spans)
+        format!("wrote {} of {} spans{instants}{others}", written.spans, read.spans)
     }
 
     /// A warning if no spans were written. It states the time range of the input in seconds, the unit of `--time`.
@@ -135,12 +135,12 @@ impl<'o> SpanFilter<'o> {
         const SECOND: i64 = 1_000_000_000;
         let seconds = |time: i64| format!("{}.{:09}", time.div_euclid(SECOND), time.rem_euclid(SECOND));
         match (self.written.all(), self.read.all()) {
-            (0, 0) => Some(Warning::new("no spans: none was recorded")),
+            (0, 0) => Some(Warning::new("no spans were recorded")),
             (0, read) => {
                 let first = seconds(self.bounds.0);
                 let last = seconds(self.bounds.1);
                 Some(Warning::new(format!(
-                    "no spans written: the filters leave none of {read}, from {first} s to {last} s"
+                    "no spans match the filters; the input has {read}, from {first} s to {last} s"
                 )))
             }
             _ => None,

@@ -76,8 +76,8 @@ impl<'a> Contents<'a> {
                 Kind::JitDump => Role::Jitdump,
                 Kind::PerfMap => Role::PerfMap,
                 Kind::Log(id) if id.log().process.is_some() && !options.asked_for.contains(&AskedFor::Cores) => {
-                    let message =
-                        "is a core dump, which contains all memory of its process: not packed without --with cores";
+                    let message = "not packed: it is a core dump, which contains all memory of its process (pack it with --with \
+                         cores)";
                     warnings.push(Warning::new(message).in_file(path, None));
                     continue;
                 }
@@ -181,5 +181,5 @@ fn below_root(path: &[u8]) -> Option<String> {
 }
 
 fn unspeakable(path: &[u8]) -> Warning {
-    Warning::new(format!("{}: not packed: its name is not UTF-8, or not a plain path", readable(path)))
+    Warning::new(format!("{}: not packed, because its path is not UTF-8 or not normalized", readable(path)))
 }

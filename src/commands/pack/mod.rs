@@ -90,5 +90,5 @@ fn write(contents: &Contents<'_>, survey: &Survey<'_>, options: &PackOptions, ru
 }
 
 fn refused(format: &Format) -> Error {
-    Error::new(format!("is {}, which names its own functions: pack takes recordings (perf.data)", format.name))
+    Error::new(format!("is a {} file, which already has its names; pack reads perf.data", format.name))
 }

@@ -49,7 +49,7 @@ impl PackOptions {
                 name.push(".tar.zst");
                 Ok(OutPath::Path(name.into()))
             }
-            (None, None) => Err(Error::usage("pass -o FILE.tar.zst: standard input has no name")),
+            (None, None) => Err(Error::usage("standard input has no name; pass -o FILE.tar.zst")),
         }
     }
 }

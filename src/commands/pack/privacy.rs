@@ -23,7 +23,7 @@ pub(super) struct Privacy<'a> {
 }
 
 /// Why a private file is left out.
-const WHY: &str = "others may not read it, and only the recording names it";
+const WHY: &str = "others may not read it, and only the recording refers to it";
 
 impl<'a> Privacy<'a> {
     pub(super) fn new(options: &'a PackOptions) -> Self {
@@ -49,7 +49,13 @@ impl<'a> Privacy<'a> {
 
     /// The files that are not packed, each with the reason.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (&Path, &'static str)> {
-        let missing = self.missing.iter().map(|path| (path.as_path(), "it is not here as it ran, or is no program"));
+        let missing = self.missing.iter().map(|path| {
+            (
+                path.as_path(),
+                "the version that ran is missing, or it is not \
+                                                                       a program",
+            )
+        });
         self.private.iter().map(|path| (path.as_path(), WHY)).chain(missing)
     }
 
@@ -57,8 +63,8 @@ impl<'a> Privacy<'a> {
     pub(super) fn report(&self, warnings: &mut Warnings) {
         if let Some(first) = self.private.first() {
             let others = self.private.len() as u64 - 1;
-            let more = if others > 0 { format!(", and neither are {} more", grouped(others)) } else { String::new() };
-            let message = format!("is not packed{more}: {WHY} (--include FILE packs it, --with private all of them)");
+            let more = if others > 0 { format!(" (nor are {} more files)", grouped(others)) } else { String::new() };
+            let message = format!("not packed{more}: {WHY} (pack it with --include FILE, or all with --with private)");
             warnings.push(Warning::new(message).in_file(first, None));
         }
     }

@@ -166,7 +166,7 @@ fn parent(path: &[u8]) -> &[u8] {
 fn say_what_is_missing(missing: Vec<(&[u8], u64)>, warnings: &mut Warnings) {
     for (path, frames) in missing {
         let message = format!(
-            "{}: is not here as it ran, so it is not packed: {} in it",
+            "{}: not packed, because the version that ran is missing ({} in it)",
             readable(path),
             counted(frames, "frame")
         );

@@ -93,7 +93,7 @@ fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
     match new.persist_noclobber(&file.name)? {
         None => Ok(Some(format!("kept {} (from {})", target.display(), file.path.display()))),
         Some(_) => Err(Error::new(format!(
-            "was not copied: {} is another file, of an earlier run most likely; move that away and copy this one",
+            "was not copied, because {} exists, probably from an earlier run; move it away, then copy this one",
             target.display()
         ))),
     }
@@ -127,7 +127,7 @@ mod tests {
         let mode = fs::metadata(&copied).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "as who can get to the file may read it, whatever its own mode");
         let again = copy(&file, to.path()).unwrap_err().to_string();
-        assert!(again.contains("is another file"), "{again}");
+        assert!(again.contains("move it away"), "{again}");
         assert_eq!(copy(&file, from.path()).unwrap(), None, "it is there already");
         assert_eq!(fs::read_to_string(&copied).unwrap(), "10 20 f\n");
     }

@@ -25,13 +25,13 @@ impl Machine {
     /// Checks the machine. Fails if perf or the program is missing, or if nothing can be recorded.
     pub(super) fn look(options: &RecordOptions) -> Result<Self> {
         if started::program_path(b"perf").is_none() {
-            let remedy = "install it: Debian linux-perf, Ubuntu linux-tools-generic, Fedora and Arch perf";
+            let remedy = "install linux-perf (Debian), linux-tools-generic (Ubuntu) or perf (Fedora, Arch)";
             return Err(Error::new("perf is not installed").with_remedy(Some(remedy.to_owned())));
         }
         if let Some(program) = options.program.first()
             && started::program_path(program).is_none()
         {
-            return Err(Error::new(format!("{}: there is no such program", String::from_utf8_lossy(program))));
+            return Err(Error::new(format!("{}: no such program", String::from_utf8_lossy(program))));
         }
         // perf follows symbolic links.
         OutPath::from(options.output.clone()).refuse_foreign_links()?;
@@ -53,8 +53,8 @@ impl Machine {
         }
         if counts(&said, CPU_CLOCK) {
             notes.push(
-                "this machine counts no processor cycles (a virtual machine without them, most likely): -e cpu-clock takes \
-                 samples by a timer"
+                "this machine cannot count processor cycles (it is probably a virtual machine), so samples are taken \
+                 by a timer (-e cpu-clock)"
                     .to_owned(),
             );
             return Ok(CPU_CLOCK);
@@ -63,17 +63,15 @@ impl Machine {
         let remedy = match paranoid {
             Some(level @ 3..) if !is_root => {
                 format!(
-                    "kernel.perf_event_paranoid is {level}: as root, sysctl kernel.perf_event_paranoid=1; or record as root"
+                    "kernel.perf_event_paranoid is {level}; run sysctl kernel.perf_event_paranoid=1 as root, or \
+                     record as root"
                 )
             }
             _ => {
-                format!(
-                    "perf reported: {}",
-                    said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
-                )
+                format!("perf said: {}", said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
             }
         };
-        Err(Error::new("perf can count nothing here").with_remedy(Some(remedy)))
+        Err(Error::new("perf cannot count any event here").with_remedy(Some(remedy)))
     }
 }
 
@@ -97,13 +95,16 @@ fn kernel(is_root: bool) -> Option<String> {
     let (paranoid, hidden) = (level("perf_event_paranoid")?, level("kptr_restrict")?);
     if !is_root && paranoid >= 2 {
         return Some(format!(
-            "kernel.perf_event_paranoid is {paranoid}: what the kernel does for the program is not recorded (as root: sysctl \
+            "kernel.perf_event_paranoid is {paranoid}, so kernel code is not recorded (to change it: sudo sysctl \
              kernel.perf_event_paranoid=1)"
         ));
     }
     let is_hidden = if is_root { hidden >= 2 } else { hidden >= 1 };
     is_hidden.then(|| {
-        format!("kernel.kptr_restrict is {hidden}: kernel functions will be unnamed (as root: sysctl kernel.kptr_restrict=0)")
+        format!(
+            "kernel.kptr_restrict is {hidden}, so kernel functions will be unnamed (to change it: sudo sysctl \
+                 kernel.kptr_restrict=0)"
+        )
     })
 }
 
@@ -118,14 +119,14 @@ fn room(options: &RecordOptions) -> Result<Option<String>> {
     let free = about.f_bavail.saturating_mul(about.f_frsize);
     let mib = free >> 20;
     if free < LEAST_ROOM {
-        let remedy = "choose another place with -o FILE".to_owned();
-        return Err(Error::new(format!("has {mib} MiB of room left")).in_file(directory).with_remedy(Some(remedy)));
+        let remedy = "choose another directory with -o FILE".to_owned();
+        return Err(Error::new(format!("has only {mib} MiB free")).in_file(directory).with_remedy(Some(remedy)));
     }
     Ok((free < LITTLE_ROOM).then(|| {
         let copies = (u64::from(options.frequency) * 8192) >> 20;
         format!(
-            "{} has {mib} MiB of room left; with --call-graph dwarf perf writes some {copies} MiB for each second of a \
-             processor's time",
+            "{} has only {mib} MiB free; with --call-graph dwarf, perf writes about {copies} MiB per second of CPU \
+             time",
             directory.display()
         )
     }))

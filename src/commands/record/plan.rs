@@ -55,7 +55,10 @@ impl Plan {
             match options.program.first() {
                 Some(program) if !records_others => self.note(unknown_program(program)),
                 None if !records_others => {
-                    self.note("no COMMAND: perf records all processes until Ctrl-C (-- COMMAND or -p PID records one)");
+                    self.note(
+                        "no COMMAND given, so perf records all processes until Ctrl-C (use -- COMMAND or -p PID \
+                               to record one)",
+                    );
                 }
                 _ => {}
             }
@@ -85,7 +88,7 @@ impl Plan {
                 self.command = self.command.with_program(corrected);
             }
             None => self.note(format!(
-                "{} reads no variable that switches its names on: {}",
+                "{} has no environment variable for this: {}",
                 runtime.name,
                 switch.how(runtime.called, true)
             )),
@@ -106,7 +109,7 @@ impl Plan {
         let mut stacks = Stacks::FramePointers;
         for number in pid.split(',').filter(|number| !number.is_empty()) {
             let parsed =
-                number.parse::<i32>().map_err(|_| Error::usage(format!("-p {pid}: {number} is not a process")))?;
+                number.parse::<i32>().map_err(|_| Error::usage(format!("-p {pid}: {number} is not a process ID")))?;
             let running = RunningProcess::read(Pid(parsed), &Path::new("/proc").join(number))?;
             let stated = options.runtime.as_deref().map(find_runtime).transpose()?;
             let Some(runtime) = stated.or_else(|| running.runtimes().first()) else { continue };
@@ -142,7 +145,8 @@ fn environment() -> Environment {
 fn find_runtime(name: &str) -> Result<&'static Runtime> {
     runtimes::find_runtime(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
-        Error::usage(format!("no runtime is called {name}")).with_remedy(Some(format!("known are {}", all.join(", "))))
+        Error::usage(format!("no runtime named {name}"))
+            .with_remedy(Some(format!("known runtimes: {}", all.join(", "))))
     })
 }
 
@@ -168,11 +172,10 @@ fn unknown_program(program: &[u8]) -> String {
     let launcher = program.rsplit('/').next().unwrap_or_default();
     match runtimes::find_runtime(launcher) {
         Some(runtime) => {
-            format!("{program} starts {}: for its names, add --runtime {launcher}", runtime.name)
+            format!("{program} starts {}; to get its names, add --runtime {launcher}", runtime.name)
         }
         None => format!(
-            "{program}: no runtime is known by this name. If it starts one, name it: --runtime NAME (`jitgraft runtimes` \
-             lists them)"
+            "{program} is not a known runtime. If it starts one, add --runtime NAME (`jitgraft runtimes` lists them)"
         ),
     }
 }
@@ -192,8 +195,8 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     let name = runtime.name;
     match (runtime.too_old(version), runtime.switches.first()) {
         (Some(too_old), _) => too_old,
-        (None, Some(switch)) => format!("{name}: names need more than a flag: {}", switch.how(runtime.called, true)),
-        (None, None) => format!("{name}: this stays unnamed: {}", runtime.unnamed),
+        (None, Some(switch)) => format!("{name} needs more than a flag: {}", switch.how(runtime.called, true)),
+        (None, None) => format!("{name} leaves this unnamed: {}", runtime.unnamed),
     }
 }
 
@@ -205,7 +208,7 @@ fn compilers_inside(runtime: &Runtime) -> Option<String> {
     let inside: Vec<_> = inside.map(|library| library.name).collect();
     let first = inside.first()?;
     Some(format!(
-        "{} names its own functions; code that {} compile needs more: see `jitgraft runtimes {first}`",
+        "{} names its own functions, but not code compiled by {}; see `jitgraft runtimes {first}`",
         runtime.name,
         inside.join(", ")
     ))
@@ -216,15 +219,16 @@ fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) ->
     let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
     let by_hand = runtime.switches.iter().find(later);
     let name = runtime.name;
-    let start = format!("process {pid} ({name}) was started without a switch for names");
+    let start = format!("process {pid} ({name}) was started without the switch that makes it write names");
     match (by_hand, runtime.best_switch(facts)) {
         (Some(switch), _) if switch.leaves == ["./core.PID"] => {
             format!(
-                "process {pid} ({name}): code that it has registered for debuggers is kept as core.{pid} beside the recording"
+                "process {pid} ({name}) has registered its code for debuggers; jitgraft saves it as core.{pid} next \
+                 to the recording"
             )
         }
-        (Some(switch), _) => format!("{start}: they can still be had {}", switch.by_hand.replace("PID", pid)),
-        (None, Some(switch)) => format!("{start}: start it again, {}", switch.how(runtime.called, true)),
+        (Some(switch), _) => format!("{start}; you can still get them {}", switch.by_hand.replace("PID", pid)),
+        (None, Some(switch)) => format!("{start}; to get names, {}", switch.how(runtime.called, true)),
         (None, None) => format!("{start}: {}", nothing_to_set(runtime, facts.version)),
     }
 }

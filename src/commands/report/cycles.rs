@@ -62,8 +62,8 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
     }
     let mut head = if is_text { scene.head() } else { Vec::new() };
     let title = match cycles.len() {
-        0 => "no functions call each other in a cycle".to_owned(),
-        count => format!("{count} cycles of functions that call each other, and their functions"),
+        0 => "no recursive cycles of functions".to_owned(),
+        count => format!("{count} cycles of functions that call each other"),
     };
     head.extend(is_text.then_some(title));
     Report::new(scene, head, table)

@@ -81,10 +81,11 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
         }
         Evidence::Exact => {
             head.extend(lengths(scene, &comparison));
-            head.push(format!("{changed} of {all} changed; the input was measured, not sampled: every change is real"));
+            head.push(format!("{changed} of {all} changed (measured, not sampled, so every change is real)"));
         }
         Evidence::Nothing => head.push(
-            "changes are not judged: the number of samples isn't known (--sample-weight N: one sample weighs N)"
+            "cannot tell changes from noise: the number of samples is unknown (state the weight of one sample with \
+             --sample-weight N)"
                 .to_owned(),
         ),
     }

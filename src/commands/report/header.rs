@@ -17,7 +17,7 @@ pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<S
     command.into_iter().chain([sampled(profile, series, weight), named]).collect()
 }
 
-/// A summary of an event: `1,125 samples of cpu-clock, 999 a second: 1.13 s; 0 lost`.
+/// A summary of an event: `1,125 samples of cpu-clock (999 per second), 1.13 s`.
 pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> String {
     let total = series.signed_total(weight);
     let (sign, whole) = (if total < 0 { "-" } else { "" }, total.unsigned_abs());
@@ -33,9 +33,9 @@ pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> Str
         _ if weight == Weight::Samples => {}
         Unit::Samples if whole == samples => {}
         Unit::Samples => line += &format!(", weights of {sign}{}", grouped(whole)),
-        unit => line += &format!(": {sign}{}", quantity(whole, unit, weight)),
+        unit => line += &format!(", {sign}{}", quantity(whole, unit, weight)),
     }
-    if series.sampling.is_some() || profile.about.lost > 0 {
+    if profile.about.lost > 0 {
         line += &format!("; {} lost", grouped(profile.about.lost));
     }
     line
@@ -43,8 +43,8 @@ pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> Str
 
 fn often(sampling: Sampling, unit: &Unit) -> String {
     match sampling {
-        Sampling::Frequency(times) => format!(", {} a second", grouped(times)),
-        Sampling::Period(period) => format!(", one every {}", quantity(period, unit, Weight::Period)),
+        Sampling::Frequency(times) => format!(" ({} per second)", grouped(times)),
+        Sampling::Period(period) => format!(" (one per {})", quantity(period, unit, Weight::Period)),
     }
 }
 

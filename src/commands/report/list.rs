@@ -73,7 +73,7 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
     const LISTED: usize = 5;
     let Selection { symbol, symbols, modules, kinds, tiers, .. } = selection;
     let mut alternatives = Vec::new();
-    let mut list = |option: &str, names: &mut dyn Iterator<Item = String>| {
+    let mut list = |what: &str, names: &mut dyn Iterator<Item = String>| {
         let mut listed: Vec<String> = Vec::new();
         for name in names {
             let name = if name.contains(", ") { format!("'{name}'") } else { name };
@@ -82,28 +82,28 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
             }
         }
         let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
-        alternatives.push(format!("{option}: there are {listed}"));
+        alternatives.push(format!("{what} in this input: {listed}"));
     };
     let text = &text;
     let names = |key| groups.iter().filter_map(move |group| text(group, key)).map(str::to_owned);
     if symbol.is_some() {
-        list("--symbol", &mut names(Key::Function));
+        list("functions", &mut names(Key::Function));
     }
     if !symbols.is_empty() {
-        list("--symbols", &mut names(Key::Function));
+        list("functions", &mut names(Key::Function));
     }
     if !modules.is_empty() {
-        list("--dso", &mut names(Key::Module));
+        list("modules", &mut names(Key::Module));
     }
     let categories = || groups.iter().flat_map(|group| group.categories.iter().map(|(category, _)| category));
     if !kinds.is_empty() {
-        list("--kind", &mut categories().map(|category| category.of_any_tier().name().to_owned()));
+        list("kinds of code", &mut categories().map(|category| category.of_any_tier().name().to_owned()));
     }
     if !tiers.is_empty() {
         let jit = categories().filter(|category| matches!(category, Category::Jit(_)));
-        list("--tier", &mut jit.map(|category| category.name().to_owned()));
+        list("tiers", &mut jit.map(|category| category.name().to_owned()));
     }
-    Error::new(format!("no rows: the filters leave none; {}", alternatives.join("; ")))
+    Error::new(format!("no rows match the filters; {}", alternatives.join("; ")))
 }
 
 /// The functions of a call graph that have any cost.

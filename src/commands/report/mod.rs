@@ -88,7 +88,7 @@ impl Asked<'_> {
             (Rows::Cycles, _) => match &graph {
                 Some(graph) => cycles::report(&scene, graph),
                 None => {
-                    return Err(Error::new("states no calls, which cycles are made of: only callgrind's profiles do"));
+                    return Err(Error::new("has no calls to find cycles in; only callgrind profiles do"));
                 }
             },
             (Rows::Changes(_), Some(before)) => diff::report(&scene, before)?,

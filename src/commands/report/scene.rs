@@ -121,7 +121,7 @@ impl Report {
         header::write(&self.head, options.reader.style, out)?;
         self.table.write_text(options.reader.style, out)?;
         if self.left_out > 0 {
-            writeln!(out, "{} more: --limit 0", grouped(self.left_out as u64))?;
+            writeln!(out, "{} more rows (show all with --limit 0)", grouped(self.left_out as u64))?;
         }
         Ok(())
     }
@@ -143,7 +143,7 @@ pub(super) fn series_of<'a>(profile: &'a Profile, name: &str) -> Result<&'a Seri
         let known: Vec<_> = profile.series.iter().map(|series| series.name.as_str()).collect();
         let known = known.join(", ");
         Error::usage(format!(
-            "the input to compare with has no event {name}, but {known}: choose one that both have with --event"
+            "the input to compare with has no event {name}, only {known}; choose one that both have with --event"
         ))
     })
 }

@@ -71,8 +71,8 @@ pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
 pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
     let mut head = scene.head();
     head.extend(match &scene.options.rows {
-        Rows::Callers(name) => Some(format!("{name}, and below it from where it was called")),
-        Rows::Callees(name) => Some(format!("{name}, and below it what it called")),
+        Rows::Callers(name) => Some(format!("{name}, with its callers below")),
+        Rows::Callees(name) => Some(format!("{name}, with what it called below")),
         _ => None,
     });
     let of = match &scene.options.rows {
@@ -80,7 +80,12 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
         _ => String::new(),
     };
     let usual = scene.options.selection.percent.is_none();
-    head.extend(usual.then(|| format!("less than {USUAL_PERCENT}%{of} is left out: --percent-limit 0")));
+    head.extend(usual.then(|| {
+        format!(
+            "rows below {USUAL_PERCENT}%{of} are left out (show all with --percent-limit \
+                                       0)"
+        )
+    }));
     head
 }
 
@@ -105,8 +110,8 @@ pub(super) fn find_functions(
     similar.sort_unstable();
     similar.dedup();
     similar.truncate(5);
-    let similar = if similar.is_empty() { String::new() } else { format!("; there is: {}", similar.join(", ")) };
-    Err(Error::usage(format!("no function is called {wanted}{similar} (jitgraft report lists them)")))
+    let similar = if similar.is_empty() { String::new() } else { format!("; did you mean: {}", similar.join(", ")) };
+    Err(Error::usage(format!("no function named {wanted}{similar} (jitgraft report lists all)")))
 }
 
 /// True if `wanted` is in the name as a whole word.

@@ -24,7 +24,7 @@ use tables::{Titled, formats_with, write};
 /// Answers the questions.
 pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     if options.inputs.is_empty() {
-        return Err(Error::usage("no input is named"));
+        return Err(Error::usage("no input given"));
     }
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     options.preset_file.iter().for_each(|file| run.has_read(file));
@@ -78,7 +78,7 @@ fn timeline(opened: Opened, options: &StatsOptions, job: &Job) -> Result<(Timeli
     let format = opened.format();
     let Some(of) = format.read.spans() else {
         return Err(Error::new(format!(
-            "{} holds no spans of time: stats reads {}; see report",
+            "stats reads {}; for {} use `jitgraft report`",
             format.name,
             formats_with(|_| true)
         )));

@@ -85,7 +85,7 @@ impl Preset {
             let rest: Vec<&str> = words.collect();
             let at = |text: &str| {
                 let time = time(text).map_err(wrong)?;
-                i64::try_from(time).map_err(|_| wrong(format!("{text} is too late")))
+                i64::try_from(time).map_err(|_| wrong(format!("{text} is too large")))
             };
             match (first, &rest[..]) {
                 ("spans", []) => preset.questions.push(Question::Spans),
@@ -100,7 +100,7 @@ impl Preset {
                 ("to", [text]) => preset.to = Some(at(text)?),
                 _ => {
                     let known = "spans, all, gaps, sub NAME, by-arg KEY, exclude NAME…, from TIME, to TIME";
-                    return Err(wrong(format!("{line:?} is none of: {known}")));
+                    return Err(wrong(format!("{line:?} is not one of: {known}")));
                 }
             }
         }

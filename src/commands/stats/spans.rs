@@ -125,7 +125,7 @@ impl<'p> Answers<'p> {
                 count => parts.push(format!("{} {many}", grouped(count))),
             }
         }
-        if parts.is_empty() { None } else { Some(format!("all spans: {} left out", parts.join(", "))) }
+        if parts.is_empty() { None } else { Some(format!("all spans, without {}", parts.join(", "))) }
     }
 
     /// The tables, each titled by its question.

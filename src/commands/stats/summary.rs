@@ -33,7 +33,7 @@ pub(super) fn merged(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut 
 /// Compares the inputs. Fails if a difference is requested and there are not two of them.
 pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     if compare == Compare::Diff && inputs.len() != 2 {
-        return Err(Error::usage(format!("--diff compares two inputs, {} are named", inputs.len())));
+        return Err(Error::usage(format!("--diff compares two inputs, but {} were given", inputs.len())));
     }
     let summaries: Vec<_> = inputs.iter().map(|path| one(path, None, job, outcome)).collect::<Result<_>>()?;
     match &summaries[..] {

@@ -50,7 +50,7 @@ pub(super) fn note(recordings: &[PageRecording], profile: &Profile) -> Option<St
     let are_timed = recordings.len() > 1 && profile.has_times();
     are_timed.then(|| {
         let count = recordings.len();
-        format!("{count} recordings, each from its own start: drag over a lane to select in its recording alone")
+        format!("{count} recordings, each shown from its own start; drag over a lane to select only in its recording")
     })
 }
 

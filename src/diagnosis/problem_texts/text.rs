@@ -1,5 +1,6 @@
 //! The texts about one problem, and helpers to phrase them. All names in the texts are printable.
 
+use crate::analysis::quantity::counted;
 use crate::diagnosis::problem::{NamedFile, SourceFile, Who};
 use crate::model::Pid;
 use crate::model::printable::readable;
@@ -69,24 +70,25 @@ pub(in super::super) fn source(account: &Account, covered: Option<SourceFile>) -
     let state = match &account.state {
         SourceState::Missing { looked_at } => {
             let places: Vec<_> = looked_at.iter().map(|path| file(path)).collect();
-            format!("missing; looked for at {}", places.join(", "))
+            format!("missing (looked at {})", places.join(", "))
         }
         SourceState::Refused(why) | SourceState::Offered(why) => format!("not used: {}", text(why)),
         SourceState::Loaded { codes, skipped, clock, torn, lent, .. } => {
             let lent = if *lent > 0 {
-                format!(", lines and inlined calls for {lent} functions of the jitdump")
+                format!(", adds lines and inlined calls to {lent} functions of the jitdump")
             } else {
                 String::new()
             };
-            let skipped = if *skipped > 0 { format!(", {skipped} records skipped") } else { String::new() };
-            let torn = if *torn { ", cut at its end" } else { "" };
+            let skipped =
+                if *skipped > 0 { format!(", skipped {}", counted(*skipped, "record")) } else { String::new() };
+            let torn = if *torn { ", truncated" } else { "" };
             let doubtful = covered.as_ref().map_or(0, |source| source.doubtful);
             let doubtful = match doubtful {
                 0 => String::new(),
-                frames => format!(" ({frames} of them perhaps of other code)"),
+                frames => format!(" ({frames} of them perhaps wrong)"),
             };
             let covered = covered.map_or_else(String::new, |source| format!(", names {} frames", source.covered));
-            format!("{codes} functions{skipped}{torn}{}{covered}{doubtful}{lent}", clock_used(*clock))
+            format!("{}{skipped}{torn}{}{covered}{doubtful}{lent}", counted(*codes, "function"), clock_used(*clock))
         }
     };
     format!("{} {}: {state}", account.kind.name(), file(&account.path))
@@ -96,12 +98,12 @@ fn clock_used(clock: Option<ClockUse>) -> String {
     match clock {
         Some(ClockUse::Same) => String::new(),
         None => ", without times".to_owned(),
-        Some(ClockUse::Tsc) => ", times converted from the processor's counter".to_owned(),
+        Some(ClockUse::Tsc) => ", times converted from the processor's time stamp counter".to_owned(),
         Some(ClockUse::Estimated { error: Some(error) }) => {
             format!(", times estimated to within {:.3} ms", error as f64 / 1e6)
         }
         Some(ClockUse::Estimated { error: None }) => ", times estimated, with an unknown error".to_owned(),
-        Some(ClockUse::Dropped) => ", times not usable".to_owned(),
+        Some(ClockUse::Dropped) => ", times unusable".to_owned(),
     }
 }
 

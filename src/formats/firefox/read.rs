@@ -361,7 +361,10 @@ impl ReadSamples {
                 None => Some(profile.unknown_stack()),
                 Some(number) => match row(&self.stack, at).and_then(|at| stacks.get(at).copied().flatten()) {
                     None => {
-                        skipped.add(Error::new(format!("sample {at} is of stack {number}, which the file has not")));
+                        skipped.add(Error::new(format!(
+                            "sample {at} refers to stack {number}, which is not in the \
+                                                        file"
+                        )));
                         continue;
                     }
                     stack => stack,
@@ -462,7 +465,7 @@ mod tests {
             "samples b Some(Pid(7))/Some(Tid(9)) main@a:User 3 None",
         ];
         assert_eq!(rows, expected);
-        assert!(said[0].contains("1 sample skipped: sample 1 is of stack 9"), "{said:?}");
+        assert!(said[0].contains("1 sample skipped: sample 1 refers to stack 9"), "{said:?}");
     }
 
     #[test]

@@ -23,11 +23,11 @@ impl VersionLayout {
     pub(super) fn of(version: u32) -> Result<Self> {
         match version {
             0..7 => Err(Error::new(format!(
-                "measureme file version {version} is older than supported (7 to 9): record again with a newer compiler"
+                "measureme file version {version} is too old (7 to 9 are supported); record again with a newer compiler"
             ))),
             7 | 8 => Ok(Self { event: NARROW, id: 4, integers: version == 8 }),
             9 => Ok(Self { event: WIDE, id: 8, integers: true }),
-            _ => Err(Error::new(format!("measureme file version {version} is newer than supported (7 to 9)"))),
+            _ => Err(Error::new(format!("measureme file version {version} is too new (7 to 9 are supported)"))),
         }
         .map_err(|error| error.at(4))
     }

@@ -30,7 +30,7 @@ impl<'data> MeasuremeFile<'data> {
         let tail = events.len().saturating_sub(pages::STREAM_HEADER) % layout.event as u64;
         if tail != 0 {
             let at = events.file_offset(events.len() - tail);
-            skipped.add(Error::new(format!("an event has {tail} of its {} bytes", layout.event)).at(at));
+            skipped.add(Error::new(format!("an event has only {tail} of its {} bytes", layout.event)).at(at));
         }
         Ok(Self { layout, events, strings, metadata, skipped })
     }
@@ -107,13 +107,14 @@ const TOGETHER: usize = 16;
 
 fn version(bytes: &[u8]) -> Result<u32> {
     let Some([magic @ .., a, b, c, d]) = bytes.first_chunk::<8>() else {
-        return Err(Error::new(format!("{} bytes are too few for a measureme header of 8", bytes.len())).at(0));
+        return Err(Error::new(format!("it has {} bytes, fewer than the 8 of a measureme header", bytes.len())).at(0));
     };
     let version = u32::from_le_bytes([*a, *b, *c, *d]);
     match magic {
         b"MMPD" => Ok(version),
         b"MMES" | b"MMSD" | b"MMSI" => Err(Error::new(format!(
-            "one of the three files of measureme file version {version}, older than supported (7 to 9): record again with a newer compiler"
+            "is one of the three files of measureme file version {version}, which is too old (7 to 9 are supported); \
+             record again with a newer compiler"
         ))
         .at(0)),
         _ => Err(Error::new("not a measureme profile: it does not start with MMPD").at(0)),

@@ -47,17 +47,19 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
 fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, warnings: &mut Warnings) {
     if profile.names_are_lost() {
         warnings.push(Warning::new(
-            "there is no string table (the recorded process was killed?): functions are shown as fn# and a number",
+            "there is no string table (perhaps the recorded process was killed), so functions are shown as fn# and a \
+             number",
         ));
     }
     let overlaps = sums.overlaps();
     if overlaps > 0 {
         let what = match options.calls.clock {
-            Clock::Wall => "their wall times are not each thread's own",
-            Clock::Active(_) => "active times are an estimate",
+            Clock::Wall => "their wall times are not those of each thread",
+            Clock::Active(_) => "active times are estimated",
         };
         warnings.push(Warning::new(format!(
-            "{overlaps} calls overlap another call of their thread id without lying inside it (several threads recorded under one id?): they begin stacks of their own, and {what}"
+            "{overlaps} calls overlap another call with the same thread ID without being nested in it (perhaps \
+             several threads were recorded with one ID); each starts a new stack, and {what}"
         )));
     }
 }

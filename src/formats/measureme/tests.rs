@@ -140,10 +140,10 @@ fn every_version_and_records_across_pages() {
 #[test]
 fn other_versions_are_refused_by_name() {
     let error = |version| MeasuremeFile::open(&Builder::new(version, 10).bytes()).unwrap_err().to_string();
-    assert!(error(6).contains("version 6 is older than supported (7 to 9)"), "{}", error(6));
-    assert!(error(10).contains("version 10 is newer"), "{}", error(10));
+    assert!(error(6).contains("version 6 is too old (7 to 9 are supported)"), "{}", error(6));
+    assert!(error(10).contains("version 10 is too new"), "{}", error(10));
     let three_files = MeasuremeFile::open(b"MMES\x05\0\0\0").unwrap_err().to_string();
-    assert!(three_files.contains("older than supported"), "{three_files}");
+    assert!(three_files.contains("which is too old (7 to 9 are supported)"), "{three_files}");
 }
 
 #[test]

@@ -234,7 +234,7 @@ impl<'t> Messages<'_, 't> {
             input.take(4).read_to_end(&mut len)?;
             let Some(len) = len.first_chunk().map(|len| u64::from(u32::from_be_bytes(*len))) else {
                 if !len.is_empty() {
-                    warnings.push(Warning::new("ends in the middle of a message's length"));
+                    warnings.push(Warning::new("is truncated in the length of a message"));
                 }
                 return Ok(());
             };
@@ -242,7 +242,7 @@ impl<'t> Messages<'_, 't> {
             input.take(len).read_to_end(&mut message)?;
             if (message.len() as u64) < len {
                 let have = message.len();
-                self.add(|_| Err(Error::new(format!("is cut off: its last message has {have} of {len} bytes"))));
+                self.add(|_| Err(Error::new(format!("is truncated: its last message has only {have} of {len} bytes"))));
                 return Ok(());
             }
             self.add_packed(&message);
@@ -277,7 +277,7 @@ pub(super) fn unpack(message: &[u8], to: &mut Vec<u8>) -> Result<()> {
 /// Writes a message after its length.
 pub(super) fn behind_length(message: &[u8], out: &mut dyn Write) -> Result<()> {
     let len = u32::try_from(message.len());
-    let len = len.map_err(|_| Error::new("has a sample of more than 4 GB, which no message can hold"))?;
+    let len = len.map_err(|_| Error::new("has a sample of more than 4 GB, too large for a message"))?;
     out.write_all(&len.to_be_bytes())?;
     Ok(out.write_all(message)?)
 }

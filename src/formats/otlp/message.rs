@@ -25,7 +25,7 @@ impl<'d> Message<'d> {
         }
         if dictionary.strings.is_empty() && !resources.is_empty() {
             return Err(Error::new(
-                "has no dictionary: it is another OpenTelemetry signal, or a profile of a protocol version before 1.7",
+                "has no dictionary; it is another OpenTelemetry signal, or a profile of a protocol version before 1.7",
             ));
         }
         let profiles = resources.iter().flat_map(|resource| messages(resource, 2)).flat_map(|scope| messages(scope, 2));

@@ -289,7 +289,7 @@ impl<'d> MessageReading<'_, 'd> {
             if at == 0 {
                 return Ok(None);
             }
-            return Err(Error::new(format!("is of stack {at}, which the dictionary does not have")));
+            return Err(Error::new(format!("refers to stack {at}, which is not in the dictionary")));
         };
         if let Some(known) = self.stacks[place] {
             return Ok(known);

@@ -64,8 +64,8 @@ pub(super) fn refuse_old<'d>(
 
 fn old(version: &str) -> Error {
     Error::new(format!(
-        "is of OpenTelemetry's protocol {version}, which is no longer read: record with a profiler or Collector of \
-         protocol 1.10 or later"
+        "uses OpenTelemetry protocol {version}, which jitgraft no longer reads; record with a profiler or Collector \
+         of protocol 1.10 or later"
     ))
 }
 

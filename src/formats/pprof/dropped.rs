@@ -38,7 +38,7 @@ impl DroppedFunctions {
             }
             let regex = RegexBuilder::new(&format!("^(?:{text})$")).size_limit(LARGEST).build();
             if regex.is_err() {
-                warnings.push(Warning::new(format!("{field} is not used: '{text}' is no regular expression")));
+                warnings.push(Warning::new(format!("{field} was ignored: '{text}' is not a regular expression")));
             }
             regex.ok()
         };

@@ -74,7 +74,7 @@ fn is_value_type(message: &[u8]) -> bool {
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let tables = Tables::read(bytes, warnings);
     if tables.strings.is_empty() {
-        return Err(Error::new("has no string table, which follows the samples: it is cut off"));
+        return Err(Error::new("is truncated: it has no string table"));
     }
     let mut profile = Profile::keeping(options.keep);
     let events = events(&tables, &mut profile);

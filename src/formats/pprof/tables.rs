@@ -85,7 +85,7 @@ impl<'d> Tables<'d> {
                 Err(error) => {
                     let offset = error.into_warning();
                     warnings
-                        .push(Warning { message: format!("cannot be read to its end: {}", offset.message), ..offset });
+                        .push(Warning { message: format!("cannot be read completely: {}", offset.message), ..offset });
                 }
             }
         }

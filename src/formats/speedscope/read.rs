@@ -196,7 +196,11 @@ impl SpeedscopeReading {
             let frame = |index: &u32| self.frames.get(*index as usize).copied();
             let frames: Option<Vec<FrameId>> = sample.iter().map(frame).collect();
             let Some(frames) = frames else {
-                self.skipped.add(Error::new(format!("sample {at} of {} has a frame that the file has not", one.name)));
+                self.skipped.add(Error::new(format!(
+                    "sample {at} of {} has a frame that is not in the \
+                                                     file",
+                    one.name
+                )));
                 continue;
             };
             let stack = frames.into_iter().fold(None, |stack, frame| Some(self.profile.stack(stack, frame)));
@@ -204,7 +208,7 @@ impl SpeedscopeReading {
             weights.push(&mut self.profile, stack, weight);
         }
         for at in one.samples.len()..one.weights.len() {
-            self.skipped.add(Error::new(format!("weight {at} of {} is of no sample", one.name)));
+            self.skipped.add(Error::new(format!("weight {at} of {} belongs to no sample", one.name)));
         }
     }
 
@@ -212,7 +216,7 @@ impl SpeedscopeReading {
         let (mut stack, mut last) = (None, one.start_value);
         for (at, event) in one.events.iter().enumerate() {
             if event.at < last {
-                self.skipped.add(Error::new(format!("event {at} of {} is before the one in front of it", one.name)));
+                self.skipped.add(Error::new(format!("event {at} of {} is earlier than the one before it", one.name)));
             }
             let now = event.at.max(last);
             if stack.is_some() {
@@ -223,7 +227,11 @@ impl SpeedscopeReading {
             last = now;
             match self.after(stack, event) {
                 Some(after) => stack = after,
-                None => self.skipped.add(Error::new(format!("event {at} of {} closes what is not open", one.name))),
+                None => self.skipped.add(Error::new(format!(
+                    "event {at} of {} closes a frame that is not \
+                                                             open",
+                    one.name
+                ))),
             }
         }
         // Frames that are never closed stay open until the end of the profile.
@@ -358,6 +366,13 @@ mod tests {
             "samples worker f 3 None",
         ];
         assert_eq!(rows, expected);
-        assert!(said[0].contains("2 samples skipped") && said[0].contains("closes what is not open"), "{said:?}");
+        assert!(
+            said[0].contains("2 samples skipped")
+                && said[0].contains(
+                    "closes a frame that is not \
+                                                                           open"
+                ),
+            "{said:?}"
+        );
     }
 }

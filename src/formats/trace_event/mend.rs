@@ -27,7 +27,7 @@ pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
         let byte = *bytes.get(at).ok_or(Unmendable::Short)?;
         let is_blank = byte.is_ascii_whitespace();
         if is_behind_value && !is_blank && !matches!(byte, b',' | b':' | b'}' | b']') {
-            return Err(Unmendable::Damaged("a comma or closing bracket is expected here", at));
+            return Err(Unmendable::Damaged("expected a comma or closing bracket here", at));
         }
         match byte {
             b'"' => {
@@ -39,7 +39,7 @@ pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
             b'}' | b']' => {
                 let opened = if byte == b'}' { b'{' } else { b'[' };
                 if open.pop() != Some(opened) {
-                    return Err(Unmendable::Damaged("another bracket is to be closed here", at));
+                    return Err(Unmendable::Damaged("the wrong bracket is closed here", at));
                 }
                 is_behind_value = true;
             }
@@ -62,7 +62,7 @@ pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
                 is_behind_value = true;
                 continue;
             }
-            _ => return Err(Unmendable::Damaged("a value is expected here", at)),
+            _ => return Err(Unmendable::Damaged("expected a value here", at)),
         }
         json.push(char::from(byte));
         at += 1;

@@ -86,7 +86,7 @@ fn is_unread_sample(event: &TraceEvent<'_>) -> bool {
 
 fn warn_of_unread(samples: u64, warnings: &mut Warnings) {
     if samples > 0 {
-        warnings.push(Warning::new(format!("{} skipped: ph P is not read", counted(samples, "sample"))));
+        warnings.push(Warning::new(format!("skipped {}: jitgraft does not read ph P", counted(samples, "sample"))));
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     let trace = read(input, &ReadOptions::default(), warnings, |event, _| sink.other(&other(event)))?;
     if !trace.samples.is_empty() {
         let count = trace.samples.len();
-        warnings.push(Warning::new(format!("{count} samples are no spans, and are left out")));
+        warnings.push(Warning::new(format!("left out {count} samples, which are not spans")));
     }
     let mut timeline = trace.timeline;
     timeline.tell(sink, |slice, record, tell| {
@@ -167,14 +167,14 @@ fn warn(timeline: &Timeline, warnings: &mut Warnings) {
     let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, endless, stacks } = timeline.oddities;
     let unfinished = timeline.unfinished_count();
     let findings = [
-        (unfinished, "spans never end (the program was killed?): they are taken to end with their thread"),
-        (misplaced_ends, "ends close a span while others are open in it: those end there, too"),
-        (unmatched_ends, "ends of spans that are not open are ignored"),
-        (late, "events stand so far behind later ones of their thread that they could not be put in order"),
-        (timeless, "events have no time (ts) and are ignored"),
-        (endless, "whole spans (ph X) have no duration (dur), or one below zero: they are taken to last no time"),
-        (stacks, "instants have call stacks (stack, sf), which are not read"),
+        (unfinished, "span", "without an end, counted up to the end of the thread (perhaps the program was killed)"),
+        (misplaced_ends, "span", "ended before the spans inside, which were ended at the same time"),
+        (unmatched_ends, "end", "without an open span ignored"),
+        (late, "event", "too far out of order to be sorted"),
+        (timeless, "event", "without a time (ts) ignored"),
+        (endless, "complete span", "(ph X) with no duration (dur) or a negative one, counted as zero"),
+        (stacks, "instant", "with a call stack (stack, sf), which jitgraft does not read"),
     ];
-    let said = findings.into_iter().filter(|(count, _)| *count > 0);
-    warnings.extend(said.map(|(count, what)| Warning::new(format!("{count} {what}"))));
+    let said = findings.into_iter().filter(|(count, ..)| *count > 0);
+    warnings.extend(said.map(|(count, what, rest)| Warning::new(format!("{} {rest}", counted(count, what)))));
 }

@@ -139,12 +139,12 @@ impl<R: Read> EventReader<R> {
                     Some(b']') => {
                         self.at += 1;
                         if self.goes_on()? {
-                            self.skip("the list of events ends before it, and goes on");
+                            self.skip("the list of events ends here, but more follows");
                         } else {
                             self.part = if object { DocumentPart::Members } else { DocumentPart::End };
                         }
                     }
-                    Some(_) => self.resync("an event is expected here")?,
+                    Some(_) => self.resync("expected an event here")?,
                 }
                 Ok(())
             }
@@ -176,12 +176,12 @@ impl<R: Read> EventReader<R> {
             match self.try_event(each)? {
                 Attempt::Found => return Ok(()),
                 Attempt::Short if rest > LONGEST => {
-                    return self.resync("it is longer than any event: a bracket is missing");
+                    return self.resync("it is longer than any event; a bracket is probably missing");
                 }
                 // Doubles the buffer each time, so that a long event isn't parsed again after each read.
                 Attempt::Short if self.more_than(2 * rest)? => {}
                 // The event lacks a closing bracket; other events follow.
-                Attempt::Short => return self.resync("the file ends inside it"),
+                Attempt::Short => return self.resync("the file ends within it"),
                 Attempt::Damaged(message) => return self.resync(message),
             }
         }
@@ -249,7 +249,7 @@ impl<R: Read> EventReader<R> {
         self.part = match self.next_byte()? {
             Some(b'[') => DocumentPart::Events { object: false },
             Some(b'{') => DocumentPart::Members,
-            Some(_) => return Err(self.error("neither an array of events nor an object with traceEvents")),
+            Some(_) => return Err(self.error("is neither an array of events nor an object with traceEvents")),
             None => DocumentPart::End,
         };
         self.found = matches!(self.part, DocumentPart::Events { .. });
@@ -281,9 +281,9 @@ impl<R: Read> EventReader<R> {
             Some(b'}') | None if self.found => self.part = DocumentPart::End,
             // A document that only has samples is a valid trace.
             Some(b'}') if !self.beside.samples.is_empty() => self.part = DocumentPart::End,
-            Some(b'}') => return Err(self.error("the object ends and has no traceEvents: it is not a trace")),
-            None => return Err(self.error("the file ends before traceEvents: it is cut off, or no trace")),
-            Some(_) => return Err(self.error("the object that contains traceEvents is not JSON here")),
+            Some(b'}') => return Err(self.error("has no traceEvents, so it is not a trace")),
+            None => return Err(self.error("ends before traceEvents; it is truncated or not a trace")),
+            Some(_) => return Err(self.error("the object with traceEvents is not valid JSON here")),
         }
         Ok(())
     }
@@ -297,7 +297,7 @@ impl<R: Read> EventReader<R> {
                 Some(b'{') => match self.value::<SampleRecord>()? {
                     Some(sample) => self.beside.samples.add(&sample),
                     None => {
-                        self.skip("the sample is not as it should be");
+                        self.skip("the sample is malformed");
                         self.skip_value()?;
                     }
                 },
@@ -306,7 +306,7 @@ impl<R: Read> EventReader<R> {
                     return Ok(());
                 }
                 _ => {
-                    self.skip("a sample is expected here");
+                    self.skip("expected a sample here");
                     return Ok(());
                 }
             }
@@ -328,7 +328,7 @@ impl<R: Read> EventReader<R> {
                     match (id, self.value::<StackFrameRecord>()?) {
                         (Some(id), Some(frame)) => self.beside.samples.add_frame(id, frame),
                         _ => {
-                            self.skip("the stack frame is not as it should be");
+                            self.skip("the stack frame is malformed");
                             self.skip_value()?;
                         }
                     }
@@ -338,7 +338,7 @@ impl<R: Read> EventReader<R> {
                     return Ok(());
                 }
                 _ => {
-                    self.skip("a stack frame is expected here");
+                    self.skip("expected a stack frame here");
                     return Ok(());
                 }
             }
@@ -508,7 +508,7 @@ fn valid_prefix(bytes: &[u8]) -> &str {
 
 /// The kind of an error, without quoting the file's contents.
 fn kind_of(error: &serde_json::Error) -> &'static str {
-    if error.is_data() { "it is no event" } else { "it is not JSON" }
+    if error.is_data() { "it is not an event" } else { "it is not JSON" }
 }
 
 /// The offset in the text at which an error was found.

@@ -100,7 +100,7 @@ impl TraceSamples {
                 frame => self.stack(frame, profile),
             });
             let Some(stack) = stack else {
-                skipped.add(Error::new(format!("sample {at} names a stack frame that the file doesn't have")));
+                skipped.add(Error::new(format!("sample {at} refers to a stack frame that is not in the file")));
                 continue;
             };
             let event = text(sample.event);
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(shown, [(vec![&b"g"[..], b"[unnamed]"], 2), (vec![b"[unnamed]"], 1)]);
         assert_eq!(profile.series[0].rows[1].time, Some(Nanos(2500)));
         assert_eq!(profile.track_of(profile.series[0].rows[0].track).comm, b"7/9");
-        assert!(warnings.iter().next().unwrap().to_string().contains("sample 2 names a stack frame"));
+        assert!(warnings.iter().next().unwrap().to_string().contains("sample 2 refers to a stack frame"));
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Trace {
 
     /// Notes for readers of the profile; `None` if there are none.
     pub(super) fn notes(&self) -> Option<String> {
-        (self.sums > 0).then(|| format!("{} sums that clang adds (Total …) are no work, and are left out", self.sums))
+        (self.sums > 0).then(|| format!("left out {} totals that clang adds (Total …)", self.sums))
     }
 }
 

@@ -85,7 +85,10 @@ impl Manifest {
         let damaged = |error| Error::new(format!("{MANIFEST} is damaged")).because(error);
         let Versioned { version } = serde_json::from_slice(text).map_err(damaged)?;
         if version != VERSION {
-            let message = format!("was packed by another version of jitgraft (its format is {version}, not {VERSION})");
+            let message = format!(
+                "was packed by another version of jitgraft (archive format {version}, expected \
+                                   {VERSION})"
+            );
             return Err(Error::new(message));
         }
         let manifest: Self = serde_json::from_slice(text).map_err(damaged)?;
@@ -103,7 +106,7 @@ impl Manifest {
             let (files, gib) = (self.files.len(), whole >> 30);
             let most = MOST_BYTES >> 30;
             let message =
-                format!("unpacks to {files} files of {gib} GiB: at most {MOST_FILES} of {most} GiB are unpacked");
+                format!("unpacks to {files} files of {gib} GiB; the limit is {MOST_FILES} files of {most} GiB");
             return Err(Error::new(message));
         }
         self.files.iter().try_for_each(|file| check_path(&file.path))
@@ -116,7 +119,7 @@ fn check_path(path: &str) -> Result<()> {
     let mut parts = Path::new(path).components();
     let spelled: Vec<&str> = path.split('/').collect();
     if path.contains('\0') || spelled.iter().any(|part| ["", ".", ".."].contains(part)) || !parts.all(is_plain) {
-        return Err(Error::new(format!("contains a file that is called {path:?}, which is not a path below it")));
+        return Err(Error::new(format!("contains a file named {path:?}, which is outside the archive")));
     }
     Ok(())
 }
@@ -136,7 +139,7 @@ mod tests {
         assert_eq!(Manifest::parse(&with("root/usr/bin/node", 1 << 30)).unwrap().files.len(), 2);
         for path in ["/etc/passwd", "../x", "root/../../x", "root//x", "./x", "root/", "", "a\0b"] {
             let said = Manifest::parse(&with(path, 1)).unwrap_err().to_string();
-            assert!(said.contains("is not a path below it"), "{path:?}: {said}");
+            assert!(said.contains("which is outside the archive"), "{path:?}: {said}");
         }
         let said = Manifest::parse(&with("x", 33 << 30)).unwrap_err().to_string();
         assert!(said.contains("unpacks to 2 files of 66 GiB"), "{said}");

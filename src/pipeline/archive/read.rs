@@ -41,7 +41,7 @@ pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed>
         add(&mut archive, file, entry)?;
     }
     if let Some(missing) = listed.keys().next() {
-        return Err(Error::new(format!("ends before {missing}: it was cut off")));
+        return Err(Error::new(format!("is truncated: {missing} is missing")));
     }
     Ok(Packed { archive: archive.open(), manifest })
 }
@@ -52,7 +52,7 @@ fn add(archive: &mut Archive, file: &PackedFile, entry: impl Read) -> Result<()>
     archive.add(Path::new(&file.path), file.modified, &mut hashed)?;
     let hash: String = hashed.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if (hashed.size, &hash) != (file.size, &file.sha256) {
-        return Err(Error::new(format!("{} is not as the manifest lists it: the archive is damaged", file.path)));
+        return Err(Error::new(format!("{} does not match the manifest; the archive is damaged", file.path)));
     }
     Ok(())
 }
@@ -60,7 +60,7 @@ fn add(archive: &mut Archive, file: &PackedFile, entry: impl Read) -> Result<()>
 fn text_of(entries: &mut PlainFiles<'_, impl Read>, name: &str) -> Result<Vec<u8>> {
     match entries.next()? {
         Some((found, entry)) if found == name => bounded(entry, LONGEST_TEXT),
-        _ => Err(Error::new(format!("has no {name} where it should be"))),
+        _ => Err(Error::new(format!("has no {name} where it belongs"))),
     }
 }
 
@@ -98,7 +98,7 @@ impl<'a, R: Read> PlainFiles<'a, R> {
                 EntryType::Directory if entry.size() == 0 => long_name = None,
                 other => {
                     let (name, what) = (String::from_utf8_lossy(&name()).into_owned(), kind_of(other));
-                    return Err(Error::new(format!("contains {name:?}, which is {what} and no plain file")));
+                    return Err(Error::new(format!("contains {name:?}, which is {what}, not a regular file")));
                 }
             }
         }
@@ -141,7 +141,7 @@ pub(crate) struct Packed {
 impl Packed {
     /// The recording's main file.
     pub(crate) fn recording(&self) -> Result<Bytes> {
-        self.bytes(Role::Recording).next().ok_or_else(|| Error::new("has no recording in it"))
+        self.bytes(Role::Recording).next().ok_or_else(|| Error::new("contains no recording"))
     }
 
     /// The recording's further streams of records, in order.

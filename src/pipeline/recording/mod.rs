@@ -136,7 +136,8 @@ fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> T
     };
     skipped.report(path, warnings);
     formats.unwrap_or_else(|error| {
-        let message = "tracepoints are printed without their fields: no formats (TRACING_DATA)";
+        let message = "tracepoints are printed without their fields, because the recording has no formats \
+                       (TRACING_DATA)";
         warnings.push(Error::new(message).because(error).in_file(path).into_warning());
         TracepointFormats::default()
     })
@@ -166,7 +167,7 @@ pub(super) fn push(
     let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
     if !survey.recording.has_stacks() {
         let estimate =
-            "no call chains were recorded: each stack is its innermost function alone (perf record -g records them)";
+            "no call chains were recorded, so stacks only have the innermost function; record with perf record -g";
         outcome.estimates.push(format!("{}: {estimate}", path.display()));
     }
     let samples = resolution.samples(keep, job, warnings)?;

@@ -34,10 +34,12 @@ pub(super) fn warn_about_replaced<'a>(
         if is_another(here, files) {
             let message = match dso.build_id {
                 None => {
-                    "is not the file that ran (its inode is another one), and the recording has no build ID to compare: names may be wrong"
+                    "may not be the file that ran: its inode differs, and the recording has no build ID to compare. \
+                     Names may be wrong"
                 }
                 Some(_) => {
-                    "is not the file that ran (its inode is another one), but has the recorded build ID: names are right if it is the same build"
+                    "is not the file that ran (its inode differs), but it has the recorded build ID; names are right \
+                     if it is the same build"
                 }
             };
             warnings.push(Warning::new(message).in_file(image.path(), None));

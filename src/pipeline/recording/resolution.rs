@@ -352,7 +352,7 @@ pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
         return Ok(());
     };
     let known = if events.is_empty() { "none".to_owned() } else { events.join(", ") };
-    Err(Error::usage(format!("no event is called {missing}; the input has: {known}")))
+    Err(Error::usage(format!("no event named {missing}; the input has {known}")))
 }
 
 /// True if one of the names given by the user matches the event, or if there are no names.

@@ -152,10 +152,10 @@ impl<'file> PlainRecords<'file> {
             self.write(whole)?;
         }
         if decompressor.pending() > 0 {
-            warnings.push(Warning::new("the last record is incomplete: the compressed data end inside it"));
+            warnings.push(Warning::new("the last record is incomplete: the compressed data ends within it"));
         }
         if let Stop::Damage(error) = records.stop() {
-            warnings.push(Error::new("what follows cannot be read").because(error).into_warning());
+            warnings.push(Error::new("cannot read the rest").because(error).into_warning());
         }
         Ok(())
     }

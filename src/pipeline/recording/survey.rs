@@ -47,7 +47,7 @@ impl<'data> Survey<'data> {
             deferred.add(recording, record);
         });
         if let Some(damage) = &chunks.damage {
-            let message = format!("what follows cannot be read: {damage}");
+            let message = format!("cannot read the rest: {damage}");
             warnings.push(Warning::new(message).in_file(path, None));
         }
         let (processes, threads, skipped) = survey.finish(recording);

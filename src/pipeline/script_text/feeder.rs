@@ -144,7 +144,7 @@ impl<'a> Feeder<'a> {
         match (&mut self.input).take(room as u64).read_to_end(bytes) {
             Ok(len) => self.ended = len < room,
             Err(error) => {
-                self.failed = Some(Error::new("cannot read on").because(error));
+                self.failed = Some(Error::new("cannot read the rest").because(error));
                 self.ended = true;
             }
         }
@@ -168,7 +168,7 @@ impl<'a> Feeder<'a> {
                     self.paused = len < room && len < PAUSE;
                 }
                 Err(error) => {
-                    self.failed = Some(Error::new("cannot read on").because(error));
+                    self.failed = Some(Error::new("cannot read the rest").because(error));
                     self.ended = true;
                 }
             }

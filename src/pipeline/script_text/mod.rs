@@ -351,8 +351,8 @@ fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.nobodys)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
-        "no dump or map was found of process {first}{more}: a forked process runs its parent's code, and a dump may lie \
-         elsewhere (perf script --show-task-events --show-mmap-events prints both) or have another process ID (FILE@PID)"
+        "no dump or map found for process {first}{more}. If it was forked or its dump is elsewhere, print the text \
+         with perf script --show-task-events --show-mmap-events; if the dump has another PID, pass FILE@PID"
     ))
 }
 
@@ -361,9 +361,9 @@ fn report_frameless(counts: &Counts) -> Option<String> {
     let Counts { samples, frameless, .. } = *counts;
     (frameless > 0).then(|| {
         format!(
-            "perf printed no frames of {frameless} of {samples} samples: most likely it dropped call chains that hold words \
-             which are neither addresses nor marks, as code without frame pointers leaves them, PHP's JIT code above all \
-             (jitgraft inject --drop-bad-chain-entries takes these out of the recording)"
+            "perf printed no frames for {frameless} of {samples} samples. It probably dropped call chains with \
+             invalid entries, which come from code without frame pointers, such as PHP's JIT code; jitgraft inject \
+             --drop-bad-chain-entries removes them from the recording"
         )
     })
 }
@@ -372,30 +372,32 @@ fn summarize(counts: &Counts, outcome: &mut Outcome) {
     let Counts { named, ambiguous, unresolved, relative, nobodys, native, native_left, .. } = *counts;
     let jit = named + unresolved;
     if native + native_left > 0 {
-        outcome.summary.push(format!("{native} of {} frames of files named", native + native_left));
+        outcome.summary.push(format!("named {native} of {} frames in files", native + native_left));
     }
     if jit == 0 && native == 0 {
-        outcome.summary.push("nothing to name: no unresolved JIT frames".to_owned());
+        outcome.summary.push("nothing to do: all JIT frames already have names".to_owned());
         return;
     }
     if jit > 0 {
         let percent = named as f64 * 100.0 / jit as f64;
-        outcome.summary.push(format!("{named} of {jit} frames of JIT code named ({percent:.1} %)"));
+        outcome.summary.push(format!("named {named} of {jit} frames of JIT code ({percent:.1}%)"));
     }
     if ambiguous > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{ambiguous} of the {named} named frames are at addresses that several functions had one after the other, and the text has no times: they get the name of the last (print it with -F +time)"
+            "{ambiguous} of the {named} named frames are at addresses that several functions used one after the \
+             other. The text has no times, so they got the last one's name; print it with -F +time"
         )));
     }
     if relative > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{relative} frames left: their addresses are relative to a file and the text does not contain the mapping \
-             (print it with --show-mmap-events)"
+            "{relative} frames stay unnamed: their addresses are relative to a file, and the text has no mappings; \
+             print it with --show-mmap-events"
         )));
     }
     if nobodys > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{nobodys} frames left: the text does not contain their process (print it with -F +pid,tid)"
+            "{nobodys} frames stay unnamed: the text does not say which process they belong to; print it with -F \
+             +pid,tid"
         )));
     }
 }

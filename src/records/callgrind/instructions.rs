@@ -219,7 +219,7 @@ impl<'a> InstructionReader<'a> {
             NameField::Refer(id) => self.ids.get(&(space, id)).copied(),
             NameField::Plain(name) => Some(name),
         };
-        let name = name.ok_or_else(|| Error::new("refers to a name that is not defined"))?;
+        let name = name.ok_or_else(|| Error::new("refers to an undefined name"))?;
         match key {
             Keyword::Ob => self.object = name,
             Keyword::Fl => {
@@ -298,10 +298,10 @@ impl<'a> InstructionReader<'a> {
             return Ok(());
         }
         let Some(stated) = self.function else {
-            return Err(Error::new("a cost line before any fn= that is understood"));
+            return Err(Error::new("a cost line before any valid fn="));
         };
         if site.is_some() && callee.is_none() {
-            return Err(Error::new("calls= without a cfn= that is understood"));
+            return Err(Error::new("calls= without a valid cfn="));
         }
         let Some(instr) = self.columns.instr else { return Ok(()) };
         let (addr, costs) = (position.0[instr], &mut self.costs);

@@ -65,7 +65,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     reader.end_of_code();
     let mut log = reader.log;
     if !reader.has_code && (verbose || reader.started) {
-        return Err(Error::new("LuaJIT wrote this without addresses: -jdump=m,FILE has them"));
+        return Err(Error::new("LuaJIT wrote this without addresses; use -jdump=m,FILE"));
     }
     // A dump that was cut off ends in a trace's machine code, or in the middle of a line.
     log.torn = reader.in_code || bytes.last().is_some_and(|last| *last != b'\n');
@@ -173,7 +173,13 @@ impl TraceReader {
 
     fn load(&mut self, trace: u64, addr: u64, size: u64, offset: u64) {
         if addr.checked_add(size).is_none() {
-            return self.log.skipped.add(Error::new(format!("trace {trace} passes the end of memory")).at(offset));
+            return self.log.skipped.add(
+                Error::new(format!(
+                    "trace {trace} extends beyond the address \
+                                                            space"
+                ))
+                .at(offset),
+            );
         }
         let mut name = format!("TRACE_{trace}").into_bytes();
         if let Some(&place) = self.places.get(&trace) {

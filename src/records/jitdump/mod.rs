@@ -28,7 +28,8 @@ use crate::error::{Error, Result};
 use crate::model::code::Unwind;
 
 /// The message for an empty file, which doesn't even have a header.
-const EMPTY: &str = "is empty: its process was killed or ended by _exit before it wrote what it had buffered, or could not map it (noexec)";
+const EMPTY: &str = "is empty: its process was killed or called _exit before it wrote its buffer, or could not map \
+                     the file (noexec)";
 
 /// Length in bytes of the shortest header.
 const HEADER: usize = 40;
@@ -88,10 +89,15 @@ impl<'data> JitDump<'data> {
             Some(b"DTiJ") => Endian::Little,
             Some(b"JiTD") => Endian::Big,
             // The message doesn't quote the file's first bytes: they may be confidential.
-            Some(_) => return Err(Error::new("is not a jitdump: it does not begin with \"DTiJ\"").at(0)),
+            Some(_) => return Err(Error::new("is not a jitdump: it does not start with \"DTiJ\"").at(0)),
             None if bytes.is_empty() => return Err(Error::new(EMPTY).at(0)),
             None => {
-                return Err(Error::new(format!("is not a jitdump: it has {} bytes, a header 40", bytes.len())).at(0));
+                return Err(Error::new(format!(
+                    "is not a jitdump: it has {} bytes, and the header alone has \
+                                               40",
+                    bytes.len()
+                ))
+                .at(0));
             }
         };
         let mut cursor = Cursor::new(bytes, 0, endian);
@@ -318,7 +324,7 @@ impl Torn {
             Self::Prefix => {
                 let left = start.left();
                 start.error(format!(
-                    "of a record's {PREFIX}-byte prefix only {left} bytes are left: the dump was cut off here"
+                    "only {left} bytes of a record's {PREFIX}-byte prefix are left: the dump is truncated here"
                 ))
             }
             Self::Short { id, total_size } => start.error(format!(
@@ -327,7 +333,7 @@ impl Torn {
             )),
             Self::Long { id, total_size } => {
                 let left = start.left();
-                let what = if at_end { "the dump was cut off here" } else { "the record is damaged" };
+                let what = if at_end { "the dump is truncated here" } else { "the record is damaged" };
                 start.error(format!(
                     "{} total_size is {total_size}, but only {left} bytes are left: {what}",
                     name_of(id)
@@ -375,9 +381,10 @@ fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let index = payload.u64("code_index")?;
     let name = payload.cstr("function name")?;
     if addr.checked_add(size).is_none() {
-        return Err(
-            payload.error(format!("JIT_CODE_LOAD code_addr {addr:#x} and code_size {size:#x} pass the end of memory"))
-        );
+        return Err(payload.error(format!(
+            "JIT_CODE_LOAD code_addr {addr:#x} and code_size {size:#x} extend beyond the \
+                                   address space"
+        )));
     }
     Ok(Load { pid, tid, addr, index, name, size, code: None })
 }

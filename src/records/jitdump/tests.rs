@@ -163,8 +163,10 @@ fn errors_name_the_record_the_field_and_both_values() {
     assert_eq!(
         said(&huge.bytes),
         [
-            "at byte 0x62: JIT_CODE_LOAD code_addr 0xffffffffffffffff and code_size 0x1 pass the end of memory",
-            "at byte 0x63: JIT_CODE_DEBUG_INFO total_size is 4294967295, but only 16 bytes are left: the dump was cut off here",
+            "at byte 0x62: JIT_CODE_LOAD code_addr 0xffffffffffffffff and code_size 0x1 extend beyond the address \
+             space",
+            "at byte 0x63: JIT_CODE_DEBUG_INFO total_size is 4294967295, but only 16 bytes are left: the dump is \
+             truncated here",
         ]
     );
 }
@@ -182,7 +184,7 @@ fn a_last_load_cut_in_its_code_has_its_name_and_one_in_the_middle_is_damaged() {
     }
     for len in at + 1..end - 8 {
         let said = last(len);
-        assert!(said.starts_with("at byte ") && said.ends_with("the dump was cut off here"), "{len} of {end}: {said}");
+        assert!(said.starts_with("at byte ") && said.ends_with("the dump is truncated here"), "{len} of {end}: {said}");
     }
     // Now the same length is claimed in the middle of the file.
     dump.bytes[at + 4..at + 8].copy_from_slice(&0x1000u32.to_le_bytes());
@@ -198,10 +200,11 @@ fn headers_that_are_none() {
     // CPython's child processes that end with os._exit leave such files.
     assert_eq!(
         say(b""),
-        "at byte 0x0: is empty: its process was killed or ended by _exit before it wrote what it had buffered, or could not map it (noexec)"
+        "at byte 0x0: is empty: its process was killed or called _exit before it wrote its buffer, or could not map \
+         the file (noexec)"
     );
-    assert_eq!(say(b"DT"), "at byte 0x0: is not a jitdump: it has 2 bytes, a header 40");
-    assert_eq!(say(b"\x7fELFrest"), "at byte 0x0: is not a jitdump: it does not begin with \"DTiJ\"");
+    assert_eq!(say(b"DT"), "at byte 0x0: is not a jitdump: it has 2 bytes, and the header alone has 40");
+    assert_eq!(say(b"\x7fELFrest"), "at byte 0x0: is not a jitdump: it does not start with \"DTiJ\"");
     let short = Writer::new(Endian::Little, 24, 1, 0).bytes;
     assert!(JitDump::parse(&short).is_err());
     assert!(!sniff(b"PERFILE2") && sniff(b"JiTD") && sniff(b"DTiJ"));

@@ -125,7 +125,8 @@ impl<'data> DeferredChains<'data> {
         if let Some(first) = waiting.first {
             let lack = if waiting.count == 1 { "sample lacks its" } else { "samples lack their" };
             let message = format!(
-                "{} {lack} user call chain: no deferred one (PERF_RECORD_CALLCHAIN_DEFERRED) has the thread and cookie",
+                "{} {lack} user call chain, because no deferred one (PERF_RECORD_CALLCHAIN_DEFERRED) matches its \
+                 thread and cookie",
                 waiting.count
             );
             warnings.push(Warning::new(message).in_file(path, Some(first)));

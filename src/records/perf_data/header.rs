@@ -77,10 +77,10 @@ impl Header {
         let endian = match head.first_chunk::<8>() {
             Some(b"PERFILE2") => Endian::Little,
             Some(b"2ELIFREP") => Endian::Big,
-            Some(b"PERFFILE") => return Err(Error::new("perf.data of version 1 (Linux 2.6) is not read").at(0)),
+            Some(b"PERFFILE") => return Err(Error::new("jitgraft does not read perf.data version 1 (Linux 2.6)").at(0)),
             _ if head.is_empty() => return Err(Error::new("is empty: nothing was recorded")),
             _ => {
-                let why = "no perf.data: it does not start with PERFILE2; give what perf record wrote";
+                let why = "is not a perf.data file: it does not start with PERFILE2";
                 return Err(Error::new(why).at(0));
             }
         };
@@ -91,10 +91,14 @@ impl Header {
             return Ok(Self::pipe(endian));
         }
         if size < FILE_HEADER {
-            return Err(Error::new(format!("header size is {size}: neither 16 (pipe) nor 104 and more (file)")).at(8));
+            return Err(Error::new(format!("header size is {size}, neither 16 (pipe) nor at least 104 (file)")).at(8));
         }
         if (head.len() as u64) < FILE_HEADER {
-            let why = format!("the file is cut: it has {} bytes, its header {FILE_HEADER}; record again", head.len());
+            let why = format!(
+                "the file is truncated: it has {} bytes, and the header alone has {FILE_HEADER}; record \
+                               again",
+                head.len()
+            );
             return Err(Error::new(why).at(head.len() as u64));
         }
         let attr_entry_size = cursor.u64("attr size")?;
@@ -197,13 +201,17 @@ mod tests {
     #[test]
     fn a_false_header_is_named() {
         let error = |head: &[u8]| Header::parse(head).unwrap_err().to_string();
-        assert!(error(b"ELF").starts_with("at byte 0x0: no perf.data: it does not start with PERFILE2"));
+        assert!(error(b"ELF").starts_with("at byte 0x0: is not a perf.data file: it does not start with PERFILE2"));
         assert_eq!(error(b""), "is empty: nothing was recorded");
         let mut head = b"PERFILE2".to_vec();
         head.extend(40u64.to_le_bytes());
-        assert_eq!(error(&head), "at byte 0x8: header size is 40: neither 16 (pipe) nor 104 and more (file)");
+        assert_eq!(error(&head), "at byte 0x8: header size is 40, neither 16 (pipe) nor at least 104 (file)");
         head[8] = 104;
-        assert_eq!(error(&head), "at byte 0x10: the file is cut: it has 16 bytes, its header 104; record again");
+        assert_eq!(
+            error(&head),
+            "at byte 0x10: the file is truncated: it has 16 bytes, and the header alone has 104; \
+                                  record again"
+        );
         head[8] = 16;
         assert_eq!(Header::parse(&head).unwrap().form, Form::Pipe);
     }

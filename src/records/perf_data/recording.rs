@@ -328,7 +328,7 @@ impl Recording {
 
 /// The end of the records. If the file was cut or never finished, that is the end of the file, with a warning.
 fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
-    let killed = "the recorder was killed before it could finish the file: records are read to its end";
+    let killed = "perf was killed before it finished the file; records were read up to the end";
     let end = header.data.end();
     if header.form == Form::Pipe {
         return len;
@@ -340,7 +340,7 @@ fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
     if end > len {
         let missing = end - len;
         warnings.push(
-            Error::new(format!("the file is cut: {missing} bytes of records are missing")).at(len).into_warning(),
+            Error::new(format!("the file is truncated: {missing} bytes of records are missing")).at(len).into_warning(),
         );
     }
     end.min(len)

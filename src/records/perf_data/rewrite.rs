@@ -223,7 +223,10 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
         Some(bytes) => {
             out.bytes(&bytes);
         }
-        None => warnings.push(Warning::new(format!("{what} is longer than a record can be: left out of the pipe"))),
+        None => warnings.push(Warning::new(format!(
+            "left out of the pipe, because it is too long for a record: \
+                                                    {what}"
+        ))),
     };
     for event in &recording.events {
         let mut body = ByteWriter::behind(event.attr_bytes.clone(), endian);

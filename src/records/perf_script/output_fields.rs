@@ -129,13 +129,17 @@ pub(super) const UNSUPPORTED: &[&str] = &[
 ];
 
 fn refuse_unsupported(field: &str) -> Result<(), Error> {
-    const REMEDY: &str = "perf script -F … | jitgraft script names the frames in perf's own text";
+    const REMEDY: &str = "to name frames in perf's own text, run perf script -F … | jitgraft script";
     if let Some((kind, _)) = field.split_once(':') {
-        let message = format!("fields of one kind of event ({kind}:) are not supported: leave the kind out");
+        let message = format!("fields for one kind of event ({kind}:) are not supported; leave out the kind");
         return Err(Error::new(message));
     }
     if UNSUPPORTED.contains(&field) {
-        return Err(Error::new(format!("perf's field {field} is not supported")).with_remedy(Some(REMEDY.to_owned())));
+        return Err(Error::new(format!(
+            "the field {field} of perf script is not \
+                                       supported"
+        ))
+        .with_remedy(Some(REMEDY.to_owned())));
     }
     Ok(())
 }
@@ -157,7 +161,8 @@ impl FromStr for Fields {
             refuse_unsupported(name)?;
             let field = fields.field(&name.replace('-', "_")).ok_or_else(|| {
                 Error::new(format!(
-                    "no field is called {name}; there are comm, pid, tid, cpu, time, period, event, trace, ip, sym, symoff, \
+                    "no field named {name}; choose from comm, pid, tid, cpu, time, period, event, trace, ip, sym, \
+                     symoff, \
                      dso, dsoff, srcline, addr, data_src, weight, ins_lat, retire_lat, cgroup, iregs, uregs, brstack, \
                      brstacksym, bpf-output, phys_addr, data_page_size, code_page_size, misc, flags, synth, callindent and ipc"
                 ))

@@ -403,7 +403,7 @@ impl<'t> TextReader<'t> {
             }
             Some(_) => self.skipped.add(Error::new("a frame without a sample above it").at(at)),
             None if self.is_field(line) => {}
-            None => self.skipped.add(Error::new("a frame begins with a hexadecimal address").at(at)),
+            None => self.skipped.add(Error::new("a frame must start with a hexadecimal address").at(at)),
         }
     }
 

@@ -285,10 +285,10 @@ mod tests {
     fn fields_that_do_not_exist() {
         for field in super::super::output_fields::UNSUPPORTED {
             let error = format!("+{field}").parse::<Fields>().unwrap_err().to_string();
-            assert!(error.contains(&format!("perf's field {field} is not supported")), "{error}");
+            assert!(error.contains(&format!("the field {field} of perf script is not supported")), "{error}");
         }
         assert!("sw:comm,tid".parse::<Fields>().unwrap_err().to_string().contains("(sw:)"));
-        assert!("comm,nosuch".parse::<Fields>().unwrap_err().to_string().contains("no field is called nosuch"));
+        assert!("comm,nosuch".parse::<Fields>().unwrap_err().to_string().contains("no field named nosuch"));
         assert_eq!(
             "+srcline".parse::<Fields>().unwrap(),
             Fields { srcline: true, is_given: true, ..Fields::default() }

@@ -103,7 +103,7 @@ impl Drawing {
         let told = drawing.amounts.text(total_before);
         drawing.facts.push(format!("before {told}{}", change(total_before, total)));
         if comparison.evidence == Evidence::Nothing {
-            drawing.facts.push("changes may be chance: the number of samples isn't known".to_owned());
+            drawing.facts.push("changes may be noise: the number of samples is unknown".to_owned());
         }
         let gone = gone(&old.tree, &was);
         if gone > 0 {
@@ -129,7 +129,7 @@ fn change(before: u64, after: u64) -> String {
 }
 
 fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
-    let middle = if evidence == Evidence::Samples { "no more than chance" } else { "the same" };
+    let middle = if evidence == Evidence::Samples { "within noise" } else { "the same" };
     let texts = [(-STEPS, "much less"), (-1, "less"), (0, middle), (1, "more"), (STEPS, "much more, or new")];
     texts.map(|(step, text)| (Swatch::Change(if negate { -step } else { step }), text.to_owned())).to_vec()
 }

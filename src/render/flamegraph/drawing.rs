@@ -239,7 +239,7 @@ impl Drawing {
         let sum = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(sum));
         if chart.left_out > 0 {
-            drawing.facts.push(format!("{} samples without a time left out", grouped(chart.left_out)));
+            drawing.facts.push(format!("left out {} samples without a time", grouped(chart.left_out)));
         }
         if chart.begin.is_some() {
             let time = Series { unit: Unit::Nanos, ..Series::default() };

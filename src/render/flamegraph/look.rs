@@ -94,5 +94,5 @@ pub struct Difference {
 
 /// The error for a flame graph without any samples.
 pub(super) fn nothing() -> Error {
-    Error::new("no samples to draw: no event of the input has any that the filters leave")
+    Error::new("no samples to draw: none match the filters")
 }

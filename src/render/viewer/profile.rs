@@ -317,14 +317,14 @@ fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
     let all = profile.series.iter().flat_map(|series| &series.rows);
     let untimed: u64 = all.filter(|row| row.time.is_none()).map(|row| row.count).sum();
     (rows.clock.is_some() && untimed > 0)
-        .then(|| format!("{untimed} samples have no time of their own: they are at the end of the axis"))
+        .then(|| format!("{untimed} samples have no time; they are at the end of the axis"))
 }
 
 /// A note that equal samples are summed, if they are; otherwise `None`.
 fn note_of_sums(rows: &PageRows<'_>) -> Option<String> {
     let (samples, clock) = (rows.summed?, rows.clock?);
     Some(format!(
-        "{} samples are summed by stack, thread and steps of {}; ranges of time start and end with a step",
+        "{} samples are summed by stack, thread and time steps of {}; time ranges snap to these steps",
         grouped(samples as u64),
         length_of(clock.unit())
     ))

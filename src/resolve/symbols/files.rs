@@ -120,10 +120,10 @@ impl SearchOptions {
             let path = Path::new(OsStr::from_bytes(&dso.path));
             let message = match dso.build_id {
                 Some(_) => {
-                    "was replaced while it was recorded, so the build ID in the recording may be the new file's: not used \
-                     (hint: perf record --buildid-mmap records the IDs of the files that ran)"
+                    "not used: it was replaced during the recording, so the recorded build ID may be that of the new \
+                     file (perf record --buildid-mmap records the IDs of the files that ran)"
                 }
-                None => "was replaced while it was recorded: not used",
+                None => "not used: it was replaced during the recording",
             };
             warnings.push(Warning::new(message).in_file(path, None));
             return None;
@@ -158,7 +158,7 @@ impl SearchOptions {
             // If the file exists but isn't an ELF file, it may still contain the code that ran, so say what it is.
             for path in self.recorded_paths(&dso.path) {
                 if let Some(what) = self.no_elf(&path) {
-                    let message = format!("is not an ELF file ({}): it has no symbols to read", what.name());
+                    let message = format!("is not an ELF file but {}, so it has no symbols to read", what.name());
                     warnings.push(Warning::new(message).in_file(&path, None));
                 }
             }
@@ -206,7 +206,8 @@ impl SearchOptions {
     fn vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if let Some(given) = &self.vmlinux {
             let Some(image) = opened(Named::User.door(true), given, ELF, warnings) else {
-                let message = "is not an ELF file: not used. A packed kernel (vmlinuz) must be unpacked first";
+                let message = "not used: it is not an ELF file. A compressed kernel (vmlinuz) must be decompressed \
+                               first";
                 warnings.push(Warning::new(message).in_file(given, None));
                 return None;
             };
@@ -271,7 +272,7 @@ impl SearchOptions {
             if same {
                 return Some(found);
             }
-            let message = format!("is not the debugging information of {}: not used", image.path().display());
+            let message = format!("not used: it is not the debugging information of {}", image.path().display());
             warnings.push(Warning::new(message).in_file(&path, None));
         }
         None
@@ -341,10 +342,10 @@ impl SearchOptions {
         let reason = if !image.is(dso.build_id) {
             let ids = (dso.build_id.map(hex), image.build_id().map(hex));
             let (Some(wanted), Some(found)) = ids else { return None };
-            format!("is another version than the recorded one: build ID {found}, recorded {wanted}; not used")
+            format!("not used: it is not the version that ran (build ID {found}, recorded {wanted})")
         } else if !self.is_of_machine(&image) {
             let recorded = self.machine.map_or_else(|| "another".to_owned(), machine_name);
-            format!("is for {}, the recording is of {recorded}; not used", machine_name(image.machine()))
+            format!("not used: it is for {}, but the recording is from {recorded}", machine_name(image.machine()))
         } else {
             return Some(image);
         };
@@ -368,12 +369,12 @@ fn opened(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> O
         Ok(opened) => {
             let on_disk = opened.about.blocks().saturating_mul(512);
             if is_mostly_hole(opened.about.len(), on_disk) {
-                let message = format!("has {} bytes, but only {on_disk} on disk: not used", opened.about.len());
+                let message = format!("not used: it has {} bytes, but only {on_disk} on disk", opened.about.len());
                 warnings.push(Warning::new(message).in_file(path, None));
                 return None;
             }
             if is_core_dump(&opened.bytes) {
-                let message = "is a core dump, which contains all memory of its process, and no program: not used";
+                let message = "not used: it is a core dump, which contains all memory of its process, not a program";
                 warnings.push(Warning::new(message).in_file(path, None));
                 return None;
             }
@@ -506,7 +507,7 @@ mod tests {
         let mut warnings = Warnings::new();
         assert!(open(&mut warnings).is_none());
         let said = warnings.iter().next().unwrap().to_string();
-        assert!(said.contains("bytes, but only") && said.ends_with("on disk: not used"), "{said}");
+        assert!(said.contains("not used: it has ") && said.ends_with(" on disk"), "{said}");
         assert!(!is_mostly_hole(16 << 20, 0) && !is_mostly_hole(1 << 40, 1 << 36));
     }
 

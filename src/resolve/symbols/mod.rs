@@ -173,7 +173,7 @@ fn resolve_file(
 /// The warning that `calls` inlined calls were omitted because they are nested too deep.
 pub fn too_deep(calls: u64) -> Warning {
     Warning::new(format!(
-        "inlined calls ({calls}) nested more than {MOST_INLINED} deep: not shown, and counted for the call around them"
+        "{calls} inlined calls nested more than {MOST_INLINED} deep are not shown and count for their caller"
     ))
 }
 

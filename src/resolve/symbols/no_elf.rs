@@ -47,13 +47,13 @@ impl NoElf {
     /// How messages call this kind of file.
     pub fn name(self) -> &'static str {
         match self {
-            Self::DotNet => "a PE image of .NET",
-            Self::Pe => "a PE image, as Windows has them",
-            Self::SbclCore => "a core of SBCL",
-            Self::MachO => "a Mach-O file, as macOS has them",
+            Self::DotNet => "a .NET PE image",
+            Self::Pe => "a Windows PE image",
+            Self::SbclCore => "an SBCL core",
+            Self::MachO => "a macOS Mach-O file",
             Self::JitDump => "a jitdump",
             Self::Zip => "a ZIP archive",
-            Self::Other => "of a format that is not known",
+            Self::Other => "a file in an unknown format",
         }
     }
 }

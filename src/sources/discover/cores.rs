@@ -87,7 +87,7 @@ impl Finder<'_> {
             match registered(live, pid) {
                 None => {}
                 Some(Ok(CopiedObjects { path, core })) => {
-                    let why = "which runs still, and has registered its code with GDB's JIT interface";
+                    let why = "which is still running and has registered its code with GDB's JIT interface";
                     let remark = Some(used_unasked(&path, pid, why));
                     let source = Source::new(path, Kind::Log(kind), pid, core);
                     self.add(Source { remark, ..source });
@@ -143,11 +143,11 @@ fn disagrees(process: &Process, of: &LogProcess) -> Option<String> {
             None => gone += 1,
             Some(file) if base(&file.path) == base(&mapping.path) => same += 1,
             Some(_) => {
-                return Some(format!("what its process had mapped at {at:#x} is not what was recorded there"));
+                return Some(format!("the mapping of its process at {at:#x} is not the recorded one"));
             }
         }
     }
-    (gone > same).then(|| "what its process had mapped is not what was recorded".to_owned())
+    (gone > same).then(|| "the mappings of its process are not the recorded ones".to_owned())
 }
 
 /// Compares file names only, because files in containers have other paths outside.

@@ -84,7 +84,7 @@ impl<'a> Finder<'a> {
         match logs::detect(&opened.bytes) {
             Some(id) => self.user_file(given, Kind::Log(id), opened),
             None => {
-                let why = Error::new("is none of the logs that jitgraft reads (jitgraft formats lists them)");
+                let why = Error::new("is not a log that jitgraft reads (jitgraft formats lists them)");
                 self.warnings.push(why.in_file(&given.path).into_warning());
             }
         }
@@ -121,12 +121,15 @@ impl<'a> Finder<'a> {
             return self.nobodys.push((path.clone(), kind));
         }
         let Some(pid) = sure.or(outer) else {
-            let why = "contains no process ID: pass FILE@PID";
+            let why = "has no process ID; pass FILE@PID";
             return self.refused(path, kind, Pid(-1), Error::new(why));
         };
         // Text contains only some of the recorded processes, and a callgrind file only one.
         if self.processes.is_recording && !self.processes.by_pid.contains_key(&pid) {
-            let said = format!("is of process {pid}, which is not in the recording: it names nothing (pass FILE@PID)");
+            let said = format!(
+                "not used: it is from process {pid}, which is not in the recording; pass FILE@PID to \
+                                use it for another process"
+            );
             self.warnings.push(Warning::new(said).in_file(path, None));
         }
         self.seen.insert(path.to_owned());
@@ -164,9 +167,9 @@ impl<'a> Finder<'a> {
 fn other_kind(kind: Kind, bytes: &[u8]) -> Option<&'static str> {
     let head = &bytes[..bytes.len().min(4096)];
     match kind {
-        Kind::PerfMap if jitdump::sniff(head) => Some("is a jitdump, not a perf map: pass it with --jitdump"),
+        Kind::PerfMap if jitdump::sniff(head) => Some("is a jitdump, not a perf map; pass it with --jitdump"),
         Kind::JitDump if !jitdump::sniff(head) && perf_map::sniff(head) => {
-            Some("is a perf map, not a jitdump: pass it with --perf-map")
+            Some("is a perf map, not a jitdump; pass it with --perf-map")
         }
         _ => None,
     }

@@ -399,7 +399,7 @@ impl Finder<'_> {
                         continue;
                     }
                     self.seen.insert(path.clone());
-                    let why = "which runs still, and sees other files than we do";
+                    let why = "which is still running in another mount namespace";
                     let remark = inside.then(|| used_unasked(path, source.pid, why));
                     self.add(Source { remark, ..source });
                     return true;
@@ -442,9 +442,10 @@ impl Finder<'_> {
         }
         // If the process ID in the path isn't recorded, the file was probably written in a container.
         let is_inside = inner_pid(&marker.path).is_some_and(|inner| !self.processes.by_pid.contains_key(&inner));
-        let way = if is_inside { " (out of a container: docker cp CONTAINER:PATH . while it exists)" } else { "" };
+        let way = if is_inside { " (from a container: docker cp CONTAINER:PATH .)" } else { "" };
         self.warnings.push(Warning::new(format!(
-            "{}: process {} mapped this jitdump, but it is neither there nor next to the input nor in the usual places; pass its path with --jitdump{way}",
+            "{}: process {} mapped this jitdump, but it is not there, next to the input, or in the usual places; pass \
+             its path with --jitdump{way}",
             marker.path.display(),
             marker.pid
         )));
@@ -463,7 +464,7 @@ fn not_matched(path: &Path, why: &str) -> String {
 }
 
 fn used_unasked(path: &Path, pid: Pid, why: &str) -> String {
-    format!("{}: used for process {pid}: {why}", path.display())
+    format!("{}: used for process {pid}, {why}", path.display())
 }
 
 /// Directories that perf's JVMTI agent and LLVM create for each run, in `$JITDUMPDIR`, the home directory or `/tmp`.

@@ -165,7 +165,7 @@ impl Finder<'_> {
             |(own, recorded): &(FileId, FileId)| (own.major, own.minor) == (recorded.major, recorded.minor);
         if own.zip(recorded).filter(same_device).is_some_and(|(own, recorded)| own.inode != recorded.inode) {
             let said = format!(
-                "is not the file that process {} had mapped (its inode is another one): it may be a copy, or of a later run",
+                "is not the file that process {} had mapped (its inode differs); it may be a copy, or from a later run",
                 marker.pid
             );
             self.warnings.push(Warning::new(said).in_file(&marker.path, None));

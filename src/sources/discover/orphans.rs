@@ -180,10 +180,16 @@ impl Finder<'_> {
             }
             Verdict::Offered(Fit { pid, covered, samples, .. }) => {
                 let number = inner_pid(&path).filter(|number| !self.processes.by_pid.contains_key(number));
-                let number = number.map(|number| format!("is of process {number}, which is not in the recording; "));
+                let number = number.map(|number| {
+                    format!(
+                        "it is from process {number}, which is not in the recording; \
+                                                          "
+                    )
+                });
                 let why = format!(
-                    "{}{covered} of {samples} samples of process {pid} in JIT memory are in its code, but there is no second \
-                     sign that it belongs to this run, or it fits several processes; hint: use it with {option} {}@{pid}",
+                    "{}it covers {covered} of {samples} samples in JIT memory of process {pid}, but nothing else \
+                     shows that it is from this run, or it matches several processes; to use it, pass {option} \
+                     {}@{pid}",
                     number.unwrap_or_default(),
                     path.display()
                 );
@@ -195,11 +201,11 @@ impl Finder<'_> {
                 self.found.failed.push(Account { path, kind, pid: *pid, state: SourceState::Offered(why), remark });
             }
             Verdict::Refused(fit) => {
-                let why = format!("of another run: {}", fit.against.as_deref().unwrap_or_default());
+                let why = format!("from another run: {}", fit.against.as_deref().unwrap_or_default());
                 self.not_matched(&path, kind, fit.pid, why);
             }
             Verdict::Unmatched if file.asked => {
-                let why = "its code is not where any process without names was sampled; pass FILE@PID if it is known";
+                let why = "no unnamed process has samples in its code; pass FILE@PID if you know the process";
                 self.not_matched(&path, kind, Pid(-1), why.to_owned());
                 self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
             }
@@ -296,7 +302,7 @@ fn fit(at: usize, file: &Orphan, process: &Candidate, when: &SampledTimes) -> Fi
 fn against(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<String> {
     let number = inner_pid(&file.path);
     if let (Some(number), Some(own)) = (number, process.inner.filter(|own| Some(*own) != number)) {
-        return Some(format!("the process, which is still running, has the ID {own} in its container, not {number}"));
+        return Some(format!("the process is still running, and has PID {own} in its container, not {number}"));
     }
     let began = process.began.and_then(|began| wall_time(&when.clock, began))?;
     let is_older = file.written.is_some_and(|written| stale::is_before(written, began));
@@ -307,7 +313,7 @@ fn against(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<St
 fn times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Result<(), String>> {
     let (first, last) = file.times.filter(|_| is_monotonic(&when.clock))?;
     let against = |what: &str, at: Nanos| {
-        Some(Err(format!("its records are of {} to {}, {what} {}", seconds(first), seconds(last), seconds(at))))
+        Some(Err(format!("its records are from {} to {}, {what} {}", seconds(first), seconds(last), seconds(at))))
     };
     let end = process.ended.unwrap_or(when.sampled.last);
     if first.0 > end.0.saturating_add(SLACK) {

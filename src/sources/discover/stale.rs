@@ -30,7 +30,12 @@ impl Finder<'_> {
                 let began = began.and_then(|began| wall_time(&self.processes.clock, began));
                 began
                     .filter(|began| is_before(written, *began))
-                    .map(|_| format!("it was last written before process {pid} began, by another of that number"))
+                    .map(|_| {
+                        format!(
+                            "it was last written before process {pid} began, by an earlier process with that \
+                                      PID"
+                        )
+                    })
                     .or_else(|| self.core_is_of_another(source))
             }
             Kind::PlacedElf => None,

@@ -340,7 +340,7 @@ impl<'a> Finder<'a> {
             match self.read_by(&path, door, TEXT) {
                 None => continue,
                 Some(Err(why)) => {
-                    let warning = Warning::new(format!("is left out of the source maps: {why}"));
+                    let warning = Warning::new(format!("not used as a source map: {why}"));
                     self.unread.borrow_mut().push(warning.in_file(&path, None));
                     continue;
                 }
@@ -409,14 +409,18 @@ impl<'a> Finder<'a> {
             Some(("data", rest)) => {
                 let name = format!("in {}", place.display());
                 let Some(bytes) = source_map::data(rest) else {
-                    return Some(Err((name, "its data: URL cannot be decoded".to_owned())));
+                    return Some(Err((name, "cannot decode its data: URL".to_owned())));
                 };
                 let file = FileBytes::new(bytes);
                 return Some(Ok(Candidate { name, path: None, file, base: directory.to_owned(), is_given: false }));
             }
             Some(("file", _)) => Cow::Owned(file_of(url)?),
             Some(_) => {
-                let remedy = format!("nothing is fetched; pass a copy with --source-maps FILE={}", recorded.display());
+                let remedy = format!(
+                    "jitgraft does not download it; pass a copy with --source-maps \
+                                      FILE={}",
+                    recorded.display()
+                );
                 return beside().or(Some(Err((url.to_owned(), remedy))));
             }
             None => {
@@ -427,7 +431,7 @@ impl<'a> Finder<'a> {
         let named = plain(&named);
         let Ok(below) = named.strip_prefix(plain(directory)) else {
             let why = format!(
-                "it is outside of the script's directory; if you trust it, pass --source-maps {}={}",
+                "it is outside the script's directory; if you trust it, pass --source-maps {}={}",
                 named.display(),
                 recorded.display()
             );

@@ -107,7 +107,7 @@ impl SourceMaps {
         for map in finder.unused().into_iter().filter(|_| has_scripts) {
             let map = map.display();
             warnings.push(Warning::new(format!(
-                "source map {map} is of none of the scripts; if it is, pass --source-maps {map}=SCRIPT"
+                "source map {map} matches none of the scripts; if it should, pass --source-maps {map}=SCRIPT"
             )));
         }
         maps.add_native(native, &finder, warnings);
@@ -198,7 +198,7 @@ impl SourceMaps {
         let mut account = MapAccount::new("native WebAssembly code", functions.len());
         let found = account.look_up(finder.given_module(functions));
         if *is_repeated && found.is_some() {
-            account.trouble = Some("some functions were compiled twice: they may be of two modules".to_owned());
+            account.trouble = Some("some functions were compiled twice, so they may be from two modules".to_owned());
         } else if let Some(module) = found {
             self.native = Some(module);
             for name in names {
@@ -320,10 +320,11 @@ impl MapAccount {
         };
         let contradicted = match contradicted {
             0 => String::new(),
-            count => format!("; {count} don't match the map and stay as they are"),
+            count => format!("; {count} don't match the map and keep their names"),
         };
         Some(format!(
-            "{map}: {renamed} of {functions} functions have authored names, {} more only authored positions{third_party}{contradicted}",
+            "{map}: {renamed} of {functions} functions have authored names, {} more have only authored \
+             positions{third_party}{contradicted}",
             self.placed - renamed
         ))
     }
@@ -331,14 +332,14 @@ impl MapAccount {
     fn warning(&self) -> Option<Warning> {
         if let (Some(map), true) = (&self.map, self.is_doubtful) {
             return Some(Warning::new(format!(
-                "source map {map} doesn't seem to fit {}, and is used because --source-maps names it",
+                "source map {map} doesn't seem to fit {}, but was used because you passed it with --source-maps",
                 self.script
             )));
         }
         let Self { map: Some(map), script, functions, trouble: Some(why), .. } = self else { return None };
         let kind = if map.ends_with(".wasm") { "module" } else { "source map" };
         Some(Warning::new(format!(
-            "{kind} {map} is not used: {why}; {functions} functions of {script} keep their generated names"
+            "{kind} {map} was not used: {why}. {functions} functions of {script} keep their generated names"
         )))
     }
 }

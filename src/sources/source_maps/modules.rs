@@ -73,12 +73,12 @@ impl Finder<'_> {
         }
         let Some((first, numbers)) = found.first() else {
             return match candidates.iter().find(|_| v8_url(url).is_none()) {
-                Some(file) => refused(file, "its functions start elsewhere: it is not the module that ran"),
+                Some(file) => refused(file, "it is not the module that ran (its functions start elsewhere)"),
                 None => Lookup::Nothing,
             };
         };
         if let Some((other, _)) = found.iter().find(|(other, _)| !other.module.has_code_of(&first.module)) {
-            return refused(first, &format!("{} could be meant as well", other.path.display()));
+            return refused(first, &format!("{} matches as well", other.path.display()));
         }
         let starts = functions.iter().map(|(start, _)| *start);
         self.authored(url, first, numbers.iter().copied().zip(starts))
@@ -94,11 +94,11 @@ impl Finder<'_> {
         let Some(first) = fitting.next() else {
             let misfit = given.first().and_then(|file| Some((file, misfit(file)?)));
             return misfit.map_or(Lookup::Nothing, |(file, number)| {
-                refused(file, &format!("its function {number} is not there, or is called otherwise"))
+                refused(file, &format!("its function {number} is missing or has a different name"))
             });
         };
         if let Some(other) = fitting.find(|other| !other.module.has_code_of(&first.module)) {
-            return refused(first, &format!("{} could be meant as well", other.path.display()));
+            return refused(first, &format!("{} matches as well", other.path.display()));
         }
         let numbers: BTreeSet<u32> = functions.iter().map(|(number, _)| *number).collect();
         self.authored("", first, numbers.into_iter().map(|number| (number, number)))

@@ -212,7 +212,7 @@ fn a_missing_or_replaced_file_is_listed_with_its_costs() {
     let fillers = [0x0f, 0x1f, 0x80, 0, 0, 0, 0].into_iter().cycle();
     image[at..at + code.len()].iter_mut().zip(fillers).for_each(|(byte, filler)| *byte = filler);
     fs::remove_file(&program).unwrap();
-    for (image, why) in [(Some(&image), "not what ran"), (None, "its file is not here")] {
+    for (image, why) in [(Some(&image), "not the code that ran"), (None, "its file is missing")] {
         image.iter().for_each(|image| fs::write(&program, image).unwrap());
         let all = json(&["^hot$"], &file);
         let listing = &list(&all, "listings")[0];
@@ -299,7 +299,7 @@ fn texts_show_costs_and_no_samples() {
     let (dir, file, _) = jitted("php-tracing", 560);
     let symfs = format!("--symfs={}", dir.path().display());
     let text = annotate(&[&symfs], &file);
-    assert!(text.starts_with("Ir: 12,910,604 Ir; counted exactly, at each instruction\n"), "{text:.300}");
+    assert!(text.starts_with("Ir: 12,910,604 Ir. Costs are exact, counted per instruction.\n"), "{text:.300}");
     assert!(text.contains("Ir 30.40% (3,924,297)") && text.contains("instructions without costs"), "{text:.900}");
     assert!(!text.contains("sample"));
     let by_line = annotate(&[&symfs, "--by", "line", "--merge"], &file);
@@ -313,7 +313,7 @@ fn a_profile_without_addresses_states_how_to_get_them_and_filters_of_samples_are
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("valgrind --tool=callgrind --dump-instr=yes"), "{said}");
     let (_dir, file, _) = jitted("php-tracing", 560);
-    for (flags, word) in [(["--pid", "560"], "filter"), (["--event", "Dr"], "the input has: Ir")] {
+    for (flags, word) in [(["--pid", "560"], "filter"), (["--event", "Dr"], "the input has Ir")] {
         let output = run(&["annotate", flags[0], flags[1], "-i"], &file);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && said.contains(word), "{said}");

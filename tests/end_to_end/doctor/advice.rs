@@ -76,7 +76,7 @@ fn what_a_corrected_command_has_is_not_advised_again() {
         let with_env = [&words[record..=separator], &["env"], &words[..record], &words[separator + 1..]].concat();
         let found = finding(&sampled(program, &with_env), "no-dump-or-map");
         assert_eq!(found["command"], Value::Null, "{program}: {command}\n{found:#}");
-        assert!(text(&found, "cause").contains("it was run with"), "{program}: {found:#}");
+        assert!(text(&found, "cause").contains("it ran with"), "{program}: {found:#}");
         assert!(!text(&found, "remedy").contains("run "), "{program}: {found:#}");
     }
 }
@@ -142,24 +142,24 @@ fn options_do_not_reach_what_a_process_executes_and_variables_do() {
         let command = [&["perf", "record", "-k", "mono", "-g", "--", name], option, &["app"]].concat();
         let found = finding(&spawned(program, &command, true), "no-dump-or-map");
         let (cause, remedy) = (text(&found, "cause"), text(&found, "remedy"));
-        assert!(cause.contains("reached only what perf started"), "{found:#}");
+        assert!(cause.contains("only reached the process that perf started"), "{found:#}");
         let name_of = variable.split(['=', ' ']).next().unwrap();
         assert!(remedy.contains(name_of), "{found:#}");
         assert!(text(&found, "command").starts_with(variable), "{found:#}");
         // A child that was only forked has its parent's options, and lacks its file.
         let found = finding(&spawned(program, &command, false), "no-dump-or-map");
-        assert!(text(&found, "cause").contains("it was run with"), "{found:#}");
+        assert!(text(&found, "cause").contains("it ran with"), "{found:#}");
         assert_eq!(found["command"], Value::Null, "{found:#}");
     }
     // What `env` set reached both.
     let command = ["perf", "record", "-g", "--", "env", "PYTHON_PERF_JIT_SUPPORT=1", "python3.13", "app.py"];
     let found = finding(&spawned("/usr/bin/python3.13", &command, true), "no-dump-or-map");
-    assert!(text(&found, "cause").contains("it was run with -X perf_jit"), "{found:#}");
+    assert!(text(&found, "cause").contains("it ran with -X perf_jit"), "{found:#}");
     assert_eq!(found["command"], Value::Null);
     // `timeout` runs its command as it is.
     let command = ["perf", "record", "-g", "--", "timeout", "9", "node", "--perf-basic-prof", "app.js"];
     let found = finding(&spawned("/usr/bin/node", &command, true), "no-dump-or-map");
-    assert!(text(&found, "cause").contains("it was run with --perf-basic-prof"), "{found:#}");
+    assert!(text(&found, "cause").contains("it ran with --perf-basic-prof"), "{found:#}");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn an_option_that_leaves_code_out_is_named_and_taken_out() {
     assert!(text(&found, "cause").contains("--perf-basic-prof-only-functions left it out"), "{found:#}");
     let command = text(&found, "command");
     assert!(command.contains("node --perf-prof --interpreted-frames-native-stack app.js"), "{found:#}");
-    assert!(!text(&found, "remedy").contains("copy it when"), "{found:#}");
+    assert!(!text(&found, "remedy").contains("copy it after"), "{found:#}");
 }
 
 /// Recordings of applications that contain their runtime, each known by one sign.
@@ -416,7 +416,7 @@ fn what_was_in_place_is_not_advised() {
             says: "longer",
             never: &["cpu-clock"],
         },
-        InPlace { scene: few(), args: &[], problem: "few-samples", says: "record longer", never: &[] },
+        InPlace { scene: few(), args: &[], problem: "few-samples", says: "record for longer", never: &[] },
         InPlace {
             scene: incomplete(
                 java,
@@ -438,7 +438,7 @@ fn what_was_in_place_is_not_advised() {
             scene: incomplete("/usr/bin/mono-sgen", &["perf", "record", "-g", "--", "mono-sgen", "--jitmap", "a.exe"]),
             args: &[],
             problem: "source-incomplete",
-            says: "copy it when the process has ended",
+            says: "copy it after the process has ended",
             // Mono writes none.
             never: &["jitdump"],
         },
@@ -498,7 +498,7 @@ fn a_command_changes_what_its_finding_needs() {
     );
     let found = finding(&scene, "source-incomplete");
     assert_eq!(found["command"], Value::Null, "{found:#}");
-    assert!(!text(&found, "remedy").contains("switch it on"), "{found:#}");
+    assert!(!text(&found, "remedy").contains("switch the log on"), "{found:#}");
 }
 
 #[test]
@@ -609,6 +609,6 @@ fn interpreted_methods_are_no_sign_that_a_switch_was_not_received() {
     scene.write(&format!("perf-{PID}.map"), map(JIT, &["Interpreter", "int A.b()", "start_thread"]));
     let found = finding(&scene, "interpreted");
     assert!(!text(&found, "cause").contains("another process"), "{found:#}");
-    assert!(text(&found, "remedy").contains("nothing names interpreted methods"), "{found:#}");
+    assert!(text(&found, "remedy").contains("interpreted methods cannot be named"), "{found:#}");
     assert_eq!(found["command"], Value::Null, "{found:#}");
 }

@@ -37,13 +37,13 @@ const RECORDED: &[Recorded] = &[
         runtime: "Taichi",
         program: "/usr/bin/python3.11",
         libraries: &["/x/taichi/_lib/core/taichi_python.cpython-311-x86_64-linux-gnu.so"],
-        advice: &["neither a map nor a jitdump"],
+        advice: &["no perf map or jitdump"],
     },
     Recorded {
         runtime: "chDB",
         program: "/usr/bin/python3.11",
         libraries: &["/x/chdb/_chdb.abi3.so"],
-        advice: &["neither a map nor a jitdump"],
+        advice: &["no perf map or jitdump"],
     },
     Recorded {
         runtime: "mini-racer",
@@ -67,7 +67,7 @@ const RECORDED: &[Recorded] = &[
         runtime: "PCRE2",
         program: "/usr/bin/grep",
         libraries: &["/usr/lib/x86_64-linux-gnu/libpcre2-8.so.0.11.2"],
-        advice: &["neither a map nor a jitdump"],
+        advice: &["no perf map or jitdump"],
     },
     Recorded {
         runtime: "deno",
@@ -112,7 +112,7 @@ const RECORDED: &[Recorded] = &[
         runtime: "Firefox",
         program: "/usr/lib/firefox-esr/firefox-esr",
         libraries: &["/usr/lib/firefox-esr/libxul.so"],
-        advice: &["--enable-perf", "distributions' are not", "PERF_SPEW_DIR=DIR", "DIR/jit-PID.dump"],
+        advice: &["--enable-perf", "builds from distributions are not", "PERF_SPEW_DIR=DIR", "DIR/jit-PID.dump"],
     },
     Recorded {
         runtime: "OpenJDK",
@@ -178,7 +178,7 @@ const RECORDED: &[Recorded] = &[
         runtime: "Ruby",
         program: "/usr/bin/ruby3.3",
         libraries: &["/usr/lib/x86_64-linux-gnu/libruby-3.3.so.3.3.0"],
-        advice: &["ruby (3.3 or newer) with --yjit-perf --yjit", "if it is built with YJIT", "/tmp/perf-PID.map"],
+        advice: &["ruby (3.3 or newer) with --yjit-perf --yjit", "if it was built with YJIT", "/tmp/perf-PID.map"],
     },
     Recorded {
         runtime: "PyPy",
@@ -220,13 +220,13 @@ const RECORDED: &[Recorded] = &[
         runtime: "Guile",
         program: "/usr/bin/guile-3.0",
         libraries: &["/usr/lib/x86_64-linux-gnu/libguile-3.0.so.1.5.0"],
-        advice: &["leaves neither map nor dump", "only interprets"],
+        advice: &["writes no perf map or jitdump", "only interprets"],
     },
     Recorded {
         runtime: "SBCL",
         program: "/usr/bin/sbcl",
         libraries: &[],
-        advice: &["leaves neither map nor dump", "sb-sprof"],
+        advice: &["writes no perf map or jitdump", "sb-sprof"],
     },
     Recorded {
         runtime: "LLVM",
@@ -256,7 +256,7 @@ fn runtimes(name: Option<&str>) -> String {
 /// The files that a runtime leaves, by `jitgraft runtimes NAME`.
 fn left_files(name: &str) -> Vec<String> {
     let text = runtimes(Some(name));
-    let rows = text.lines().filter_map(|line| line.trim().strip_prefix("leaves "));
+    let rows = text.lines().filter_map(|line| line.trim().strip_prefix("writes "));
     rows.flat_map(|row| row.split(',')).map(|path| path.trim().to_owned()).collect()
 }
 
@@ -364,7 +364,7 @@ fn a_stripped_runtime_that_has_no_jit_code_is_reported_to_interpret() {
         let findings = scene.findings();
         let found = findings.iter().find(|finding| finding["problem"] == "interpreted");
         let found = found.unwrap_or_else(|| panic!("{name}: {findings:#?}"));
-        assert!(found["cause"].as_str().unwrap().contains("interpreted its program"), "{found}");
+        assert!(found["cause"].as_str().unwrap().contains("in its interpreter"), "{found}");
         assert!(found["remedy"].as_str().unwrap().contains(words), "{found}");
         // If it has JIT code, JIT code is missing.
         scene.samples(SAMPLES, &[&[at(0), at(2)]]);
@@ -385,5 +385,5 @@ fn twins_are_both_reported() {
         scene.write(&format!("jit-{number}.dump"), dump.into_bytes());
     }
     let (_, remedy) = scene.first("source-of-other-process");
-    assert!(remedy.contains("it fits where that code ran, as 1 more do"), "{remedy}");
+    assert!(remedy.contains("its addresses match that code, like those of 1 more file"), "{remedy}");
 }

@@ -89,12 +89,12 @@ fn cases() -> Vec<Case> {
     let (own, of_99) = ("jit-77.dump", "jit-99.dump");
     let case =
         |what, is_marked, file, bytes, names, told| Case { what, is_marked, files: vec![(file, bytes)], names, told };
-    let one_time = Line("all its records have one time: it is used like a map");
-    let torn = Finding("the dump was cut off here", "source-torn");
+    let one_time = Line("all its records have the same time, so each address got the last code");
+    let torn = Finding("the dump is truncated here", "source-torn");
     let is_damaged = Line("the record is damaged");
-    let began = Finding("process 77 began at 100.000 s: it seems to be of another process", "source-refused");
-    let ended = Finding("process 77 ended at 110.000 s: it seems to be of another process", "source-refused");
-    let offered = Finding("or it fits several processes; hint: use it with --jitdump", "source-of-other-process");
+    let began = Finding("process 77 began at 100.000 s; it seems to be from another process", "source-refused");
+    let ended = Finding("process 77 ended at 110.000 s; it seems to be from another process", "source-refused");
+    let offered = Finding("or it matches several processes; to use it, pass --jitdump", "source-of-other-process");
     vec![
         case("sound", true, own, sound(), both, Nothing),
         case("all times are 0", true, own, dump([0; 3]), both, one_time),
@@ -105,7 +105,7 @@ fn cases() -> Vec<Case> {
             own,
             cut(CODE.len() / 2),
             both,
-            Line("cut off here, in the code of its last"),
+            Line("truncated here, in the code of its last"),
         ),
         case(
             "cut behind the last name",
@@ -113,7 +113,7 @@ fn cases() -> Vec<Case> {
             own,
             cut(CODE.len()),
             both,
-            Line("cut off here, in the code of its last"),
+            Line("truncated here, in the code of its last"),
         ),
         case("cut in the last name", true, own, cut(CODE.len() + 3), ["first", "[unknown]"], torn),
         case("cut in the last header", true, own, cut(RECORD - 30), ["first", "[unknown]"], torn),
@@ -136,7 +136,14 @@ fn cases() -> Vec<Case> {
             names: none,
             told: offered,
         },
-        case("one that fits", false, of_99, sound(), both, Line("used for process 77: its times are the process's")),
+        case(
+            "one that fits",
+            false,
+            of_99,
+            sound(),
+            both,
+            Line("used for process 77, because its times match the process"),
+        ),
         case("an old one of the same number, mapped", true, own, of_another_run(20), none, began),
         case("an old one of the same number", false, own, of_another_run(20), none, began),
         case("one of the same number, later, mapped", true, own, of_another_run(200), none, ended),

@@ -98,7 +98,7 @@ fn a_file_or_directory_may_be_given_for_one_process() {
             let numbers: &[&str] = if named == "DIR" { &["--map-pid", "1=77", "--map-pid", "1=78"] } else { &[] };
             let options = [&[option, &*a, option, &*b][..], numbers].concat();
             let (names, warnings) = odd.inject(&options);
-            let warnings: Vec<_> = warnings.iter().filter(|said| !said.contains("header names")).collect();
+            let warnings: Vec<_> = warnings.iter().filter(|said| !said.contains("header says")).collect();
             assert_eq!((&names, warnings.len()), (&expected, 0), "{option} {named}: {warnings:?}");
         }
     }
@@ -281,7 +281,7 @@ fn an_estimated_clock_is_reported_in_one_line_with_its_error() {
     let mut dump = JitDump::with_header(Order::Little, Header { timestamp: 9_000_000_003, ..Header::of(PID) });
     dump.load(9_000_000_010, load(b"first", AT, 0));
     let odd = Odd::with_event("jit-77.dump", event).file("jit-77.dump", &dump.into_bytes()).sample(PID, 20, AT);
-    expect_warning(odd, &["first"], &["-k mono", "the error is about 1 ms"]);
+    expect_warning(odd, &["first"], &["-k mono", "accurate to about 1 ms"]);
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn a_file_that_two_containers_may_have_written_is_not_used_for_the_wrong_one() {
 #[test]
 fn a_dump_that_was_written_anew_at_the_markers_path_is_reported_to_be_another_file() {
     use std::os::unix::fs::MetadataExt;
-    for (other, words) in [(0, None), (1, Some("its inode is another one"))] {
+    for (other, words) in [(0, None), (1, Some("its inode differs"))] {
         let mut odd = Odd::new("library.so").file("jit-77.dump", &dump(b"dumped"));
         let marker = odd.dir.path().join("jit-77.dump");
         let data = fs::metadata(&marker).unwrap();
@@ -426,6 +426,6 @@ fn the_place_of_a_containers_files_and_the_way_to_get_them_out_are_reported() {
     let mut inject = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
     let said = inject.arg("inject").arg("-i").arg(&input).arg("-o").arg(&output).output().unwrap();
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
-    let way = "in its container it was process 1: docker cp CONTAINER:/tmp/perf-1.map";
+    let way = "in its container it was process 1 (docker cp CONTAINER:/tmp/perf-1.map";
     assert_eq!(said.matches(way).count(), 2, "{said}");
 }

@@ -51,7 +51,7 @@ fn processes_that_are_forked_from_each_other_are_reported_and_do_no_harm() {
     let (names, warnings) = odd.inject(&[]);
     assert_eq!(names, ["inherited", "[unknown]"]);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].contains("1 record skipped: process 77 is forked from process 78"), "{warnings:?}");
+    assert!(warnings[0].contains("1 record skipped: process 77 is recorded as forked from process 78"), "{warnings:?}");
 }
 
 /// Runs a job on a recording: all that it prints.

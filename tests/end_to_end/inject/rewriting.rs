@@ -182,7 +182,7 @@ fn an_injected_recording_is_not_injected_again() {
     for by in ["perf.jit.data", "own.jit.data"] {
         let (_, said) = case.inject(&["-i", by, "-o", "twice.data"]);
         assert!(records(&case.bytes("twice.data")) == records(&case.bytes(by)), "{by}");
-        assert!(said.contains("has been injected before"), "{said}");
+        assert!(said.contains("was injected before"), "{said}");
     }
 }
 
@@ -367,7 +367,7 @@ fn memory_does_not_grow_with_the_recording() {
         let (_, said) = finished(&mut limited);
         drop(limited);
         cat.wait().unwrap();
-        assert!(said.contains("(100.0 %)"), "{said}");
+        assert!(said.contains("(100.0%)"), "{said}");
         let length = |name: &str| fs::metadata(case.path(name)).unwrap().len();
         assert!(length("out.data") > length("long.data"));
     }
@@ -384,7 +384,7 @@ fn impossible_options_are_refused_by_name() {
         let output = case.command(&["-i", "perf.data", "-o", "out.data", option]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{option}: {said}");
-        assert!(said.contains("an option of perf inject that jitgraft does not have"), "{option}: {said}");
+        assert!(said.contains("jitgraft does not support"), "{option}: {said}");
     }
     let own = case.command(&["-i", "perf.data", "-o", "perf.data"]).output().unwrap();
     assert_eq!(own.status.code(), Some(2));

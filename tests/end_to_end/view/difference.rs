@@ -85,11 +85,11 @@ fn amounts_as_they_are_differ_where_shares_do_not() {
     fs::write(&after, "main;a 202\nmain;b 406\n").unwrap();
     let mut shown =
         Shown::with(&after, &[], &["--diff", before.to_str().unwrap(), "--sample-weight", "1"]).part("difference");
-    assert_eq!(change_of_b(&mut shown), "+0.0%, may be chance");
+    assert_eq!(change_of_b(&mut shown), "+0.0%, may be noise");
     shown.page.click_on("#difference-normalise");
-    assert_eq!(change_of_b(&mut shown), "+100.0%, may be chance");
+    assert_eq!(change_of_b(&mut shown), "+100.0%, may be noise");
     shown.reload();
-    assert_eq!(change_of_b(&mut shown), "+100.0%, may be chance");
+    assert_eq!(change_of_b(&mut shown), "+100.0%, may be noise");
 }
 
 /// The end of the tooltip of the box of `b`.

@@ -83,7 +83,7 @@ fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
     shown.reload();
     assert_eq!(shown.text_of("#search-matched"), expected);
     shown.set(&json!({ "search": "(" }));
-    assert_eq!(shown.text_of("#search-matched"), "no regular expression");
+    assert_eq!(shown.text_of("#search-matched"), "not a regular expression");
     shown.set(&json!({ "search": "nothing of this name", "regex": false }));
     assert_eq!(shown.text_of("#search-matched"), "no matches");
 }

@@ -173,7 +173,7 @@ fn callers_and_callees_of_stated_calls_are_those_that_report_shows() {
     }
     assert!(seen["callers"].as_array().unwrap().len() > 10);
     shown.page.settle();
-    assert!(shown.text_of("#facts").contains("stacks are an estimate"));
+    assert!(shown.text_of("#facts").contains("stacks are estimated"));
 }
 
 #[test]

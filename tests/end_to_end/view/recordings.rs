@@ -87,7 +87,7 @@ fn each_recording_starts_at_its_own_zero_in_lanes_of_its_own() {
     );
     assert_eq!(extents, json!([[0, 7_900_000_000u64], [0, 3_900_000_000u64]]));
     let facts = shown.text_of("#facts");
-    assert!(facts.contains("2 recordings, each from its own start"), "{facts}");
+    assert!(facts.contains("2 recordings, each shown from its own start"), "{facts}");
 }
 
 #[test]

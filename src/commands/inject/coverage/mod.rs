@@ -67,7 +67,7 @@ impl Coverage {
             }
             if round == MAX_ROUNDS {
                 let message = format!(
-                    "{} mapping records hide code that is used once more: some of its frames have no name",
+                    "{} mapping records hide code that is used again later, so some of its frames stay unnamed",
                     shadowed.len()
                 );
                 context.outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));

@@ -40,7 +40,7 @@ impl AddressAllocator {
         }
         let end = start.saturating_add(len.min(self.end)).next_multiple_of(PAGE);
         if end > self.end {
-            return Err(Error::new(format!("no room for {len} bytes of code between what the processes had")));
+            return Err(Error::new(format!("no free address range for {len} bytes of code")));
         }
         self.at = end;
         Ok(Addr(start))

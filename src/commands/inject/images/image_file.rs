@@ -103,7 +103,7 @@ impl ImageFile {
             }
             return Ok(written);
         }
-        Err(in_directory(Error::new(format!("all names for the image of process {pid} are taken"))))
+        Err(in_directory(Error::new(format!("all file names for the image of process {pid} are taken"))))
     }
 
     /// Gives the image its name if it has none yet. Fails if somebody else created a different file there meanwhile.
@@ -118,10 +118,15 @@ impl ImageFile {
         };
         let placed = new.persist_noclobber(self.path.file_name().unwrap_or_default());
         let unplaced = |error: Error| error.in_file(&self.path);
-        match placed.map_err(|error| unplaced(Error::new("cannot be put into its place").because(error)))? {
+        match placed.map_err(|error| unplaced(Error::new("cannot move it into place").because(error)))? {
             None => *state = ImageState::Made,
             Some(back) if is_same(back.file(), &self.path) => {}
-            Some(_) => return Err(unplaced(Error::new("was made by somebody else meanwhile: run this again"))),
+            Some(_) => {
+                return Err(unplaced(Error::new(
+                    "was created by another program in the meantime; run this \
+                                                       again",
+                )));
+            }
         }
         Ok(())
     }

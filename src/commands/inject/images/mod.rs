@@ -62,7 +62,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
         let root = root.as_ref().map(OutDirectory::path);
         if let Some(root) = root.filter(|root| !place.path().starts_with(root)) {
             let message = format!(
-                "{}: is not below {}: perf report --symfs will not find the images there",
+                "{}: is not below {}, so perf report --symfs will not find the images there",
                 place.path().display(),
                 root.display()
             );

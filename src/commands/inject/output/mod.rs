@@ -70,8 +70,8 @@ pub(in crate::commands::inject) fn fill_cache(
         let is_added = (is_hidden || context.options.cache) && build_id_cache::add(image, warnings);
         if is_hidden && is_added {
             summary.push(format!(
-                "process {pid} still runs and sees other files than we do, and perf looks for {} among those: a copy is in \
-                 the build-ID cache (~/.debug), where perf finds it",
+                "process {pid} is still running in another mount namespace, where perf looks for {}; jitgraft put a \
+                 copy into the build-ID cache (~/.debug), where perf finds it",
                 image.path.display()
             ));
         }

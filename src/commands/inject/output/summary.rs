@@ -1,5 +1,6 @@
 //! Reports what `inject` did.
 
+use crate::analysis::quantity::counted;
 use crate::commands::inject::coverage::SampleCounts;
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::{InjectContext, InjectOptions};
@@ -39,10 +40,11 @@ impl Summary<'_> {
     fn warn(&self, warnings: &mut Warnings) {
         let unreadable = self.samples.unreadable;
         if unreadable > 0 {
-            warnings.push(Warning::new(format!("{unreadable} samples are damaged and were passed on unread")));
+            let samples = counted(unreadable, "damaged sample");
+            warnings.push(Warning::new(format!("passed through {samples} unchanged")));
         }
         for pid in &self.survey.injected {
-            let message = format!("process {pid} has been injected before: its JIT code is left as it is");
+            let message = format!("process {pid} was injected before; its JIT code is left as it is");
             warnings.push(Warning::new(message));
         }
     }
@@ -52,10 +54,10 @@ impl Summary<'_> {
         let to = to.display();
         let mut lines = Vec::new();
         if let Some(was) = &self.survey.input.was {
-            lines.push(format!("the input was {was}: {to} is one plain recording"));
+            lines.push(format!("the input was {was}; {to} is a single plain file"));
         }
         if !context.options.jit {
-            lines.push(format!("{to}: {} samples", self.samples.samples));
+            lines.push(format!("{to}: {}", counted(self.samples.samples, "sample")));
             lines.extend(self.bad_chains(context.options));
             return lines;
         }
@@ -64,13 +66,16 @@ impl Summary<'_> {
         lines.push(self.frames());
         lines.extend(self.unresolved());
         lines.extend(self.bad_chains(context.options));
-        lines.push(format!(
-            "{to}: {} mapping records inserted for {} code ranges, in {} images with {} functions",
-            self.inserted,
-            self.images.selection.used_segments,
-            self.images.iter().count(),
-            self.images.functions
-        ));
+        lines.push(match self.inserted {
+            0 => format!("{to}: no JIT code to insert"),
+            inserted => format!(
+                "{to}: inserted {} for {}, in {} with {}",
+                counted(inserted as u64, "mapping record"),
+                counted(self.images.selection.used_segments as u64, "code range"),
+                counted(self.images.iter().count() as u64, "image"),
+                counted(self.images.functions as u64, "function")
+            ),
+        });
         lines.extend(self.details(context.job));
         lines
     }
@@ -79,20 +84,22 @@ impl Summary<'_> {
         let SampleCounts { samples, with_jit, resolved, unresolved, .. } = self.samples;
         let frames = resolved + unresolved.values().sum::<u64>();
         let share = if frames == 0 { 100.0 } else { *resolved as f64 * 100.0 / frames as f64 };
-        format!(
-            "{samples} samples, {with_jit} with JIT frames in their stack; {resolved} of {frames} JIT frames have a name ({share:.1} %)"
-        )
+        let samples = counted(*samples, "sample");
+        format!("{samples}, {with_jit} with JIT frames; {resolved} of {frames} JIT frames have names ({share:.1}%)")
     }
 
     /// A line about call chains that perf drops. `None` if there are none.
     fn bad_chains(&self, options: &InjectOptions) -> Option<String> {
         let SampleCounts { samples, bad_chains, bad_entries, .. } = self.samples;
         let line = if options.drop_bad_chain_entries {
-            format!("{bad_entries} entries taken out of {bad_chains} call chains, which perf would have dropped whole")
+            format!(
+                "removed {bad_entries} invalid entries from {bad_chains} call chains, which perf would have \
+                     dropped entirely"
+            )
         } else {
             format!(
-                "perf shows no frames of {bad_chains} of {samples} samples: their call chains contain stack slots that hold \
-                 neither an address nor a frame marker (hint: --drop-bad-chain-entries removes them)"
+                "perf shows no frames for {bad_chains} of {samples} samples: their call chains contain invalid \
+                 entries (remove them with --drop-bad-chain-entries)"
             )
         };
         (*bad_chains > 0).then_some(line)
@@ -108,7 +115,10 @@ impl Summary<'_> {
             let has_file = self.loaded.accounts.iter().any(|account| account.pid == *pid && is_loaded(account));
             let inner = process.and_then(|process| process.inner_pid).filter(|inner| inner != pid && !has_file);
             let inside = inner.map(|inner| {
-                format!("; in its container it was process {inner}: docker cp CONTAINER:/tmp/perf-{inner}.map . while that exists")
+                format!(
+                    "; in its container it was process {inner} (docker cp CONTAINER:/tmp/perf-{inner}.map . while \
+                         the container exists)"
+                )
             });
             let late = self.samples.late.get(pid);
             let late = late.map(|late| format!("; {late} of them were sampled after the last record of its jitdump"));

@@ -134,13 +134,14 @@ impl AddressCounts {
         let Self { named, several, nobodys, .. } = *self;
         let several = (several > 0).then(|| {
             format!(
-                "{several} of the {named} named addresses had several functions one after the other, and the profile has no times: they get the name of the last"
+                "{several} of the {named} named addresses had several functions one after the other; the profile has \
+                 no times, so they got the last one's name"
             )
         });
         let nobodys = (nobodys > 0).then(|| {
             format!(
-                "{nobodys} addresses left: the profile does not contain their process (pass --jitdump FILE@PID or \
-                 --perf-map FILE@PID)"
+                "{nobodys} addresses stay unnamed: the profile does not say which process they belong to; pass \
+                 --jitdump FILE@PID or --perf-map FILE@PID"
             )
         });
         several.into_iter().chain(nobodys).map(Warning::new)

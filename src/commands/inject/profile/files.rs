@@ -29,7 +29,7 @@ impl<'a> Files<'a> {
             let image = images.get(id)?;
             let is_it = file.build_id.is_some() || file.htl_hash == Some(image.htl_hash());
             if !is_it {
-                let message = "is another version than the profile's (by its htlhash): not used";
+                let message = "not used: it is a different version than the profile's (by htlhash)";
                 warnings.push(Warning::new(message).in_file(image.path(), None));
             }
             is_it.then_some((id, image))
@@ -43,9 +43,10 @@ impl<'a> Files<'a> {
         let count = missing.clone().count();
         let (first, _) = missing.next().filter(|_| addresses > 0)?;
         let name = String::from_utf8_lossy(&first.path);
-        let fetched = first.build_id.map(|id| format!(" (debuginfod-find executable {} fetches it)", hex(id)));
+        let fetched = first.build_id.map(|id| format!(" (fetch it with debuginfod-find executable {})", hex(id)));
         Some(Warning::new(format!(
-            "{addresses} addresses in {count} files left: the files are not here, as {name}{}. Pass their directory with --symfs DIR, or with --debug-dir DIR if they are stored there by build ID",
+            "{addresses} addresses stay unnamed because {count} files are missing, such as {name}{}. Pass their root \
+             with --symfs DIR, or with --debug-dir DIR if they are stored by build ID",
             fetched.unwrap_or_default()
         )))
     }

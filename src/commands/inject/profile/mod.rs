@@ -67,7 +67,7 @@ fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
         ("a flag about build IDs", options.build_ids != BuildIdMode::None || options.known_build_ids.is_some()),
     ];
     match given.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Error::usage(format!("{flag} is for perf.data: the input is {format}"))),
+        Some((flag, _)) => Err(Error::usage(format!("{flag} only works with perf.data, but the input is {format}"))),
         None => Ok(()),
     }
 }
@@ -97,15 +97,15 @@ fn tell(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, out
     summary.extend(sources.accounts.iter().filter_map(|account| account.remark.clone()));
     summary.extend(maps);
     if options.sources.source_maps.is_on() {
-        let other = "names that the input contains stay as they are; jitgraft export maps these as well";
-        summary.push(format!("source maps: only names that were added; {other}"));
+        let other = "names already in the input stay unchanged; jitgraft export maps these as well";
+        summary.push(format!("source maps were applied only to added names; {other}"));
     }
     let to = options.output.shown();
     summary.push(match asked {
-        0 => format!("{}: nothing to name: no unresolved addresses", to.display()),
+        0 => format!("{}: nothing to do, all addresses already have names", to.display()),
         _ => {
             let percent = named as f64 * 100.0 / asked as f64;
-            format!("{}: {named} of {asked} addresses without a name have one now ({percent:.1} %)", to.display())
+            format!("{}: named {named} of {asked} unnamed addresses ({percent:.1}%)", to.display())
         }
     });
 }

@@ -41,7 +41,7 @@ impl<'i> SurveyedRecording<'i> {
         let Survey { processes, chunks, deferred, .. } = survey;
         let cut = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
         if cut > 0 && chunks.damage.is_none() {
-            let message = format!("the last record is not whole: its {cut} bytes are left out");
+            let message = format!("the last record is truncated; its {cut} bytes were dropped");
             warnings.push(Warning::new(message).in_file(&input.shown, Some(chunks.end())));
         }
         context.progress.done(input.records().len() as u64);

@@ -38,8 +38,12 @@ pub(in crate::commands::inject) struct PlainRecording {
 
 /// The error for an input in which no addresses have to be looked up.
 fn refused(format: &Format) -> Error {
-    let instead = format.rewriter.map(|by| format!("`jitgraft {}` names the code in such a file", by.command));
-    let what = format!("is {}, and no recording (perf.data), which inject rewrites", format.name);
+    let instead = format.rewriter.map(|by| format!("use jitgraft {} for such files", by.command));
+    let what = format!(
+        "is a {} file; inject rewrites perf.data, pprof, OpenTelemetry and Firefox \
+                        profiles",
+        format.name
+    );
     Error::new(what).with_remedy(instead)
 }
 

@@ -47,8 +47,8 @@ impl<'d> Framed<'d> {
             bytes = Cow::Owned(unpacked);
         }
         if self.form == Form::Json || self.form == Form::BehindLength && is_json(&bytes) {
-            let why = "is an OpenTelemetry profile in JSON, into which names are not put: make protocol buffers of it \
-                       (jitgraft export FILE -o x.otlp), and give these to inject";
+            let why = "is an OpenTelemetry profile in JSON, which inject cannot rewrite; convert it first with \
+                       jitgraft export FILE -o x.otlp";
             return Err(Error::new(why));
         }
         Ok(Opened { message: bytes, is_packed })

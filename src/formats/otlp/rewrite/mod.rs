@@ -62,7 +62,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
     warnings.extend(skipped.into_warning());
     if profile.unversioned > 0 {
         let locations = counted(profile.unversioned, "location");
-        let why = "their mappings have neither a build ID nor an htlhash, so the version of the file is not known";
+        let why = "their mappings have neither a build ID nor an htlhash, so the version of the file is unknown";
         warnings.push(Warning::new(format!("{locations} in files stay unnamed: {why}")));
     }
     Ok(Box::new(profile))

@@ -135,6 +135,5 @@ impl Plan {
 /// the range of `int32`.
 fn behind(count: usize, more: usize) -> Result<u64> {
     let at = count.checked_add(more).filter(|at| i32::try_from(*at).is_ok());
-    at.map(|at| at as u64)
-        .ok_or_else(|| Error::new("has as many elements as a table can have: no further one can be added"))
+    at.map(|at| at as u64).ok_or_else(|| Error::new("is full: no element can be added"))
 }

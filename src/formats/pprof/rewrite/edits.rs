@@ -228,5 +228,5 @@ impl NewNames {
 /// The ID after `last`, `place` further on. An error if there is none.
 fn next_id(last: u64, place: u32, what: &str) -> Result<u64> {
     last.checked_add(u64::from(place) + 1)
-        .ok_or_else(|| Error::new(format!("has a {what} of the highest number: no further one can be added")))
+        .ok_or_else(|| Error::new(format!("uses the highest {what} ID, so no {what} can be added")))
 }

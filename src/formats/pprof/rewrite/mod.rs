@@ -45,7 +45,7 @@ struct UnsymbolizedPprof<'d> {
 pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
     let tables = Tables::read_whole(bytes)?;
     if tables.strings.is_empty() {
-        return Err(Error::new("has no string table, which follows the samples: it is cut off"));
+        return Err(Error::new("is truncated: it has no string table"));
     }
     let uses = Uses::find(&tables, warnings);
     Ok(Box::new(UnsymbolizedPprof { bytes, tables, uses }))

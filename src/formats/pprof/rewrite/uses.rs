@@ -225,7 +225,7 @@ impl SampleCalls {
                     && bytes.last().is_none_or(|last| *last < 0x80)
             }
         };
-        if whole { Ok(()) } else { Err(Error::new("its numbers of locations are damaged")) }
+        if whole { Ok(()) } else { Err(Error::new("its location IDs are damaged")) }
     }
 
     fn add_label(&mut self, label: &Label<'_>) {

@@ -208,7 +208,7 @@ impl<'a> Assembler<'a> {
             return Ok(*place);
         }
         let last = &mut self.last_ids[space as usize];
-        let none_left = || Error::new(format!("no id is left for a new name: the largest in the file is {last}"));
+        let none_left = || Error::new(format!("no ID is left for a new name (the largest in the file is {last})"));
         let id = last.checked_add(1).ok_or_else(none_left)?;
         *last = id;
         // There are fewer than 2^32 names, because each has an ID.

@@ -172,11 +172,11 @@ impl CallGraph {
             }
         }
         for _ in beyond {
-            skipped.add(Error::new(format!("the file has more than {MOST_FORMULAS} of them")));
+            skipped.add(Error::new(format!("the file has more than {MOST_FORMULAS} formulas")));
         }
         for (name, formula) in left {
             let [name, formula] = [name, formula].map(|text| String::from_utf8_lossy(&text).into_owned());
-            skipped.add(Error::new(format!("event {name} is {formula}, which the events of the file don't give")));
+            skipped.add(Error::new(format!("event {name} is {formula}, which uses events that are not in the file")));
         }
     }
 
@@ -315,7 +315,7 @@ impl GraphReader {
                     graph.events = events;
                 } else if graph.events != events {
                     return Err(Error::new(
-                        "the events: of this part are not those of the first: its costs are counted as those",
+                        "the events of this part differ from those of the first; its costs count as those of the first",
                     ));
                 }
             }
@@ -421,7 +421,7 @@ impl GraphReader {
         let line = if self.with_lines { self.line_of(text, next_cost) } else { 0 };
         let costs = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).skip(self.columns.count);
         let Some(function) = self.function else {
-            return Err(Error::new("a cost line before any fn= that is understood"));
+            return Err(Error::new("a cost line before any valid fn="));
         };
         let costs = costs.take(self.graph.events.len().max(1));
         let thread = &mut self.graph.threads[self.thread];
@@ -436,8 +436,7 @@ impl GraphReader {
             }
             NextCost::Inclusive(count) => {
                 (self.cob, self.cfi) = (None, None);
-                let callee =
-                    self.callee.take().ok_or_else(|| Error::new("calls= without a cfn= that is understood"))?;
+                let callee = self.callee.take().ok_or_else(|| Error::new("calls= without a valid cfn="))?;
                 let calls = thread.calls.entry((function, callee)).or_default();
                 calls.count = calls.count.saturating_add(count);
                 calls.costs.add(costs)

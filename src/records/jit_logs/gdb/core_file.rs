@@ -54,7 +54,7 @@ impl<'data> Core<'data> {
             return Err(Error::new("is not a core dump"));
         }
         if bytes.get(4) != Some(&elf::ELFCLASS64.0) {
-            return Err(Error::new("is a core dump of a 32-bit process, which is not read"));
+            return Err(Error::new("is a core dump of a 32-bit process, which jitgraft does not read"));
         }
         let endian = if bytes[5] == elf::ELFDATA2LSB.0 { Endian::Little } else { Endian::Big };
         let mut header = Cursor::new(&bytes[18..], 18, endian);
@@ -74,7 +74,7 @@ impl<'data> Core<'data> {
 
     fn headers(&mut self, offset: u64, count: u64) -> Result<()> {
         let at = usize::try_from(offset).ok().filter(|at| *at <= self.bytes.len());
-        let at = at.ok_or_else(|| Error::new("its program headers lie behind its end").at(32))?;
+        let at = at.ok_or_else(|| Error::new("its program headers are beyond its end").at(32))?;
         let mut headers = Cursor::new(&self.bytes[at..], offset, self.endian);
         self.is_cut |= count > (headers.left() / PROGRAM_HEADER) as u64;
         for _ in 0..count.min((headers.left() / PROGRAM_HEADER) as u64) {

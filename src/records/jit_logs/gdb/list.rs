@@ -118,7 +118,7 @@ impl List {
                 return self.ends(addr, "is in the list twice");
             }
             if self.entries.len() >= MOST {
-                return self.ends(addr, "is one too many");
+                return self.ends(addr, "is over the limit");
             }
             let Some([behind, _before, symfile, size]) = words(memory, addr) else {
                 return self.ends(addr, "cannot be read");

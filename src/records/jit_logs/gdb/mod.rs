@@ -53,8 +53,8 @@ use unwind::UnwindRecords;
 pub(super) const CORE: JitLog = JitLog {
     name: "GDB JIT objects",
     id: "core",
-    about: "core dumps: objects that a process registered with GDB's JIT interface (LLVM: lli, PostgreSQL; Wasmtime with debug info), \
-            by gcore PID or as the kernel leaves it; with lines, inlined calls and machine code",
+    about: "core dumps (gcore PID, or from a crash) with objects registered with GDB's JIT interface (LLVM: lli, \
+            PostgreSQL; Wasmtime with debug info): names, lines, inlined calls and machine code",
     files: &["core", "core.PID", "core-PID", "core.*.PID", "core.*.PID.*"],
     sniff: core_file::is_core,
     read,
@@ -71,14 +71,14 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
         log.skipped.add(damage);
     }
     if list.entries.is_empty() && log.skipped.count() == 0 {
-        return Err(Error::new("nothing is registered in it with GDB's JIT interface"));
+        return Err(Error::new("nothing was registered in it with GDB's JIT interface"));
     }
     let (mut budget, mut registered) = (bytes.len(), Registered::default());
     // In reverse, because the newest entry comes first.
     for entry in list.entries.iter().rev() {
         let range = core.range(entry.symfile, entry.size).filter(|range| range.len() <= budget);
         let Some(range) = range else {
-            let said = format!("the object at {:#x} is not wholly in the core", entry.symfile);
+            let said = format!("the core dump has only part of the object at {:#x}", entry.symfile);
             log.skipped.add(Error::new(said));
             continue;
         };

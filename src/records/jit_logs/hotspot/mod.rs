@@ -23,7 +23,8 @@ use crate::records::jit_logs::code_log::JitLog;
 pub(super) const COMPILATION: JitLog = JitLog {
     name: "HotSpot compilation log",
     id: "hotspot-log",
-    about: "compiled methods of OpenJDK with times and tiers, written by java with -XX:+UnlockDiagnosticVMOptions -XX:+LogCompilation",
+    about: "compiled methods of OpenJDK with times and tiers, from java -XX:+UnlockDiagnosticVMOptions \
+            -XX:+LogCompilation",
     files: &["hotspot_pidPID.log", "hotspot_PID.log", "hotspot.log"],
     sniff: compilation::sniff,
     read: compilation::read,
@@ -34,7 +35,7 @@ pub(super) const COMPILATION: JitLog = JitLog {
 pub(super) const CODE_LIST: JitLog = JitLog {
     name: "HotSpot code list",
     id: "hotspot-list",
-    about: "methods of OpenJDK that are compiled now, printed by jcmd PID Compiler.codelist > codelist-PID.txt",
+    about: "currently compiled methods of OpenJDK, from jcmd PID Compiler.codelist > codelist-PID.txt",
     files: &["codelist-PID.txt", "codelist.txt"],
     sniff: code_list::sniff,
     read: code_list::read,

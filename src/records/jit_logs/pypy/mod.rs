@@ -63,7 +63,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     let log = reader::read(bytes);
     let tells = |word: &[u8]| memmem::find(bytes, word).is_some();
     if log.events.is_empty() && !tells(b"{jit-backend") && !tells(b"CODE_DUMP") {
-        let way = "PyPy wrote this log without addresses: PYPYLOG=jit-backend,jit-log-opt:FILE has them";
+        let way = "PyPy wrote this log without addresses; use PYPYLOG=jit-backend,jit-log-opt:FILE";
         return Err(Error::new(way));
     }
     Ok(log)

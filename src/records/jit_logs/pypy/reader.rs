@@ -126,7 +126,7 @@ impl PypyLogReader<'_> {
             return self.log.skipped.add(Error::new("CODE_DUMP has no address, offset and code").at(offset as u64));
         };
         let Some(start) = start.checked_add(behind) else {
-            return self.log.skipped.add(Error::new("CODE_DUMP passes the end of memory").at(offset as u64));
+            return self.log.skipped.add(Error::new("CODE_DUMP extends beyond the address space").at(offset as u64));
         };
         if self.code.write(start, code, (offset, self.time)) {
             let of = self.code.block_at(start).and_then(|block| self.in_block.get(&block)).copied();

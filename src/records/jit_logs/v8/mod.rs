@@ -46,7 +46,7 @@ use super::JitLog;
 pub(super) const V8_LOG: JitLog = JitLog {
     name: "V8 log",
     id: "v8-log",
-    about: "what V8 logs of its code: node --log-code (or --prof), with --log-source-position lines and inlined calls",
+    about: "V8's log of its code (node --log-code or --prof); with --log-source-position, also lines and inlined calls",
     files: &["isolate-*-PID-v8.log", "isolate-*-PID-v8-*.log", "v8.log"],
     sniff,
     read: reader::read,

@@ -83,7 +83,7 @@ impl<'a> V8LogReader<'a> {
             Some(b"code-deopt") => self.is_now({ fields }.next()),
             Some(_) => {}
             None if record.text.is_empty() => {}
-            None => return Err("begins as none does"),
+            None => return Err("has an unknown type"),
         }
         Ok(())
     }

@@ -93,10 +93,10 @@ impl<'a> LogRecord<'a> {
         let size = fields.next().and_then(decimal).ok_or("has no size")?;
         let rest = fields.0.ok_or("has no name")?;
         if addr.checked_add(size).is_none() {
-            return Err("passes the end of memory");
+            return Err("extends beyond the address space");
         }
         let function = FUNCTION_TAGS.contains(&tag).then(|| function(rest)).flatten();
-        let time = micros.checked_mul(1000).ok_or("has a time beyond all times")?;
+        let time = micros.checked_mul(1000).ok_or("has a time that is out of range")?;
         let (name, function, tier) = function.map_or((rest, None, &b""[..]), |(name, id, tier)| (name, Some(id), tier));
         Ok(Creation { tag, kind, time, addr, size, name, function, tier })
     }

@@ -152,7 +152,10 @@ impl<'data> Raw<'data> {
             let len = lens.word(len, 0) as usize;
             let Some((bytes, rest)) = code.split_at_checked(len) else {
                 let left = code.len();
-                skipped.add(self.error(format!("function {at} of a BPF program has {len} bytes, {left} are left")));
+                skipped.add(self.error(format!(
+                    "function {at} of a BPF program has {len} bytes, but only {left} are \
+                                                left"
+                )));
                 break;
             };
             let addr = addrs.long(addr);

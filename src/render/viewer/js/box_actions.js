@@ -23,7 +23,7 @@ export function boxActions(page, view, box) {
     },
     {
       id: "focus",
-      label: "Focus: only stacks through it",
+      label: "Focus: only stacks through this function",
       key: "f",
       act: () => store.set({ focus: number, zoom: [] }),
     },
@@ -56,7 +56,7 @@ function hideActions({ profile, store }, picture, node) {
   return [
     {
       id: "hide-function",
-      label: "Hide function: its time goes to its callers",
+      label: "Hide function (its time goes to its callers)",
       key: "h",
       act: add("hiddenFunctions", number),
     },
@@ -75,8 +75,8 @@ function hideActions({ profile, store }, picture, node) {
 /** Actions that lead to other parts of the page, which show more about the function. */
 function otherParts({ store }, number) {
   const parts = [
-    ["functions", "Show in the table of functions", "l"],
-    ["code", "Show its machine code", "o"],
+    ["functions", "Show in the function table", "l"],
+    ["code", "Show machine code", "o"],
   ];
   return parts
     .filter(([part]) => document.getElementById(`tab-${part}`))

@@ -25,9 +25,9 @@ export function mountCallTree(root, page) {
 class CallTreePart {
   constructor(root, page) {
     Object.assign(this, { page, redraw: () => {}, rows: [], open: new Set(), shape: null, isWalked: false });
-    this.kind = element("select", { id: "tree-kind", "aria-label": "Begin with", onchange: () => this.redraw() },
-      element("option", { value: "calls" }, "Roots first: callees below"),
-      element("option", { value: "bottomup" }, "Innermost first: callers below"));
+    this.kind = element("select", { id: "tree-kind", "aria-label": "Start with", onchange: () => this.redraw() },
+      element("option", { value: "calls" }, "Roots, with callees below"),
+      element("option", { value: "bottomup" }, "Innermost functions, with callers below"));
     this.list = element("div", { id: "tree-rows", "aria-label": "Call tree", "data-home": "" });
     this.list.addEventListener("keydown", (event) => this.key(event));
     this.list.addEventListener("click", (event) => this.clicked(event));

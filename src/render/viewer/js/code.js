@@ -55,7 +55,7 @@ class CodePart {
     nodes.all = element("button", { id: "code-all", onclick: () => page.store.set({ selected: null, code: null }) },
       "All listings");
     nodes.search = element("input", {
-      id: "code-search", type: "search", placeholder: "Search in this code", "aria-label": "Search in this code",
+      id: "code-search", type: "search", placeholder: "Search this code", "aria-label": "Search this code",
       oninput: () => this.#search(), onkeydown: (event) => this.#searchKey(event),
     });
     nodes.searched = element("span", { id: "code-found", "aria-live": "polite" });
@@ -64,7 +64,7 @@ class CodePart {
       tool("lines", [["hot", "hot lines"], ["whole", "whole code"]]),
       tool("percent", [["code", "% of this code"], ["all", "% of the selection"]]),
       nodes.search, nodes.searched,
-      element("span", { class: "hint" }, "↑↓ move · n/N hottest, next · Enter follow a jump · / search"));
+      element("span", { class: "hint" }, "↑↓ move · n hottest, N next · Enter follow jump · / search"));
     nodes.table = element("div", { id: "code-list" });
     nodes.source = element("div", { id: "code-source", "aria-label": "Source" });
     nodes.machine = element("div", { id: "code-machine", "aria-label": "Machine code", "data-home": "" });
@@ -173,7 +173,7 @@ class CodePart {
       const hidden = about.codes - this.#listings.length;
       const missing = this.#listings.missing.filter((why) => why).length;
       head.replaceChildren(
-        element("h2", {}, "The hottest code"),
+        element("h2", {}, "Hottest code"),
         element("p", {}, [
           hidden > 0 ? `Top ${grouped(this.#listings.length)} of ` : "",
           `${counted(about.codes, "code block")} (${percent(cost.listed, cost.totalCount)} of ${this.#counted}s`,
@@ -206,7 +206,7 @@ class CodePart {
   #versionsOf(own) {
     const all = new Map(own.map((listing) => [this.#listings.category[listing], this.#listings.versions[listing]]));
     const count = [...all.values()].reduce((sum, versions) => sum + versions, 0);
-    return own.length < count ? `${own.length} of its compiled versions, the hottest` : counted(own.length, "code");
+    return own.length < count ? `${own.length} of its compiled versions (the hottest)` : counted(own.length, "code");
   }
 
   #drawListing(shown) {
@@ -253,8 +253,8 @@ class CodePart {
     const told = (event, column) => {
       const said = this.#listings.about.events[event]?.said;
       const which = events.length > 1 ? `${["Left", "Next", "Then"][column]}: ` : "";
-      if (this.#listings.about.events[event]?.exact) return `${which}${profile.events[event].name}, counted`;
-      return `${which}${profile.events[event].name}, ${said ? `samples stand ${said}` : "its precision is not known"}`;
+      if (this.#listings.about.events[event]?.exact) return `${which}${profile.events[event].name}. Counts are exact.`;
+      return `${which}${profile.events[event].name}. ${said ?? "Its precision is unknown."}`;
     };
     return events.map((event, column) => element("span", {}, told(event, column)));
   }
@@ -268,7 +268,7 @@ class CodePart {
       const link = ([listing, count]) => element("li", {},
         element("button", { class: "target", "data-listing": listing, onclick: () => this.#choose(listing) },
           this.#listings.name[listing]), ` ${this.#told(count)}`);
-      return [element("p", {}, "It has no code of its own: it was inlined into other functions. Its samples are in"),
+      return [element("p", {}, "It was inlined and has no code of its own. Its samples are in"),
         element("ul", {}, ...hosts.map(link))];
     }
     const group = this.#page.groups().of[state.selected];
@@ -278,8 +278,8 @@ class CodePart {
     const more = this.#listings.about.codes > this.#listings.length;
     const name = profile.functions.name[state.selected];
     return [element("p", {}, more
-      ? `It is not among the ${grouped(this.#listings.length)} hottest functions that the page contains: --code N adds more.`
-      : `Nothing is known of the code of ${name}.`)];
+      ? `It is not among the ${grouped(this.#listings.length)} hottest code blocks in this page (add more with --code N).`
+      : `Nothing is known about the code of ${name}.`)];
   }
 
   /** The functions with code that ran below this one, the hottest first. */
@@ -288,11 +288,11 @@ class CodePart {
     const sums = ownBelow(profile, groups, this.#page.selection().own, group);
     const hasCode = (number) => this.#listings.ofFunction(number).some((listing) => this.#listings.missing[listing] === "");
     const callees = [...sums].filter(([callee]) => hasCode(groups.first[callee])).sort((a, b) => b[1] - a[1]).slice(0, MOST_CALLEES);
-    if (callees.length === 0) return [element("p", {}, "It has no self time, and the page has no code of the functions that it called.")];
+    if (callees.length === 0) return [element("p", {}, "It has no self time, and this page has no code of the functions it called.")];
     const link = ([callee, weight]) => element("li", {},
       element("button", { class: "target", onclick: () => store.set({ selected: groups.first[callee], code: null }) },
         profile.functions.name[groups.first[callee]]), ` ${amount(weight, unit)}`);
-    return [element("p", {}, "It has no self time. The time is in the functions that it called:"),
+    return [element("p", {}, "It has no self time. The time is in the functions it called:"),
       element("ul", { id: "code-callees" }, ...callees.map(link))];
   }
 
@@ -300,7 +300,7 @@ class CodePart {
   #expanded(shown) {
     const lines = this.#listings.expanded(shown);
     if (lines.length === 0) return [];
-    const told = `Compiled with ${counted(lines.length, "inlined call")}, at bytecodes of their callers; their addresses are not recorded`;
+    const told = `Contains ${counted(lines.length, "inlined call")}, at bytecodes of their callers; their addresses were not recorded`;
     return [element("details", { id: "code-expanded", open: "" }, element("summary", {}, told),
       element("pre", {}, lines.join("\n")))];
   }

@@ -70,7 +70,7 @@ export class SourcePane {
     if (gap) return element("div", { class: "source-row gap" }, `⋮ ${counted(gap, "line")}`);
     if (line === undefined) {
       const name = instructions.fileName(file - 1) ?? "";
-      const text = instructions.hasText(file) ? name : `${name} — its text was not here`;
+      const text = instructions.hasText(file) ? name : `${name} — source text not available`;
       return element("div", { class: "source-row file", title: name }, text);
     }
     const cost = (event) => ({

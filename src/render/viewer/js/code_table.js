@@ -40,7 +40,7 @@ export class CodeTable {
     // One stop of the tabulator: arrows go from row to row.
     const stop = sorted.includes(shown) ? shown : sorted[0];
     const focused = this.#root.contains(document.activeElement);
-    const table = element("table", { class: "codes", role: "grid", "aria-label": withNames ? "Code" : "Versions of the function" },
+    const table = element("table", { class: "codes", role: "grid", "aria-label": withNames ? "Code" : "Versions of this function" },
       element("thead", {}, element("tr", {}, ...shownColumns.map(({ head, isName }) => element("th", { scope: "col", class: isName ? "name" : null }, head)))),
       element("tbody", {}, ...sorted.map((listing, row) => element("tr", {
         tabIndex: listing === stop ? 0 : -1, "data-home": listing === stop ? "" : null, "data-listing": listing,

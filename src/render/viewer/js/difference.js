@@ -19,7 +19,7 @@ const MOST_ROWS = 400;
 const LEGEND = [
   ["4", "much less"],
   ["1", "less"],
-  ["0", "no more than chance"],
+  ["0", "within noise"],
   ["5", "more"],
   ["8", "much more, or new"],
 ];
@@ -34,7 +34,7 @@ export function mountDifference(root, page) {
 class DifferencePart {
   constructor(root, page) {
     Object.assign(this, { root, page, model: new FlameModel(page), byTotal: false, withNoise: false });
-    this.view = new FlameView(page, "difference-flame", "Flame graph of the difference", this.handlers());
+    this.view = new FlameView(page, "difference-flame", "Flame graph of the differences", this.handlers());
     this.facts = element("p", { id: "difference-facts", class: "difference-facts" });
     this.table = element("tbody");
     this.count = element("span", { id: "difference-count" });
@@ -60,19 +60,19 @@ class DifferencePart {
       "select",
       {
         id: "difference-sums",
-        "aria-label": "Sums",
+        "aria-label": "Totals",
         onchange: () => {
           this.byTotal = sums.value === "total";
           this.update();
         },
       },
       element("option", { value: "self" }, "Self"),
-      element("option", { value: "total" }, "With what they called"),
+      element("option", { value: "total" }, "Total"),
     );
     this.normalise = check(
       "difference-normalise",
       "Normalize",
-      "Compare shares: as if both recordings were of the same length",
+      "Compare percentages, as if both recordings had the same length",
       store.state.normalise,
       (normalise) => store.set({ normalise }),
     );
@@ -84,7 +84,7 @@ class DifferencePart {
       check(
         "difference-noise",
         "Include changes within noise",
-        `Changes of less than ${SIGNIFICANT} standard deviations, too`,
+        `Also show changes of less than ${SIGNIFICANT} standard deviations`,
         false,
         (withNoise) => {
           this.withNoise = withNoise;
@@ -110,7 +110,7 @@ class DifferencePart {
     );
     return element(
       "div",
-      { class: "difference-table", tabindex: "0", role: "region", "aria-label": "Functions that changed" },
+      { class: "difference-table", tabindex: "0", role: "region", "aria-label": "Changed functions" },
       element(
         "table",
         { id: "difference-table" },
@@ -207,9 +207,9 @@ class DifferencePart {
       `before ${amount(before.total, unit)}${samples(before)}`,
       `after ${amount(after.total, unit)}${samples(after)}${changeInPercent(before.total, after.total)}`,
     ];
-    if (kind === "exact" && before.total !== after.total) words.push("the runs differ in length: compare amounts");
+    if (kind === "exact" && before.total !== after.total) words.push("the runs differ in length, so compare amounts");
     const gone = picture.gone();
-    if (gone > 0) words.push(`${percent(gone, before.total)} of the time before is in calls that are gone`);
+    if (gone > 0) words.push(`${percent(gone, before.total)} of the earlier time is in calls that are gone`);
     return words.join(" · ");
   }
 
@@ -223,7 +223,7 @@ class DifferencePart {
     this.count.textContent = {
       samples: `${grouped(significant.length)} of ${all} changed by more than sampling noise`,
       exact: `${grouped(significant.length)} of ${all} changed (measured, not sampled)`,
-      nothing: `${all}; changes may be chance (the number of samples isn't known)`,
+      nothing: `${all}; changes may be noise (the number of samples is unknown)`,
     }[comparison.kind];
     const shown = (withNoise ? changes : significant).slice(0, MOST_ROWS);
     if (this.shown === changes && this.shownNoise === withNoise) return;

@@ -50,7 +50,7 @@ export class DifferencePicture extends TreePicture {
 
   changeOf(node) {
     const { unit } = this.page,
-      chance = this.comparison.kind === "samples" && this.isChance(node) ? ", may be chance" : "";
+      chance = this.comparison.kind === "samples" && this.isChance(node) ? ", may be noise" : "";
     const before = this.amountBefore(node),
       after = this.tree.total[node];
     if (before === 0) return `new${chance}`;

@@ -34,12 +34,12 @@ function recordingArticle(page, told) {
     element("h2", {}, told.file),
     element("p", {}, title.join(" · ")),
     ...told.innermost.map(({ event, said }) => element("p", { class: "innermost" }, `${event}: ${said}`)),
-    told.findings.length === 0 ? element("p", { class: "well" }, "Nothing is wrong with it.")
+    told.findings.length === 0 ? element("p", { class: "well" }, "No problems found.")
       : element("p", {}, `${counted(told.findings.length, "finding")}, ${
         told.findings.length === 1 ? "" : "each "}with the share of samples affected:`),
     element("ol", { class: "findings" }, ...told.findings.map((found) => findingItem(page, found, "finding"))),
     ...told.processes.map(processItem),
-    told.minor.length > 0 ? element("h3", {}, "Ordinary, or too little to matter") : null,
+    told.minor.length > 0 ? element("h3", {}, "Minor or expected") : null,
     element("ol", { class: "findings minor" }, ...told.minor.map((found) => findingItem(page, found, "minor"))));
 }
 
@@ -70,7 +70,7 @@ function findingLinks(page, found, frames) {
       : { search: `^(${names.slice(0, MOST_NAMES).map(quotedName).join("|")})$`, regex: true };
     made.push(element("button", {
       class: "show-frames", onclick: () => store.set({ ...search, part: "flame", zoom: [], sandwich: null, focus: null }),
-    }, names.length > MOST_NAMES ? `Mark the ${MOST_NAMES} hottest of these frames` : "Mark these frames"));
+    }, names.length > MOST_NAMES ? `Highlight the ${MOST_NAMES} hottest of these frames` : "Highlight these frames"));
   }
   const pid = found.show?.pid ?? found.pid;
   const tracks = pid === null || pid === undefined ? []
@@ -152,7 +152,7 @@ function processItem({ pid, comm, runtime, jit_frames: frames, named_jit_frames:
   const source = ({ kind, path, state, codes, why, looked_at: lookedAt, clock }) => {
     const words = [`${kind} ${path}`];
     if (state === "loaded") words.push(`${counted(codes, "piece")} of code`, clock === "none" ? "" : `clock: ${clock}`);
-    else if (state === "missing") words.push(`not found; looked for at ${lookedAt.join(", ")}`);
+    else if (state === "missing") words.push(`not found (looked at ${lookedAt.join(", ")})`);
     else words.push(`not used: ${why}`);
     return element("li", {}, words.filter(Boolean).join(" · "));
   };

@@ -13,9 +13,9 @@ import { foundGroups } from "./search_box.js";
 /** Why a graph has no boxes. */
 export function whyEmpty(page) {
   const { state } = page;
-  if (!(page.selection().total > 0)) return "No samples in the chosen time and threads.";
-  if (state.focus !== null) return "No stack that is left goes through this function.";
-  return "Everything is hidden: the buttons above show it again.";
+  if (!(page.selection().total > 0)) return "No samples in the selected time and threads.";
+  if (state.focus !== null) return "None of the shown stacks goes through this function.";
+  return "Everything is hidden. Use the buttons above to show it again.";
 }
 
 /** Mounts it. */
@@ -72,26 +72,26 @@ class FlamePart {
     return element(
       "div",
       { class: "flame-bar", role: "toolbar", "aria-label": "Flame graph" },
-      choice("flame-direction", "direction", "Flame: roots at the bottom; icicle: at the top; bottom-up: innermost functions at the bottom", [
+      choice("flame-direction", "direction", "Flame: roots at the bottom. Icicle: roots at the top. Bottom-up: innermost functions at the bottom.", [
         ["flame", "Flame"],
         ["icicle", "Icicle"],
         ["bottomup", "Bottom-up"],
       ]),
       choice("flame-order", "order", "Order", [
         ["merged", "Merged"],
-        ["time", this.page.profile.time ? "In order of time" : "In the input's order"],
+        ["time", this.page.profile.time ? "By time" : "In input order"],
       ]),
       this.page.profile.hasTiers
-        ? check("flame-merge-tiers", "mergeTiers", "Merge tiers", "All tiers of a function are one box") : null,
+        ? check("flame-merge-tiers", "mergeTiers", "Merge tiers", "Show all tiers of a function as one box") : null,
       check(
         "flame-merge-recursion",
         "mergeRecursion",
         "Merge recursion",
-        "Only the outermost call of a recursive function is shown",
+        "Show only the outermost call of a recursive function",
       ),
       element(
         "button",
-        { id: "flame-copy", title: "The stacks that are shown, as folded text", onclick: () => this.copyTree() },
+        { id: "flame-copy", title: "Copy the shown stacks as folded text", onclick: () => this.copyTree() },
         "Copy as text",
       ),
       this.reset,
@@ -213,7 +213,7 @@ class FlamePart {
       kept.push(
         element(
           "button",
-          { title: `${words} ${name}: show all again`, onclick: () => store.set(changes) },
+          { title: `${words} ${name} (click to show all again)`, onclick: () => store.set(changes) },
           `${words} `,
           element("b", {}, name.slice(0, 80)),
           " ✕",

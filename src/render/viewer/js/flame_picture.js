@@ -221,7 +221,7 @@ export class LanesPicture extends TreePicture {
       : [amount(end - start, unit)];
     if (node === IDLE) return ["idle", ...words];
     const told = (weight) => `${amount(weight, unit)}, ${percent(weight, this.all)}`;
-    const all = [`all of it ${told(this.tree.total[node])}`, `self ${told(this.tree.own[node])}`];
+    const all = [`total ${told(this.tree.total[node])}`, `self ${told(this.tree.own[node])}`];
     return [this.nameOf(node), ...this.whereOf(node), [...words, ...all].join(" · "), ...this.tiersOf(node)];
   }
 }

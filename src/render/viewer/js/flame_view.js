@@ -47,7 +47,7 @@ export class FlameView {
         "data-home": "",
         role: "application",
         "aria-describedby": `${id}-told`,
-        "aria-label": `${this.label}: arrow keys move from box to box, Enter zooms, Escape leads back${this.handlers.menu ? ", Shift+F10 opens a menu" : ""}`,
+        "aria-label": `${this.label}: use arrow keys to move between boxes, Enter to zoom, Escape to go back${this.handlers.menu ? ", Shift+F10 for a menu" : ""}`,
         onscroll: () => this.draw(),
         onmousemove: (event) => this.hover(event),
         onmouseleave: () => this.leave(),

@@ -134,10 +134,10 @@ export class HeatMap {
     drawHeat(pen, this.shape, this.heat, place, height, colours);
     this.scale.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
     const seconds = this.shape.columnSeconds;
-    this.rule.textContent = `each column ${seconds} s, each row ${seconds * 1000 / HEAT_ROWS} ms`;
+    this.rule.textContent = `each column is ${seconds} s, each row ${seconds * 1000 / HEAT_ROWS} ms`;
     this.least.textContent = "0";
     this.most.textContent = amount(Math.round(this.heat.most), this.page.unit);
-    this.box.setAttribute("aria-label", `Heat map: ${this.rule.textContent}; at most ${this.most.textContent} a row. Arrows move the range.`);
+    this.box.setAttribute("aria-label", `Heat map: ${this.rule.textContent}; at most ${this.most.textContent} per cell. Use arrow keys to move the range.`);
   }
 
   /** Dims everything outside the ranges. */

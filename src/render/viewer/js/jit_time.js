@@ -60,7 +60,7 @@ class JitPart {
     nodes.facts = element("p", { id: "jit-facts" });
     nodes.notes = element("div", { id: "jit-notes" });
     nodes.what = list("jit-what", "Measure", [["bytes", "bytes of code"], ["codes", "functions"]]);
-    nodes.how = list("jit-how", "Sum", [["each", "written at the time"], ["sum", "written up to then"]]);
+    nodes.how = list("jit-how", "Sum", [["each", "written in each interval"], ["sum", "written so far"]]);
     nodes.charts = element("div", { id: "jit-charts" });
     nodes.tiers = element("div", { id: "jit-tiers" });
     nodes.warm = element("div", { id: "jit-warm" });
@@ -81,8 +81,8 @@ class JitPart {
       this.#bars[id] = new TimeBars(box, { id: `jit-chart-${id}`, label, height, page: this.#page, length });
     };
     chart("written", "Code written, by tier ", 130, this.#nodes.what, " ", this.#nodes.how);
-    chart("again", "Compiled again, and moved ", 70);
-    chart("samples", "Samples, by how the innermost function of the program ran ", 110);
+    chart("again", "Recompiled and moved ", 70);
+    chart("samples", "Samples, by how the innermost program function ran ", 110);
   }
 
   draw() {
@@ -116,12 +116,12 @@ class JitPart {
     const { about } = this.#compilations;
     const words = [
       `${counted(sums.allCodes, "piece")} of code, ${byteCount(sums.allBytes)}`,
-      `${counted(sums.again, "compilation")} of functions that had compiled code already`,
+      counted(sums.again, "recompilation"),
       counted(sums.moves, "move"),
     ];
-    const when = ranges.length > 0 ? "In the chosen time: " : "";
+    const when = ranges.length > 0 ? "In the selected time: " : "";
     this.#nodes.facts.textContent = this.#compilations.length > 0 ? when + words.join(" · ")
-      : `When code was compiled is not known; ${counted(about.untimed.reduce((sum, { codes }) => sum + codes, 0), "piece")} of code in all.`;
+      : `Compile times are unknown; ${counted(about.untimed.reduce((sum, { codes }) => sum + codes, 0), "piece")} of code in total.`;
   }
 
   /** The parts that the figures leave out. */
@@ -133,19 +133,19 @@ class JitPart {
     if (untimed > 0) {
       const bytes = about.untimed.reduce((sum, { bytes }) => sum + bytes, 0);
       const why = about.sources.some(({ kind }) => kind === "perf map") ? "perf maps have no times"
-        : "its times could not be used";
+        : "its times are unusable";
       notes.push(`${counted(untimed, "piece")} of code (${byteCount(bytes)}) of unknown time: ${why}.`);
     }
-    if (!about.whole) notes.push("Only the functions that were compiled most often are shown separately; all are counted.");
+    if (!about.whole) notes.push("Only the most often compiled functions are shown separately, but all are counted.");
     const axis = this.#axis();
     const before = time.filter((at) => at < axis.from).length;
-    if (before > 0) notes.push(`${piecesWere(before)} compiled before the time that is shown.`);
+    if (before > 0) notes.push(`${piecesWere(before)} compiled before the shown time.`);
     const after = time.filter((at) => at > axis.to).length;
-    if (after > 0) notes.push(`${piecesWere(after)} compiled after the time that is shown.`);
+    if (after > 0) notes.push(`${piecesWere(after)} compiled after the shown time.`);
     for (const { clock, path } of about.sources) {
       if (clock && clock.startsWith("its times")) notes.push(`${path}: ${clock}.`);
     }
-    if (!profile.time && length > 0) notes.push("Samples have no times: they cannot be set beside compilations.");
+    if (!profile.time && length > 0) notes.push("Samples have no times, so they cannot be compared with compilations.");
     this.#nodes.notes.replaceChildren(...notes.map((note) => element("p", {}, note)));
   }
 
@@ -170,7 +170,7 @@ class JitPart {
     });
     this.#bars.again.show({
       columns: [over.again, over.moves],
-      series: [{ name: "compiled again", colour: "--accent" }, { name: "moved", colour: "--found" }],
+      series: [{ name: "recompiled", colour: "--accent" }, { name: "moved", colour: "--found" }],
       axis, ranges, unit, time, said: grouped,
     });
     const samples = samplesOverTime(profile, this.#frames, state, axis, bins);
@@ -178,7 +178,7 @@ class JitPart {
     this.#bars.samples.show({
       columns: seen.map((number) => samples[number]),
       series: seen.map((number) => number < profile.categories.length ? ofSort(profile.categories[number])
-        : { name: "no function of the program", colour: "--line" }),
+        : { name: "outside the program", colour: "--line" }),
       axis, ranges, unit, time, said: (value) => amount(value, this.#page.unit),
     });
   }
@@ -199,7 +199,7 @@ class JitPart {
     }).filter(({ timed, more }) => timed.codes + more.codes > 0);
     const heads = ["tier", "pieces", "bytes", "on average"];
     if (untimed.size > 0) heads.push("of unknown time", "bytes");
-    this.#nodes.tiers.replaceChildren(rows.length === 0 ? element("p", {}, "No code was compiled in the chosen time.") : codesTable("Code by tier", heads, rows.map(({ category, timed, more }) => [
+    this.#nodes.tiers.replaceChildren(rows.length === 0 ? element("p", {}, "No code was compiled in the selected time.") : codesTable("Code by tier", heads, rows.map(({ category, timed, more }) => [
       swatch(category), ...ofCode(timed), timed.codes > 0 ? byteCount(Math.round(timed.bytes / timed.codes)) : "",
       ...(untimed.size > 0 ? ofCode(more) : []),
     ])));
@@ -210,17 +210,17 @@ class JitPart {
     const { profile, state, unit } = this.#page;
     const sums = warmUp(profile, this.#frames, this.#compilations, state);
     const rows = [
-      ["interpreted, before the function's first compilation", sums.before, "before"],
-      ["interpreted, although the function had been compiled", sums.later, "later"],
-      ["interpreted, the function never was compiled", sums.never, "never"],
-      ["interpreted, and when the function was compiled is not known", sums.untold, "untold"],
-      ["in the interpreter, which function is not known", sums.unknown, "unknown"],
+      ["interpreted, before the first compilation", sums.before, "before"],
+      ["interpreted, although compiled before", sums.later, "later"],
+      ["interpreted, never compiled", sums.never, "never"],
+      ["interpreted, compile time unknown", sums.untold, "untold"],
+      ["in the interpreter, function unknown", sums.unknown, "unknown"],
       ...profile.categories.map((category, number) => [swatch(category), sums.compiled[number], category.name]),
-      ["no function of the program (start, compiler, collector …)", sums.none, "none"],
+      ["outside the program's functions (startup, compiler, garbage collector …)", sums.none, "none"],
     ].filter(([, weight]) => weight > 0);
     const told = rows.map(([what, weight, key]) => [what, shareBar(weight, sums.total), amount(weight, unit), key]);
-    if (told.length === 0) return this.#nodes.warm.replaceChildren(element("p", {}, "No samples in the chosen time and threads."));
-    const made = codesTable("The program's function at each sample", ["its innermost function was", "share", "weight"],
+    if (told.length === 0) return this.#nodes.warm.replaceChildren(element("p", {}, "No samples in the selected time and threads."));
+    const made = codesTable("Program function in each sample", ["innermost function", "share", "weight"],
       told.map(([what, share, weight]) => [what, share, weight]));
     told.forEach(([, , , key], row) => (made.tBodies[0].rows[row].dataset.run = key));
     this.#nodes.warm.replaceChildren(made);
@@ -243,7 +243,7 @@ class JitPart {
         if (codes > 1) made.append(` ×${codes}`);
         return made;
       });
-      const called = number === undefined ? element("span", { title: "no sample's stack has it" }, name)
+      const called = number === undefined ? element("span", { title: "in no sample's stack" }, name)
         : element("button", { class: "target", onclick: () => store.set({ selected: number, code: null, part: "code" }) }, name);
       const cells = [grouped(of.codes), grouped(of.again), element("span", { class: "tiers" }, ...tiers), byteCount(of.bytes),
         writtenAt(of.first * unit), writtenAt(of.last * unit), called];
@@ -253,7 +253,7 @@ class JitPart {
     const heads = ["codes", "again", "tiers", "bytes", "first", "last", "function"];
     if (severalProcesses) heads.splice(6, 0, "process");
     this.#nodes.functions.replaceChildren(rows.length > 0
-      ? codesTable("Compiled most often", heads, rows) : element("p", {}, "No function was compiled in the chosen time."));
+      ? codesTable("Most often compiled", heads, rows) : element("p", {}, "No function was compiled in the selected time."));
   }
 }
 

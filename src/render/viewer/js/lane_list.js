@@ -51,7 +51,7 @@ export class LaneList {
       "data-lane": String(number), "data-depth": String(lane.depth), "data-kind": lane.kind,
       "aria-selected": String(tracks.length > 0 && chosen === "all"),
       "aria-setsize": String(this.lanes.length), "aria-posinset": String(number + 1),
-      title: `${lane.name} ${lane.detail}\nClick: only this; Ctrl: this, too; Shift: all from the last one on`,
+      title: `${lane.name} ${lane.detail}\nClick: select only this; Ctrl: add this; Shift: add all in between`,
     }, element("span", { class: "lane-name" }, lane.name), element("span", { class: "lane-detail" }, lane.detail));
     name.style.top = `${number * LANE_HEIGHT}px`;
     return name;

@@ -79,7 +79,7 @@ function laneSums(group, seen) {
 
 function cpuLane(group) {
   const cpu = group[0].cpu;
-  return cpu === null ? { kind: "cpu", name: "processor not known", detail: "", order: Infinity } : { kind: "cpu", name: "CPU " + cpu, detail: "", order: cpu };
+  return cpu === null ? { kind: "cpu", name: "processor unknown", detail: "", order: Infinity } : { kind: "cpu", name: "CPU " + cpu, detail: "", order: cpu };
 }
 
 function processLane(group, seen) {

@@ -196,7 +196,7 @@ function weightWord({ profile }) {
 function mountTabs(root, page) {
   const { store } = page;
   const parts = PARTS.filter((part) => part.has(page));
-  const tabs = element("div", { role: "tablist", id: "tabs", "aria-label": "Parts", onkeydown: (event) => tabKey(event, parts, store) });
+  const tabs = element("div", { role: "tablist", id: "tabs", "aria-label": "Tabs", onkeydown: (event) => tabKey(event, parts, store) });
   root.append(tabs);
   for (const part of parts) {
     const panel = element("section", {

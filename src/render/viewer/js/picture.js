@@ -140,7 +140,7 @@ class FilePicture {
 
   changeOf({ before, start, end }) {
     if (before === undefined) return [];
-    const amount = parseInt(before, 10), chance = before.endsWith("~") ? ", may be chance" : "";
+    const amount = parseInt(before, 10), chance = before.endsWith("~") ? ", may be noise" : "";
     if (!amount) return [`new${chance}`];
     const change = (100 * (end - start - amount)) / amount;
     return [`before ${amountText(this.facts, amount)}, ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)}%${chance}`];
@@ -224,13 +224,13 @@ class PicturePage {
   finder() {
     this.output = element("output", {});
     this.input = element("input", {
-      type: "text", placeholder: "Search (Ctrl-F)", title: "Part of a name; Enter: next match; Shift+Enter: the one before",
+      type: "text", placeholder: "Search (Ctrl-F)", title: "Part of a name; Enter: next match; Shift+Enter: previous match",
       "aria-label": "Search functions", oninput: () => this.search(), onkeydown: (event) => this.searchKey(event),
     });
     this.regex = element("input", { type: "checkbox", onchange: () => this.search() });
     this.reset = element("button", { title: "Show everything (Esc)", onclick: () => this.zoom([]) }, "Reset zoom");
     return element("div", { class: "find" }, this.output, this.input,
-      element("label", { title: "The text is a regular expression" }, this.regex, " regex"), this.reset);
+      element("label", { title: "Use a regular expression" }, this.regex, " regex"), this.reset);
   }
 
   handlers() {
@@ -336,7 +336,7 @@ class PicturePage {
     input.classList.toggle("wrong", isWrong);
     input.setAttribute("aria-invalid", String(isWrong));
     this.matched = "";
-    if (isWrong) this.matched = "no regular expression";
+    if (isWrong) this.matched = "not a regular expression";
     else if (wanted) this.matched = count ? `${grouped(count)} ${count === 1 ? "match" : "matches"} · ${percent(sum, whole)}` : "no matches";
     output.textContent = this.matched;
     output.title = count ? amountText(facts, sum) : "";

@@ -26,7 +26,7 @@ export function mountSearch(root, page) {
     id: "search",
     type: "search",
     placeholder: "Search functions (Ctrl-F)",
-    title: "Enter: next match; Shift+Enter: the one before; Escape: back to the part",
+    title: "Enter: next match; Shift+Enter: previous match; Escape: back to the page",
     "aria-label": "Search functions",
     "aria-describedby": "search-matched",
     oninput: () => store.set({ search: text.value }),
@@ -52,7 +52,7 @@ export function mountSearch(root, page) {
     text.focus();
   });
   store.subscribe(show);
-  root.append(text, element("label", { title: "The text is a regular expression" }, regex, " regex"), matched);
+  root.append(text, element("label", { title: "Use a regular expression" }, regex, " regex"), matched);
   show();
 }
 
@@ -83,7 +83,7 @@ function showMatched(page, text, matched) {
 function matchedText(page) {
   const found = foundGroups(page);
   if (!found) return "";
-  if (found.wrong) return "no regular expression";
+  if (found.wrong) return "not a regular expression";
   const { total, totalCount } = page.sums();
   let count = 0;
   found.groups.forEach((isFound, group) => (count += isFound && (total[group] > 0 || totalCount[group] > 0) ? 1 : 0));

@@ -42,7 +42,7 @@ class FunctionTable {
   build(root) {
     const { store } = this.page;
     this.told = element("output", { id: "functions-told" });
-    this.copy = element("button", { id: "functions-copy", title: "As jitgraft report --format csv writes them (Ctrl+C)", onclick: () => this.copyRows() }, "Copy as CSV");
+    this.copy = element("button", { id: "functions-copy", title: "Same as jitgraft report --format csv (Ctrl+C)", onclick: () => this.copyRows() }, "Copy as CSV");
     const wordFor = (text) => (this.page.profile.counted === "call" ? text.replace("Samples", "Calls") : text);
     this.heads = TABLE_COLUMNS.map(({ key, title, isAmount, span, tells }) => element("div", {
       role: "columnheader", class: isAmount ? "amount" : null, "data-column": key, "aria-colspan": span > 1 ? String(span) : null,
@@ -100,8 +100,8 @@ class FunctionTable {
   }
 
   whyEmpty({ search }) {
-    if (!(this.page.selection().count > 0)) return "No samples in the chosen time and threads.";
-    return search ? `No function is called like “${search.slice(0, 80)}”.` : "No function has samples.";
+    if (!(this.page.selection().count > 0)) return "No samples in the selected time and threads.";
+    return search ? `No function matches “${search.slice(0, 80)}”.` : "No function has samples.";
   }
 
   /** To the next row of those that are found. */

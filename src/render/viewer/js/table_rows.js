@@ -7,11 +7,11 @@ import { findFunctions, groupsFound } from "./search.js";
 /** The columns: how they are sorted by, what they are called, whether they hold amounts (the largest come first). */
 export const TABLE_COLUMNS = [
   { key: "self", title: "Self", isAmount: true, span: 2, tells: "In the function itself" },
-  { key: "total", title: "Total", isAmount: true, span: 2, tells: "With all that it called; recursion counts once" },
+  { key: "total", title: "Total", isAmount: true, span: 2, tells: "Including everything it called; recursion counts once" },
   { key: "samples", title: "Samples", isAmount: true, span: 1, tells: "Samples in the function itself" },
   { key: "kind", title: "Code", isAmount: false, span: 1, tells: "Kind of code; with several tiers, the share of each" },
-  { key: "name", title: "Function", isAmount: false, span: 1, tells: "Its name" },
-  { key: "module", title: "Module", isAmount: false, span: 1, tells: "The program, library or JIT memory it is in" },
+  { key: "name", title: "Function", isAmount: false, span: 1, tells: "Name" },
+  { key: "module", title: "Module", isAmount: false, span: 1, tells: "Program, library or JIT memory" },
   { key: "source", title: "Source", isAmount: false, span: 1, tells: "Source location" },
 ];
 

@@ -17,7 +17,7 @@ export class TimeBar {
     this.rows = element("select", { id: "time-rows", onchange: () => store.set({ lanes: this.rows.value }) },
       ...choices.map((choice) => element("option", { value: choice }, LANE_WORDS[choice])));
     this.range = element("input", {
-      id: "time-range", type: "text", spellcheck: "false", autocomplete: "off", placeholder: "all; drag, or type 1.2-1.5, 3-4",
+      id: "time-range", type: "text", spellcheck: "false", autocomplete: "off", placeholder: "all (drag, or type 1.2-1.5, 3-4)",
       title: "Seconds since the start, such as 1.2-1.5, 3-", "aria-label": "Ranges in seconds since the start",
       "aria-describedby": "time-told",
       oninput: () => this.setWrong(false), onchange: () => this.typed(), onkeydown: (event) => this.key(event),
@@ -25,9 +25,9 @@ export class TimeBar {
     });
     this.isWrong = false;
     this.clear = element("button", { id: "time-clear", title: "Count all samples again (Escape)", onclick: actions.clear }, "All");
-    this.zoom = element("button", { id: "time-zoom", title: "Show only the ranges' time (Ctrl with the wheel zooms, too)", onclick: actions.zoom }, "Zoom in");
+    this.zoom = element("button", { id: "time-zoom", title: "Show only the selected time (or zoom with Ctrl+wheel)", onclick: actions.zoom }, "Zoom in");
     this.whole = element("button", { id: "time-whole", title: "Show the whole recording", onclick: actions.whole }, "Zoom out");
-    this.option = element("code", { id: "time-option", title: "Options that make jitgraft report count the same samples" });
+    this.option = element("code", { id: "time-option", title: "jitgraft report options for the same samples" });
     this.copy = element("button", { id: "time-copy", title: "Copy these options", onclick: () => actions.copy(this.option.textContent) }, "Copy");
     this.fold = element("button", { id: "time-fold", "aria-controls": "part-time", onclick: actions.fold });
     this.told = element("output", { id: "time-told", "aria-live": "polite" });
@@ -42,7 +42,7 @@ export class TimeBar {
     this.fold.hidden = !isLarge;
     this.fold.setAttribute("aria-expanded", String(!isFolded));
     this.fold.textContent = isFolded ? "▸ All rows" : "▾ Few rows";
-    this.fold.title = isFolded ? "Show more rows, and the heat map" : "Leave the flame graph more room";
+    this.fold.title = isFolded ? "Show more rows, and the heat map" : "Make room for the flame graph";
   }
 
   typed() {
@@ -55,7 +55,7 @@ export class TimeBar {
   setWrong(isWrong) {
     this.isWrong = isWrong;
     this.range.setAttribute("aria-invalid", String(isWrong));
-    if (isWrong) this.told.textContent = "not a range: write 1.2-1.5, 3-";
+    if (isWrong) this.told.textContent = "not a range; type something like 1.2-1.5, 3-";
   }
 
   key(event) {

@@ -68,14 +68,14 @@ class TimePart {
   build(root) {
     this.axis = element("canvas", { id: "time-axis", "aria-hidden": "true" });
     this.scroller = element("div", {
-      id: "time-lanes", tabindex: "0", "data-home": "", role: "listbox", "aria-multiselectable": "true", "aria-label": "Threads to choose from",
+      id: "time-lanes", tabindex: "0", "data-home": "", role: "listbox", "aria-multiselectable": "true", "aria-label": "Threads",
     });
     this.bars = element("canvas", { id: "time-bars", "aria-hidden": "true" });
     this.over = element("canvas", { "aria-hidden": "true" });
     this.box = element("div", { class: "time-box" }, this.scroller, this.bars, this.over);
     this.heatBox = element("div", {
       id: "time-heat", tabindex: "0", role: "group", hidden: true,
-      "aria-label": "Heat map of the seconds: arrow keys move the range, + and − zoom",
+      "aria-label": "Heat map of seconds: use arrow keys to move the range, + and − to zoom",
     });
     this.tip = element("div", { id: "time-tip", role: "tooltip", hidden: true });
     root.append(this.bar.root, this.axis, this.box, this.heatBox, this.tip);

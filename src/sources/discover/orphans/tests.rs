@@ -278,7 +278,7 @@ fn a_running_process_states_by_which_number_its_files_go() {
         match judge(0, &fits) {
             Verdict::Used(_) => assert!(is_its, "{inner:?}"),
             Verdict::Refused(fit) => {
-                assert!(!is_its && fit.against.as_ref().unwrap().contains("has the ID 7 in its container"))
+                assert!(!is_its && fit.against.as_ref().unwrap().contains("has PID 7 in its container"))
             }
             other => panic!("{other:?}"),
         }

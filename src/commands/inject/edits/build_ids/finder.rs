@@ -152,8 +152,8 @@ impl BuildIdFinder {
         let frames = |file: &ListedFile| frames.get(file).copied().unwrap_or_default();
         let listed = self.missing.iter().map(|file| (&file.path[..], frames(file))).collect();
         let message = format!(
-            "no build ID for {}: not here as they ran; run this on the recorded machine, give its root with --symfs DIR, or the IDs \
-             with --known-build-ids",
+            "no build ID for {}: the files that ran are missing. Run this on the recorded machine, or pass its root \
+             with --symfs DIR or the IDs with --known-build-ids",
             counted_files(listed, "frame")
         );
         self.warnings.push(Warning::new(message));

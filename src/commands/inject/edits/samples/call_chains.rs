@@ -39,7 +39,7 @@ impl PlainChains {
     ) -> Result<Self> {
         let JitCode { map, machine, .. } = code;
         if !Machine::is_any_known(*machine) {
-            return Err(Error::new(format!("stacks of {} cannot be unwound", machine_name(*machine))));
+            return Err(Error::new(format!("jitgraft cannot unwind stacks from {}", machine_name(*machine))));
         }
         let search = SearchOptions { machine: Some(*machine), ..context.search(&survey.processes) };
         let files = Images::new(survey.spaces.dsos().iter(), search);
@@ -69,8 +69,8 @@ fn say_what_is_missing(
     let missing: Vec<_> = missing.map(|(dso, stacks)| (dsos.get(*dso).label(), *stacks)).collect();
     if !missing.is_empty() {
         let message = format!(
-            "stacks end in {}: not here as they ran; give the root of the recorded machine with --symfs DIR, or files by their \
-             build IDs with --debug-dir DIR",
+            "stacks end in {}, because the files that ran are missing; pass the recorded machine's root with --symfs \
+             DIR, or a directory of files by build ID with --debug-dir DIR",
             counted_files(missing, "stack")
         );
         warnings.push(Warning::new(message));
@@ -152,7 +152,7 @@ impl ChainConverter<'_, '_> {
             words.extend([USER_DEFERRED, cookie]);
         }
         let insert = with_chain(raw, attr, &words)?;
-        let insert = insert.ok_or_else(|| Error::new("is too long with its chain").at(raw.offset))?;
+        let insert = insert.ok_or_else(|| Error::new("becomes too long with its call chain").at(raw.offset))?;
         Ok(Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert }))
     }
 
