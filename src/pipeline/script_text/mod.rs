@@ -143,7 +143,7 @@ impl TextFilter<'_> {
     /// the process up, and goes on with the blocks that were being processed.
     fn run<T: Send>(&self, mut input: Stream, made: Made<'_, T>, warnings: &mut Warnings) -> Result<Filtered> {
         let mut style = self.style;
-        style.learn(input.peek(1 << 16)?);
+        style.detect(input.peek(1 << 16)?);
         let buffers = made.buffers;
         let mut feeder = Feeder::new(input, made.cutting, buffers);
         let mut processes = Processes::default();
