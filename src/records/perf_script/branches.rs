@@ -82,11 +82,7 @@ pub fn branch(out: &mut Vec<u8>, fields: Fields, symbols: bool, line: &BranchLin
 
 fn type_name(flags: u64) -> &'static str {
     let (kind, extended_kind) = (flags >> 20 & 0xf, flags >> 26 & 0xf);
-    let name = if kind == EXTENDED {
-        EXTENDED_TYPES.get(extended_kind as usize)
-    } else {
-        TYPES.get(kind as usize)
-    };
+    let name = if kind == EXTENDED { EXTENDED_TYPES.get(extended_kind as usize) } else { TYPES.get(kind as usize) };
     name.copied().unwrap_or_default()
 }
 

@@ -40,8 +40,7 @@ impl<'a> Header<'a> {
             let follows_digit = colon > 0 && line[colon - 1].is_ascii_digit();
             follows_digit && line.get(colon + 1).is_none_or(u8::is_ascii_whitespace)
         };
-        memchr::memchr_iter(b':', line).any(ends_time)
-            && Self::parse(line).is_some_and(|header| header.time.is_some())
+        memchr::memchr_iter(b':', line).any(ends_time) && Self::parse(line).is_some_and(|header| header.time.is_some())
     }
 
     /// Parses a line directly above frames, so that it must be a header. With `-F` it may lack time and event, or

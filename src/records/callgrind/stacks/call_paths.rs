@@ -175,9 +175,8 @@ impl PathFinder<'_> {
             while wanted > negligible
                 && let Some(stack) = open.get_mut(next)
             {
-                let may_cut = taker == self.itself()
-                    || stack.remaining >= self.unit
-                    || self.arrivals[taker].len() < FEW_PATHS;
+                let may_cut =
+                    taker == self.itself() || stack.remaining >= self.unit || self.arrivals[taker].len() < FEW_PATHS;
                 if !may_cut && wanted < stack.remaining / 2.0 {
                     break;
                 }

@@ -324,7 +324,10 @@ mod tests {
             ("ladder of 40", ladder(40)),
             ("ladder of 2000", ladder(2000)),
             ("uneven ladder", file_with_levels(2000, 2, 2, |level| (level as u64 * 7919) % 1000)),
-            ("ladder of which only the last costs", file_with_levels(2000, 2, 2, |level| u64::from(level == 1999) << 40)),
+            (
+                "ladder of which only the last costs",
+                file_with_levels(2000, 2, 2, |level| u64::from(level == 1999) << 40),
+            ),
             ("wide", file_with_levels(100, 30, 6, |level| (level as u64 * 7919) % 1000)),
             ("wide of which only the last costs", file_with_levels(100, 30, 6, |level| u64::from(level == 99) << 30)),
             ("chain", file_with_levels(5000, 1, 1, |level| (level as u64 * 7919) % 1000)),
@@ -349,12 +352,16 @@ mod tests {
         };
         let count = 3 + width + chain;
         let self_costs: Vec<u64> = (0..count).map(|at| if at + 1 == count { 1 << 40 } else { at as u64 % 7 }).collect();
-        let stacks = stacks_cost_what_is_stated(&acyclic_file(&self_costs, &(0..count).map(callers).collect::<Vec<_>>()));
+        let stacks =
+            stacks_cost_what_is_stated(&acyclic_file(&self_costs, &(0..count).map(callers).collect::<Vec<_>>()));
         assert!(stacks < 3 << 20, "{stacks}");
         // Two functions that both call each of many small ones.
         let callers = |at: usize| if at < 2 { vec![] } else { vec![(0, 1), (1, at as u64 % 3 + 1)] };
         let self_costs: Vec<u64> = (0..50_000).map(|at| at % 11).collect();
-        let stacks = stacks_cost_what_is_stated(&acyclic_file(&self_costs, &(0..self_costs.len()).map(callers).collect::<Vec<_>>()));
+        let stacks = stacks_cost_what_is_stated(&acyclic_file(
+            &self_costs,
+            &(0..self_costs.len()).map(callers).collect::<Vec<_>>(),
+        ));
         assert!(stacks <= 2 * self_costs.len(), "{stacks}");
     }
 

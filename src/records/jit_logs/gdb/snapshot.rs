@@ -89,12 +89,7 @@ fn write_program_header(out: &mut ByteWriter, kind: elf::ProgramType, flags: u32
     out.u32(kind.0).u32(flags).u64(offset).u64(addr).u64(0).u64(size).u64(size).u64(1);
 }
 
-fn write_core(
-    memory: &impl Memory,
-    ranges: Vec<Range<u64>>,
-    descriptors: &[u64],
-    process: SnapshotProcess,
-) -> Vec<u8> {
+fn write_core(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], process: SnapshotProcess) -> Vec<u8> {
     /// Size of `struct elf_prpsinfo` in 64-bit processes.
     const PRPSINFO: usize = 136;
     const NOTE: usize = 12 + 8 + PRPSINFO;

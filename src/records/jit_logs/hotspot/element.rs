@@ -88,10 +88,7 @@ mod tests {
         assert_eq!(attribute(tag, b"address").and_then(address), Some(0x2f));
         assert_eq!(attribute(tag, b"id"), None);
         assert_eq!(attribute(tag, b"method").map(unescape).unwrap(), &b"A <init> (&x)V"[..]);
-        assert_eq!(
-            unescape(br"gro\u00dfe &amp; \ud83d\ude00\u00e9\ud83d \u12"),
-            "große & 😀é\\ud83d \\u12".as_bytes()
-        );
+        assert_eq!(unescape(br"gro\u00dfe &amp; \ud83d\ude00\u00e9\ud83d \u12"), "große & 😀é\\ud83d \\u12".as_bytes());
         assert_eq!(attributes(b"a='1' b='2").count(), 1);
         assert_eq!(address(b"0x"), None);
         assert_eq!(address(b"0x+1"), None);

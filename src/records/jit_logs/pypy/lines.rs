@@ -50,11 +50,8 @@ pub(super) fn parse_merge_point(line: &[u8]) -> Option<MergePointLine> {
 
 /// Parses the trace in the line above its operations, which is at `offset`.
 pub(super) fn parse_head(head: &[u8], offset: usize) -> Option<TraceId> {
-    let end = if head.starts_with(b"Loop ") {
-        memmem::rfind(head, b") : ")? + 1
-    } else {
-        memmem::rfind(head, b" with ")?
-    };
+    let end =
+        if head.starts_with(b"Loop ") { memmem::rfind(head, b") : ")? + 1 } else { memmem::rfind(head, b" with ")? };
     TraceId::parse(&head[..end], offset)
 }
 

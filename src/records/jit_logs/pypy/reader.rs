@@ -1,11 +1,9 @@
 //! Reads the log line by line.
 
-use super::lines::{
-    Bracket, leaves_call, parse_bracket, parse_guard, parse_head, parse_machine, parse_merge_point,
-};
+use super::lines::{Bracket, leaves_call, parse_bracket, parse_guard, parse_head, parse_machine, parse_merge_point};
 use super::machine_code::{Block, MachineCode};
-use super::source_location::SourceLocation;
 use super::positions::{Operations, Positions};
+use super::source_location::SourceLocation;
 use super::trace::{MergePointId, MergePoints, Trace, TraceId};
 use crate::bytes::digits::{hex, hex_bytes, number};
 use crate::bytes::lines::lines;

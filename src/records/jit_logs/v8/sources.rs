@@ -232,8 +232,7 @@ impl<'a> SourceMapDecoder<'a> {
         let last_line = memchr::memrchr(b'\n', entry)? + 1;
         let info = SourceInfo::parse(LogRecord::parse(entry, last_line)?.fields()).ok()?;
         let inlined: Vec<Inlined> = info.inlined().collect();
-        let listed: Vec<Option<u32>> =
-            info.functions().map(|id| sources.find_function(id, creation.time)).collect();
+        let listed: Vec<Option<u32>> = info.functions().map(|id| sources.find_function(id, creation.time)).collect();
         let (mut functions, mut scripts) = (Vec::new(), Vec::new());
         for call in &inlined {
             let function = call.function.and_then(|index| *listed.get(index as usize)?);

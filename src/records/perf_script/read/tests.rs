@@ -9,8 +9,7 @@ use proptest::prelude::*;
 #[test]
 fn every_sort_of_object_has_its_kind_of_code() {
     let has_kind = |path, kind| {
-        let frame =
-            Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), dso_offset: None, inlined: false };
+        let frame = Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), dso_offset: None, inlined: false };
         frame_kind(&frame) == kind
     };
     let kernel = ["[uprobes]", "[guest.kernel.kallsyms]", "[ext4]", "/lib/modules/6.1/kernel/fs/ext4.ko"];

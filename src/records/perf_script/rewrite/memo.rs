@@ -73,9 +73,7 @@ struct RememberedFrame {
 impl RememberedFrame {
     fn to_known<'a>(&self, texts: &'a [u8]) -> KnownFrame<'a> {
         match self.text.clone() {
-            Some(text) => {
-                KnownFrame::Named { text: &texts[text], is_one_of_several: self.is_one_of_several }
-            }
+            Some(text) => KnownFrame::Named { text: &texts[text], is_one_of_several: self.is_one_of_several },
             None => KnownFrame::Unknown,
         }
     }

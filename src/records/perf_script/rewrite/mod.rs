@@ -375,13 +375,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
     }
 
     /// Names a frame by replacing `tail`, the text after its address. Returns its key in the memo.
-    fn name_frame(
-        &mut self,
-        tail: Range<usize>,
-        frame: Frame<'_>,
-        dso_kind: DsoKind,
-        is_caller: bool,
-    ) -> Option<Key> {
+    fn name_frame(&mut self, tail: Range<usize>, frame: Frame<'_>, dso_kind: DsoKind, is_caller: bool) -> Option<Key> {
         let pid = self.process(dso_kind);
         if let (DsoKind::Other, Some(dso)) = (dso_kind, frame.dso) {
             self.name_native(tail, pid, dso, &frame, is_caller);
@@ -428,17 +422,9 @@ impl<'b> RewriteJob<'b, '_, '_> {
     }
 
     /// Names a frame in a file by replacing `tail`, the text after its address.
-    fn name_native(
-        &mut self,
-        tail: Range<usize>,
-        pid: Option<Pid>,
-        dso: &[u8],
-        frame: &Frame<'_>,
-        is_caller: bool,
-    ) {
+    fn name_native(&mut self, tail: Range<usize>, pid: Option<Pid>, dso: &[u8], frame: &Frame<'_>, is_caller: bool) {
         let printed = self.style.file_addresses;
-        let offset =
-            frame.dso_offset.or_else(|| self.state.known.file_offset(pid, dso, frame.addr, printed));
+        let offset = frame.dso_offset.or_else(|| self.state.known.file_offset(pid, dso, frame.addr, printed));
         let Some(offset) = offset.map(Addr) else {
             self.counts.native_left += 1;
             return;
