@@ -9,10 +9,10 @@ use super::statements::lines;
 use std::ops::Range;
 
 /// Costs with more digits than this end a run, so that the costs of a run can be added without overflow.
-const MOST_DIGITS: usize = 13;
+const DIGITS: usize = 13;
 
 /// The maximum number of lines in a run: 2^16 costs in each of 8 runs sum up to less than 2^63.
-const LONGEST_RUN: usize = 1 << 16;
+const LONGEST: usize = 1 << 16;
 
 /// A run of cost lines whose addresses are in one range. All lines but the first are exactly what the encoder would
 /// write after the line before.
@@ -68,9 +68,8 @@ impl<'a> CostLines<'a> {
     ) -> Option<(Self, usize)> {
         let columns = decoder.columns();
         let first = PlainLine::read(text, columns, decoder.base())?;
-        let address_of = |position: Position| columns.instr.map(|column| position.0[column]);
-        // All lines of the run must be in this range.
-        let range = address_of(first.position).map_or(0..0, |addr| ranges.get(addr));
+        let of_instr = |position: Position| columns.instr.map(|column| position.0[column]);
+        let around = of_instr(first.position).map_or(0..0, |addr| ranges.get(addr));
         let lowest_by = columns.instr.unwrap_or(0);
         let mut run = Self {
             first: first.position,
@@ -84,19 +83,17 @@ impl<'a> CostLines<'a> {
             columns,
         };
         let (mut relative, mut end) = (first.relative, first.len);
-        let mut previous = AddressText::new(text, first.position.0[0]);
-        while run.count < LONGEST_RUN {
-            if columns == Columns::INSTR_LINE
-                && let Some(previous) = &previous
-            {
-                end += run.take_short(&text[end..], previous, &range);
+        let mut before = AddressText::of(text, first.position.0[0]);
+        while run.count < LONGEST {
+            if let Some(before) = before.as_ref().filter(|_| columns == Columns::INSTR_LINE) {
+                end += run.take_short(&text[end..], before, &around);
             }
             let rest = &text[end..];
             let Some(line) = PlainLine::read(rest, columns, Some(run.last)) else { break };
-            if address_of(line.position).is_some_and(|addr| !range.contains(&addr)) {
+            if of_instr(line.position).is_some_and(|addr| !around.contains(&addr)) {
                 break;
             }
-            previous = AddressText::new(rest, line.position.0[0]);
+            before = AddressText::of(rest, line.position.0[0]);
             if line.position.0[lowest_by] < run.lowest.0.0[lowest_by] {
                 run.lowest = (line.position, line.cost);
             }
@@ -115,14 +112,12 @@ impl<'a> CostLines<'a> {
     /// Fast path for the most frequent kind of line: an absolute address that differs little from the previous one, a
     /// line number, and the cost of a single event. Returns the total length in bytes of the lines it has read.
     #[inline(always)]
-    fn take_short(&mut self, text: &[u8], previous: &AddressText, range: &Range<u64>) -> usize {
-        // Local variables stay in registers.
-        let (mut count, mut sum) = (self.count, self.cost);
-        let (mut end, mut last_start) = (0, 0);
+    fn take_short(&mut self, text: &[u8], before: &AddressText, around: &Range<u64>) -> usize {
+        let (mut end, mut last, mut count, mut cost) = (0, 0, self.count, self.cost);
         // Leaves room for one more line, which [`Self::read`] adds.
-        while count < LONGEST_RUN - 1 {
-            let Some((line, len)) = ShortLine::read(&text[end..], previous) else { break };
-            if !range.contains(&line.addr) {
+        while count < LONGEST - 1 {
+            let Some((line, len)) = ShortLine::read(&text[end..], before) else { break };
+            if !around.contains(&line.addr) {
                 break;
             }
             if !self.in_full {
@@ -132,21 +127,21 @@ impl<'a> CostLines<'a> {
                 self.in_full = could_be_relative(0) | could_be_relative(1);
                 self.last = position;
             }
-            let cost = line.cost.value();
+            let value = line.cost.value();
             if line.addr < self.lowest.0.0[0] {
-                self.lowest = (line.position(), cost);
+                self.lowest = (line.position(), value);
             }
-            sum += cost;
+            cost += value;
             count += 1;
-            last_start = end;
+            last = end;
             end += len;
         }
         if end > 0
-            && let Some((line, _)) = ShortLine::read(&text[last_start..], previous)
+            && let Some((line, _)) = ShortLine::read(&text[last..], before)
         {
             self.last = line.position();
         }
-        (self.count, self.cost) = (count, sum);
+        (self.count, self.cost) = (count, cost);
         end
     }
 
@@ -161,12 +156,12 @@ impl<'a> CostLines<'a> {
 
 /// True if the costs of this many lines can be added up without checking for overflow.
 pub(in super::super) fn cannot_overflow(count: usize) -> bool {
-    count <= 8 * LONGEST_RUN
+    count <= 8 * LONGEST
 }
 
 /// True if all costs are short decimal numbers.
 pub(in super::super) fn are_short(costs: &[u8]) -> bool {
-    costs.split(|&byte| byte == b' ').all(|word| word.len() <= MOST_DIGITS && word.iter().all(u8::is_ascii_digit))
+    costs.split(|&byte| byte == b' ').all(|word| word.len() <= DIGITS && word.iter().all(u8::is_ascii_digit))
 }
 
 /// A line exactly as valgrind and our encoder would write it: columns separated by one blank, numbers without leading
@@ -201,12 +196,11 @@ pub(in super::super) struct AddressText {
 impl AddressText {
     /// Reads an absolute address.
     pub(in super::super) fn read(text: &[u8]) -> Option<Self> {
-        Self::new(text, address(text)?.0)
+        Self::of(text, address(text)?.0)
     }
 
-    /// Remembers the text of an address with this value. `None` if the text isn't an absolute address, or is too short
-    /// for comparing.
-    fn new(text: &[u8], value: u64) -> Option<Self> {
+    /// Remembers an address. `None` if the text isn't an absolute address, or is too short for comparing.
+    fn of(text: &[u8], value: u64) -> Option<Self> {
         let bytes = u128::from_le_bytes(*text.first_chunk()?);
         if bytes as u16 != u16::from_le_bytes(*b"0x") || value < 0x100 {
             return None;
@@ -219,23 +213,19 @@ impl AddressText {
     /// follows.
     #[inline(always)]
     pub(in super::super) fn read_similar(&self, text: &[u8]) -> Option<u64> {
-        if !self.is_similar(text.first_chunk()?) {
-            return None;
-        }
+        self.is_like(text.first_chunk()?).then_some(())?;
         self.with_two_digits(text.get(self.len - 2..)?.first_chunk()?)
     }
 
-    /// True if a line begins like the address, apart from its last two digits.
     #[inline(always)]
-    fn is_similar(&self, text: &[u8; 16]) -> bool {
+    fn is_like(&self, text: &[u8; 16]) -> bool {
         (u128::from_le_bytes(*text) ^ self.bytes) & self.mask == 0
     }
 
-    /// The address with other last digits, given these and the blank after them.
     #[inline(always)]
-    fn with_two_digits(&self, &[high, low, blank]: &[u8; 3]) -> Option<u64> {
+    fn with_two_digits(&self, &[high, low, behind]: &[u8; 3]) -> Option<u64> {
         let (high, low) = (HEX_DIGITS[high as usize], HEX_DIGITS[low as usize]);
-        ((high | low) < 16 && blank == b' ').then_some(self.value | u64::from(high) << 4 | u64::from(low))
+        ((high | low) < 16 && behind == b' ').then_some(self.value | u64::from(high) << 4 | u64::from(low))
     }
 }
 
@@ -249,20 +239,20 @@ struct ShortLine {
 impl ShortLine {
     /// Reads a line, and returns its length as well.
     #[inline(always)]
-    fn read(text: &[u8], previous: &AddressText) -> Option<(Self, usize)> {
-        let is_similar = previous.is_similar(text.first_chunk()?);
+    fn read(text: &[u8], before: &AddressText) -> Option<(Self, usize)> {
+        let is_like = before.is_like(text.first_chunk()?);
         // The text from the last two digits of the address on: two numbers with a blank before each, a line feed, and
         // the bytes that are loaded along with them.
-        let tail: &[u8; 24] = text.get(previous.len - 2..)?.first_chunk()?;
+        let tail: &[u8; 24] = text.get(before.len - 2..)?.first_chunk()?;
         let [high, low, blank, ..] = *tail;
-        let addr = previous.with_two_digits(&[high, low, blank]).filter(|_| is_similar)?;
+        let addr = before.with_two_digits(&[high, low, blank]).filter(|_| is_like)?;
         let number = FewDigits::read(&tail[3..])?;
-        let cost_start = 4 + number.len();
-        let cost = FewDigits::read(tail.get(cost_start..)?)?;
-        let end = cost_start + cost.len();
+        let cost_at = 4 + number.len();
+        let cost = FewDigits::read(tail.get(cost_at..)?)?;
+        let end = cost_at + cost.len();
         let is_plain = number.len() == 1 || tail[3] != b'0';
-        let is_short = is_plain & (*tail.get(cost_start - 1)? == b' ') & (*tail.get(end)? == b'\n');
-        is_short.then_some((Self { addr, number, cost }, previous.len - 1 + end))
+        let is_short = is_plain & (*tail.get(cost_at - 1)? == b' ') & (*tail.get(end)? == b'\n');
+        is_short.then_some((Self { addr, number, cost }, before.len - 1 + end))
     }
 
     fn position(&self) -> Position {
@@ -272,47 +262,44 @@ impl ShortLine {
 
 impl PlainLine {
     fn read(text: &[u8], columns: Columns, base: Option<Position>) -> Option<Self> {
-        let mut position = Position::default();
-        let (mut relative, mut in_full) = (false, false);
-        let mut end = 0;
+        let (mut position, mut relative, mut in_full, mut at) = (Position::default(), false, false, 0);
         for column in 0..columns.count {
             let base = base.map(|base| base.0[column]).filter(|&base| base > 0);
-            let rest = &text[end..];
+            let rest = &text[at..];
             let (value, len) = match *rest.first()? {
                 b'*' | b'+' | b'-' => {
                     relative = true;
                     // After a position of 0, valgrind writes the next position in full.
-                    relative_position(base?, rest)?
+                    relative_to(base?, rest)?
                 }
                 _ => {
-                    let (value, len) = if columns.is_address(column) { address(rest)? } else { decimal(rest)? };
-                    in_full |= base.is_some_and(|base| base.abs_diff(value) < 100);
-                    (value, len)
+                    let found = if columns.is_address(column) { address(rest)? } else { decimal(rest)? };
+                    in_full |= base.is_some_and(|base| base.abs_diff(found.0) < 100);
+                    found
                 }
             };
             position.0[column] = value;
-            end += len;
-            if *text.get(end)? != b' ' {
+            at += len;
+            if *text.get(at)? != b' ' {
                 return None;
             }
-            end += 1;
+            at += 1;
         }
-        let costs = end;
-        let (first_cost, len) = cost(&text[end..])?;
-        end += len;
-        while *text.get(end)? != b'\n' {
-            if text[end] != b' ' {
+        let costs = at;
+        let (cost, len) = cost(&text[at..])?;
+        at += len;
+        while *text.get(at)? != b'\n' {
+            if text[at] != b' ' {
                 return None;
             }
-            let (_, len) = cost(&text[end + 1..])?;
-            end += 1 + len;
+            at += 1 + self::cost(&text[at + 1..])?.1;
         }
-        Some(Self { position, relative, in_full, costs, cost: first_cost, len: end + 1 })
+        Some(Self { position, relative, in_full, costs, cost, len: at + 1 })
     }
 }
 
-/// Reads `*`, `+n` or `-n`, and returns the absolute value and the text's length.
-fn relative_position(base: u64, text: &[u8]) -> Option<(u64, usize)> {
+/// Reads `*`, `+n` or `-n`.
+fn relative_to(base: u64, text: &[u8]) -> Option<(u64, usize)> {
     let sign = *text.first()?;
     if sign == b'*' {
         return Some((base, 1));
@@ -365,7 +352,7 @@ fn decimal(text: &[u8]) -> Option<(u64, usize)> {
     (len == 1 || text[0] != b'0').then_some((value, len))
 }
 
-/// Reads a number of at most [`MOST_DIGITS`] digits.
+/// Reads a number of at most [`DIGITS`] digits.
 #[inline]
 fn cost(text: &[u8]) -> Option<(u64, usize)> {
     if let Some(few) = FewDigits::read(text) {
@@ -375,7 +362,7 @@ fn cost(text: &[u8]) -> Option<(u64, usize)> {
     while let Some(digit) = text.get(len).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
         value = value * 10 + u64::from(digit);
         len += 1;
-        if len > MOST_DIGITS {
+        if len > DIGITS {
             return None;
         }
     }
@@ -432,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_range_are_one_run() {
+    fn lines_of_a_stretch_are_one_run() {
         let text = "0x1010 7 5 1\n+3 * 6\n-5 +2 9 2\n0x10a0 200 1\n0x1100 7 1\n";
         let (run, len) = read(text, None).unwrap();
         assert_eq!((len, run.count, run.cost), (text.len() - "0x1100 7 1\n".len(), 4, 21));
