@@ -288,14 +288,9 @@ impl<'a> InstructionReader<'a> {
         }
         if number == next {
             let StatedName { object, file, name } = stated_name;
-            self.costs.stated.push(StatedFunction {
-                name: name.to_vec(),
-                file,
-                function: self.function_number(object, without_recursion(name)),
-                entry: None,
-                called: vec![],
-                calling: vec![],
-            });
+            let function = self.function_number(object, without_recursion(name));
+            let (name, entry) = (name.to_vec(), None);
+            self.costs.stated.push(StatedFunction { name, file, function, entry, called: vec![], calling: vec![] });
         }
         number
     }

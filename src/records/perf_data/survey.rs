@@ -142,7 +142,7 @@ impl RecordSurvey {
 
     fn forked(&mut self, task: Task) {
         self.threads.forked(task.time, task.tid, task.parent_tid);
-        self.namespaces.forked(task);
+        self.namespaces.add_fork(task);
         if task.pid == task.parent {
             return;
         }

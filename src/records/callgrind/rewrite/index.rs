@@ -3,7 +3,7 @@
 //! With it, any chunk can be rewritten without the chunks before it. Of the function names, only those that contain an
 //! address are kept, so memory doesn't grow with the others.
 
-use super::scan::{ChunkFacts, Defined, DefiningObject, Definition};
+use super::scan::{ChunkFacts, Defined, Definition};
 use crate::bytes::digits::decimal;
 use crate::records::callgrind::grammar::{BlockContext, Columns, IdTable, NameRef, UNKNOWN, event_names, same_name};
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 #[test]
 fn every_sort_of_object_has_its_kind_of_code() {
-    let has_kind = |path, kind| {
+    let has_kind = |path: &[u8], kind: FrameKind| {
         let frame = Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), dso_offset: None, inlined: false };
         frame_kind(&frame) == kind
     };
