@@ -44,11 +44,11 @@ enum Happened {
 
 impl BpfSurvey {
     /// Adds a KSYMBOL record. `index` is the symbol's index in the list of kernel symbols.
-    pub(super) fn symbol(&mut self, time: Nanos, index: usize) {
+    pub(super) fn add_symbol(&mut self, time: Nanos, index: usize) {
         self.happened.push((time, Happened::Symbol(index)));
     }
 
-    pub(super) fn event(&mut self, time: Nanos, event: BpfEvent) {
+    pub(super) fn add_event(&mut self, time: Nanos, event: BpfEvent) {
         self.happened.push((time, Happened::Program(event)));
     }
 
@@ -75,8 +75,8 @@ impl BpfSurvey {
         }
         lives.add_functions(&known);
         moments.sort_unstable();
-        for (at, moment) in moments.iter().enumerate() {
-            let next = moments.get(at + 1).filter(|next| next.addr == moment.addr);
+        for (index, moment) in moments.iter().enumerate() {
+            let next = moments.get(index + 1).filter(|next| next.addr == moment.addr);
             let until = next.map_or(usize::MAX, |next| next.position);
             let symbol = &mut symbols[moment.index];
             if !symbol.unregistered {
