@@ -26,7 +26,7 @@ impl FeatureSection {
 
     /// Parses a section that is one string, such as HOSTNAME or ARCH.
     pub fn string(&self, endian: Endian) -> Result<&[u8]> {
-        string(&mut self.cursor(endian))
+        read_string(&mut self.cursor(endian))
     }
 
     /// Parses a list of strings, such as CMDLINE.
