@@ -34,7 +34,7 @@ impl Recording {
     pub fn code_addresses(&self, raw: &RawRecord<'_>) -> Result<Vec<CodeAddress>> {
         if raw.kind == kind::CALLCHAIN_DEFERRED {
             let Some(sample) = self.chain_sample(raw).transpose()? else { return Ok(Vec::new()) };
-            return Ok(chain_words(&sample, HEADER + 2 * WORD).collect());
+            return Ok(chain_addresses(&sample, HEADER + 2 * WORD).collect());
         }
         let sample = self.sample(raw)?;
         let event = &self.events[sample.event];
