@@ -20,14 +20,15 @@ use std::borrow::Cow;
 
 /// Parses a source map.
 pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
-    let text = json(file.bytes())?;
-    let whole = Json::read(text)?;
+    let text = json_text(file.bytes())?;
+    let json = Json::parse(text)?;
     let mut reader = MapReader { file, map: ScriptMap::default(), room: room_for_paths(text.len()) };
-    let segments = match &whole.sections {
-        Some(sections) => reader.sections(sections)?,
-        None => reader.plain(&whole, Place::default())?,
+    let segments = match &json.sections {
+        Some(sections) => reader.add_sections(sections)?,
+        None => reader.add_plain_map(&json, Place::default())?,
     };
-    let (mut map, about) = (reader.map, whole.about());
+    let mut map = reader.map;
+    let about = json.about();
     map.debug_id = about.debug_id.or(map.debug_id);
     map.script = about.script.or(map.script);
     map.set_segments(segments);
@@ -45,8 +46,8 @@ pub struct About {
 
 impl About {
     /// Reads which script a map belongs to, without decoding the mappings.
-    pub fn of(bytes: &[u8]) -> Result<Self> {
-        Ok(Json::read(json(bytes)?)?.about())
+    pub fn read(bytes: &[u8]) -> Result<Self> {
+        Ok(Json::parse(json_text(bytes)?)?.about())
     }
 }
 
@@ -58,10 +59,13 @@ pub fn room_for_paths(len: usize) -> usize {
 
 /// The JSON text, without a byte order mark and without the `)]}` line that prevents browsers from running it as a
 /// script.
-fn json(bytes: &[u8]) -> Result<&str> {
+fn json_text(bytes: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(bytes).map_err(|error| Error::new("is not UTF-8").because(error))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    Ok(if text.starts_with(")]}") { text.split_once('\n').map_or("", |(_, rest)| rest) } else { text })
+    if !text.starts_with(")]}") {
+        return Ok(text);
+    }
+    Ok(text.split_once('\n').map_or("", |(_, rest)| rest))
 }
 
 /// The members of a map. An index has `version`, `file`, `debugId` and `sections`.
@@ -110,9 +114,16 @@ struct Offset {
     column: u32,
 }
 
+impl Section<'_> {
+    /// Where the section begins in the script.
+    fn start(&self) -> Place {
+        Place { line: self.offset.line, column: self.offset.column }
+    }
+}
+
 impl<'a> Json<'a> {
-    fn read(text: &'a str) -> Result<Self> {
-        let json: Self = serde_json::from_str(text).map_err(broken)?;
+    fn parse(text: &'a str) -> Result<Self> {
+        let json: Self = serde_json::from_str(text).map_err(not_a_map)?;
         match json.version {
             3 => Ok(json),
             _ => Err(Error::new("is not a source map: its version is not 3")),
@@ -120,21 +131,23 @@ impl<'a> Json<'a> {
     }
 
     fn about(&self) -> About {
-        let file = self.file.as_ref().map(|Text(file)| file.rsplit('/').next().unwrap_or_default().to_owned());
-        About { debug_id: self.debug_id.as_ref().map(|Text(id)| id.clone().into_owned()), script: file }
+        About {
+            debug_id: self.debug_id.as_ref().map(|Text(id)| id.clone().into_owned()),
+            script: self.file.as_ref().map(|Text(path)| path.rsplit('/').next().unwrap_or_default().to_owned()),
+        }
     }
 
     /// Indices of the sources that are third-party code. The list's older name is only used if the newer is missing.
     fn third_party(&self) -> Result<Cow<'_, [usize]>> {
         let list = match (&self.ignore_list, &self.google_ignore_list) {
             (Some(list), _) => Cow::Borrowed(list.as_slice()),
-            (None, Some(older)) => Cow::Owned(Option::deserialize(older).map_err(broken)?.unwrap_or_default()),
+            (None, Some(older)) => Cow::Owned(Option::deserialize(older).map_err(not_a_map)?.unwrap_or_default()),
             (None, None) => Cow::default(),
         };
-        match list.iter().all(|number| *number < self.sources.len()) {
-            true => Ok(list),
-            false => Err(Error::new("is not a source map: its ignoreList refers to missing sources")),
+        if list.iter().any(|index| *index >= self.sources.len()) {
+            return Err(Error::new("is not a source map: its ignoreList refers to missing sources"));
         }
+        Ok(list)
     }
 }
 
@@ -148,34 +161,37 @@ struct MapReader<'f> {
 
 impl MapReader<'_> {
     /// Adds the names and sources of all sections, and returns their segments.
-    fn sections(&mut self, sections: &[Section<'_>]) -> Result<Vec<Segment>> {
-        let begin = |Section { offset, .. }: &Section<'_>| Place { line: offset.line, column: offset.column };
-        if !sections.iter().map(begin).is_sorted() {
+    fn add_sections(&mut self, sections: &[Section<'_>]) -> Result<Vec<Segment>> {
+        if !sections.iter().map(Section::start).is_sorted() {
             return Err(Error::new("is not a source map: its sections are not in order"));
         }
         let mut segments = Vec::new();
-        for (at, section) in sections.iter().enumerate() {
-            let own = self.plain(&Json::read(section.map.get())?, begin(section))?;
-            let end = sections.get(at + 1).map(begin);
-            segments.extend(own.into_iter().filter(|segment| end.is_none_or(|end| segment.generated < end)));
+        for (index, section) in sections.iter().enumerate() {
+            let mut section_segments = self.add_plain_map(&Json::parse(section.map.get())?, section.start())?;
+            if let Some(next) = sections.get(index + 1) {
+                section_segments.retain(|segment| segment.generated < next.start());
+            }
+            segments.append(&mut section_segments);
         }
         Ok(segments)
     }
 
-    /// Adds names and sources of a map without sections, and returns its segments. `begin` is where it begins in the
+    /// Adds names and sources of a map without sections, and returns its segments. `start` is where it begins in the
     /// script.
-    fn plain(&mut self, json: &Json<'_>, begin: Place) -> Result<Vec<Segment>> {
+    fn add_plain_map(&mut self, json: &Json<'_>, start: Place) -> Result<Vec<Segment>> {
         let Some(Text(mappings)) = &json.mappings else {
             return Err(Error::new("is not a source map: it has no mappings"));
         };
         let first = Numbers { sources: self.map.sources.len(), names: self.map.name_count() };
-        let own = Numbers { sources: json.sources.len(), names: json.names.len() };
-        let segments = decode(mappings.as_bytes(), begin, first, own)?;
+        let counts = Numbers { sources: json.sources.len(), names: json.names.len() };
+        let segments = decode(mappings.as_bytes(), start, first, counts)?;
         if let Some(Text(scopes)) = &json.scopes {
-            let scopes = scopes::read(scopes, own.names, begin)?;
+            let scopes = scopes::read(scopes, counts.names, start)?;
             self.map.scopes.append(scopes, first.names as u32, first.sources as u32);
         }
-        json.names.iter().for_each(|Text(name)| self.map.push_name(name));
+        for Text(name) in &json.names {
+            self.map.push_name(name);
+        }
         self.add_sources(json)?;
         let About { debug_id, script } = json.about();
         self.map.debug_id = debug_id.or(self.map.debug_id.take());
@@ -185,47 +201,62 @@ impl MapReader<'_> {
 
     fn add_sources(&mut self, json: &Json<'_>) -> Result<()> {
         let root = json.source_root.as_ref().map_or("", |Text(root)| root);
-        let left = root.len().checked_mul(json.sources.len()).and_then(|taken| self.room.checked_sub(taken));
-        self.room = left.ok_or_else(|| Error::new("is not a source map: the paths of its sources are too long"))?;
+        let added = root.len().checked_mul(json.sources.len());
+        let Some(room) = added.and_then(|added| self.room.checked_sub(added)) else {
+            return Err(Error::new("is not a source map: the paths of its sources are too long"));
+        };
+        self.room = room;
         let first = self.map.sources.len();
         let mut contents = json.sources_content.iter().flatten();
         for source in &json.sources {
-            self.map.sources.push(AuthoredFile {
-                path: source.as_ref().map_or_else(String::new, |Text(source)| below(root, source)),
-                content: contents.next().copied().flatten().map(|text| self.string(text)).transpose()?,
-                is_third_party: false,
-            });
+            let path = match source {
+                Some(Text(source)) => join_root(root, source),
+                None => String::new(),
+            };
+            let content = match contents.next() {
+                Some(Some(text)) => Some(self.string(text)?),
+                _ => None,
+            };
+            self.map.sources.push(AuthoredFile { path, content, is_third_party: false });
         }
-        for number in json.third_party()?.iter() {
-            self.map.sources[first + number].is_third_party = true;
+        for index in json.third_party()?.iter() {
+            self.map.sources[first + index].is_third_party = true;
         }
         Ok(())
     }
 
     /// Refers to a string of the map that stays in its file.
     fn string(&self, json: &RawValue) -> Result<JsonString> {
-        let is_string = json.get().starts_with('"');
-        let string = is_string.then(|| JsonString::of(self.file, json.get())).flatten();
-        string.ok_or_else(|| Error::new("is not a source map: the text of a source is not a string"))
+        let json = json.get();
+        if json.starts_with('"')
+            && let Some(string) = JsonString::of(self.file, json)
+        {
+            return Ok(string);
+        }
+        Err(Error::new("is not a source map: the text of a source is not a string"))
     }
 }
 
-fn below(root: &str, source: &str) -> String {
-    if root.is_empty() || source.starts_with('/') || scheme(source).is_some() {
+/// Prepends the source root to a source, unless the source is an absolute path or URL.
+fn join_root(root: &str, source: &str) -> String {
+    if root.is_empty() || source.starts_with('/') || split_scheme(source).is_some() {
         return source.to_owned();
     }
     format!("{}/{source}", root.strip_suffix('/').unwrap_or(root))
 }
 
-fn broken(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+fn not_a_map(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new("is not a source map").because(error)
 }
 
 /// Splits off the scheme of a URL: `webpack` and the rest after `:` for `webpack://app/./a.ts`. `None` if it has none.
-pub fn scheme(url: &str) -> Option<(&str, &str)> {
+pub fn split_scheme(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
-    let is_scheme = scheme.len() > 1 && scheme.as_bytes()[0].is_ascii_alphabetic() && scheme.bytes().all(is_letter);
+    // A single letter is a Windows drive.
+    if scheme.len() < 2 || !scheme.as_bytes()[0].is_ascii_alphabetic() {
+        return None;
+    }
+    let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     is_scheme.then_some((scheme, rest))
 }
 
@@ -241,21 +272,15 @@ pub struct Mention<'a> {
 impl<'a> Mention<'a> {
     /// Finds the comments in a script's text. They are on lines of their own (`//# sourceMappingURL=…`, or with `@`),
     /// after all code, so the text is searched backwards from its end.
-    pub fn of(text: &'a str) -> Self {
+    pub fn find(text: &'a str) -> Self {
         let mut mention = Self::default();
-        for line in text.lines().rev().filter(|line| !line.trim().is_empty()) {
-            let line = line.trim();
-            let comment = line.strip_prefix("//#").or_else(|| line.strip_prefix("//@"));
-            let comment = comment.or_else(|| line.strip_prefix("/*#")?.strip_suffix("*/"));
-            match comment.and_then(|comment| comment.trim().split_once('=')) {
+        for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
+            match magic_comment(line) {
                 Some(("sourceMappingURL", url)) => mention.url = mention.url.or(Some(url.trim())),
                 Some(("debugId", id)) => mention.debug_id = mention.debug_id.or(Some(id.trim())),
                 _ if !Self::is_code(line) => {}
-                // Some tools put the comment after the last line of code.
                 _ => {
-                    let last = || line.rsplit_once("//# sourceMappingURL=").map(|(_, url)| url.trim());
-                    let is_url = |url: &&str| !url.contains(['"', '\'', '`', ' ']);
-                    mention.url = mention.url.or_else(|| last().filter(is_url));
+                    mention.url = mention.url.or_else(|| url_after_code(line));
                     break;
                 }
             }
@@ -270,27 +295,52 @@ impl<'a> Mention<'a> {
     }
 }
 
+/// Key and value of a line that is a `//# key=value` comment.
+fn magic_comment(line: &str) -> Option<(&str, &str)> {
+    let comment = line.strip_prefix("//#").or_else(|| line.strip_prefix("//@"));
+    let comment = comment.or_else(|| line.strip_prefix("/*#")?.strip_suffix("*/"))?;
+    comment.trim().split_once('=')
+}
+
+/// The URL in a comment behind code, where some tools put it. Quotes and blanks mean that it is part of a string.
+fn url_after_code(line: &str) -> Option<&str> {
+    let (_, url) = line.rsplit_once("//# sourceMappingURL=")?;
+    let url = url.trim();
+    (!url.contains(['"', '\'', '`', ' '])).then_some(url)
+}
+
 /// Decodes a map in a `data:` URL, given what follows the scheme. `None` if it can't be decoded.
-pub fn data(url: &str) -> Option<Vec<u8>> {
+pub fn decode_data_url(url: &str) -> Option<Vec<u8>> {
     /// Some tools omit the padding.
     const BASE64: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
     );
-    let (about, data) = url.split_once(',')?;
-    if about.split(';').any(|word| word == "base64") { BASE64.decode(data).ok() } else { Some(unescaped(data)) }
+    let (media_type, data) = url.split_once(',')?;
+    if media_type.split(';').any(|word| word == "base64") {
+        BASE64.decode(data).ok()
+    } else {
+        Some(decode_percent(data))
+    }
 }
 
-/// Decodes percent escapes.
-pub fn unescaped(text: &str) -> Vec<u8> {
-    let (mut plain, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+/// Decodes percent escapes. Invalid ones stay unchanged.
+pub fn decode_percent(text: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
     while let [byte, after @ ..] = rest {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let escaped = digits.filter(|_| *byte == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        plain.push(escaped.unwrap_or(*byte));
-        rest = if escaped.is_some() { &after[2..] } else { after };
+        if *byte == b'%'
+            && let Some(digits) = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok())
+            && let Ok(escaped) = u8::from_str_radix(digits, 16)
+        {
+            decoded.push(escaped);
+            rest = &after[2..];
+        } else {
+            decoded.push(*byte);
+            rest = after;
+        }
     }
-    plain
+    decoded
 }
 
 #[cfg(test)]
@@ -305,31 +355,28 @@ mod tests {
         super::parse(&FileBytes::new(bytes.to_vec()))
     }
 
-    fn told(map: &ScriptMap) -> Vec<String> {
-        let name = |segment: &Segment| map.name(segment.name).unwrap_or("-");
-        let source = |segment: &Segment| map.source_of(segment).map_or("-", |source| &source.path);
-        let told = |segment: &Segment| {
+    /// Each segment as `GENERATED SOURCE AUTHORED NAME`.
+    fn segment_lines(map: &ScriptMap) -> Vec<String> {
+        let mut lines = Vec::new();
+        for segment in map.segments() {
             let Segment { generated, authored, .. } = segment;
-            format!(
-                "{}:{} {} {}:{} {}",
-                generated.line,
-                generated.column,
-                source(segment),
-                authored.line,
-                authored.column,
-                name(segment)
-            )
-        };
-        map.segments().iter().map(told).collect()
+            let source = map.source_of(segment).map_or("-", |source| &source.path);
+            let name = map.name(segment.name).unwrap_or("-");
+            lines.push(format!(
+                "{}:{} {source} {}:{} {name}",
+                generated.line, generated.column, authored.line, authored.column
+            ));
+        }
+        lines
     }
 
     #[test]
     fn mappings_are_those_of_the_format() {
         let map = parse(MAP.as_bytes()).unwrap();
-        assert_eq!(told(&map), ["0:4 src/x.ts 1:2 -", "0:6 src/x.ts 1:2 name", "1:0 - 1:2 -"]);
+        assert_eq!(segment_lines(&map), ["0:4 src/x.ts 1:2 -", "0:6 src/x.ts 1:2 name", "1:0 - 1:2 -"]);
         assert_eq!(map.script.as_deref(), Some("app.js"));
         let guarded = format!(")]}}'\n{MAP}");
-        assert_eq!(told(&parse(guarded.as_bytes()).unwrap()), told(&map));
+        assert_eq!(segment_lines(&parse(guarded.as_bytes()).unwrap()), segment_lines(&map));
     }
 
     #[test]
@@ -338,7 +385,7 @@ mod tests {
         let index = format!(r#"{{"version":3,"file":"i.js","sections":[{},{}]}}"#, offset(0, 10), offset(1, 0));
         let map = parse(index.as_bytes()).unwrap();
         assert_eq!(
-            told(&map),
+            segment_lines(&map),
             [
                 "0:14 src/x.ts 1:2 -",
                 "0:16 src/x.ts 1:2 name",
@@ -357,7 +404,7 @@ mod tests {
         let map =
             r#"{"version":3,"sources":[null,"x.ts"],"sourcesContent":["a",null],"names":[],"mappings":"AAAA,CCAA"}"#;
         let map = parse(map.as_bytes()).unwrap();
-        assert_eq!(told(&map), ["0:0  0:0 -", "0:1 x.ts 0:0 -"]);
+        assert_eq!(segment_lines(&map), ["0:0  0:0 -", "0:1 x.ts 0:0 -"]);
         assert_eq!(map.sources[0].content.as_ref().and_then(JsonString::text).as_deref(), Some("a"));
     }
 
@@ -374,7 +421,7 @@ mod tests {
 
     #[test]
     fn the_script_of_a_map_is_found_without_decoding_it() {
-        let about = About::of(br#"{"version":3,"file":"d/a.js","debugId":"85314830","mappings":"!"}"#).unwrap();
+        let about = About::read(br#"{"version":3,"file":"d/a.js","debugId":"85314830","mappings":"!"}"#).unwrap();
         assert_eq!(about, About { debug_id: Some("85314830".to_owned()), script: Some("a.js".to_owned()) });
     }
 
@@ -409,7 +456,7 @@ mod tests {
     #[test]
     fn the_last_mention_counts_and_only_behind_the_code() {
         let mention = |text: &'static str| {
-            let Mention { url, debug_id } = Mention::of(text);
+            let Mention { url, debug_id } = Mention::find(text);
             (url, debug_id)
         };
         assert_eq!(mention("f();\n//# sourceMappingURL=a.js.map\n"), (Some("a.js.map"), None));
@@ -429,12 +476,12 @@ mod tests {
 
     #[test]
     fn data_urls_and_escapes() {
-        assert_eq!(data("application/json;charset=utf-8;base64,e30=").unwrap(), b"{}");
-        assert_eq!(data("application/json;base64,e30").unwrap(), b"{}");
-        assert_eq!(data("application/json,%7B%7d").unwrap(), b"{}");
-        assert_eq!(data("application/json;base64,!"), None);
-        assert_eq!(data("application/json"), None);
-        assert_eq!(unescaped("a%20b%2"), b"a b%2");
-        assert_eq!(unescaped("100%zz"), b"100%zz");
+        assert_eq!(decode_data_url("application/json;charset=utf-8;base64,e30=").unwrap(), b"{}");
+        assert_eq!(decode_data_url("application/json;base64,e30").unwrap(), b"{}");
+        assert_eq!(decode_data_url("application/json,%7B%7d").unwrap(), b"{}");
+        assert_eq!(decode_data_url("application/json;base64,!"), None);
+        assert_eq!(decode_data_url("application/json"), None);
+        assert_eq!(decode_percent("a%20b%2"), b"a b%2");
+        assert_eq!(decode_percent("100%zz"), b"100%zz");
     }
 }

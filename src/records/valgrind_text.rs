@@ -59,29 +59,28 @@ pub fn sniff(head: &[u8]) -> Option<Report> {
 
 /// The process ID in the beginning of a report, if there is one.
 pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
-    let behind = |key: &[u8]| {
-        let at = memmem::find(head, key)? + key.len();
-        Some(leading_number(head.get(at..)?)?.0)
+    let key: &[u8] = match report {
+        Report::Dhat => b"\"pid\":",
+        Report::Xml => b"<pid>",
+        Report::Text => return text_pid(head),
+        Report::Massif | Report::Cachegrind => return None,
     };
-    match report {
-        Report::Dhat => behind(b"\"pid\":"),
-        Report::Xml => behind(b"<pid>"),
-        Report::Text => text_pid(head),
-        Report::Massif | Report::Cachegrind => None,
-    }
+    let start = memmem::find(head, key)? + key.len();
+    let (pid, _) = leading_number(&head[start..])?;
+    Some(pid)
 }
 
 /// Parses `==PID==` or `--PID--` at the start of a line.
 fn text_pid(head: &[u8]) -> Option<i32> {
     let rest = head.strip_prefix(b"==").or_else(|| head.strip_prefix(b"--"))?;
-    let (pid, behind) = leading_number(rest)?;
-    (behind.starts_with(b"==") || behind.starts_with(b"--")).then_some(pid)
+    let (pid, after) = leading_number(rest)?;
+    (after.starts_with(b"==") || after.starts_with(b"--")).then_some(pid)
 }
 
 /// Parses a decimal number at the start of a text, and returns the rest.
 fn leading_number(text: &[u8]) -> Option<(i32, &[u8])> {
-    let (digits, behind) = text.split_at(text.iter().take_while(|byte| byte.is_ascii_digit()).count());
-    Some((number(digits)?, behind))
+    let (digits, after) = text.split_at(text.iter().take_while(|byte| byte.is_ascii_digit()).count());
+    Some((number(digits)?, after))
 }
 
 /// A function to insert into a report, with its source position if known.
@@ -111,8 +110,8 @@ pub fn graft<'a>(
 ) -> Result<ReportFrames> {
     let mut grafter = Grafter { report, lookup, frames: ReportFrames::default(), line: Vec::new() };
     match report {
-        Report::Xml => grafter.xml(input, out)?,
-        Report::Massif | Report::Dhat | Report::Text => grafter.lines(input, out)?,
+        Report::Xml => grafter.copy_xml(input, out)?,
+        Report::Massif | Report::Dhat | Report::Text => grafter.copy_lines(input, out)?,
         Report::Cachegrind => _ = std::io::copy(input, out)?,
     }
     Ok(grafter.frames)
@@ -125,9 +124,11 @@ struct Grafter<'a, 'f> {
     line: Vec<u8>,
 }
 
+/// What follows the address of a frame without a name.
 const UNKNOWN: &[u8] = b": ???";
 
 impl<'a> Grafter<'a, '_> {
+    /// Reads a line. False at the end of the input.
     fn next_line(&mut self, input: &mut dyn BufRead) -> Result<bool> {
         self.line.clear();
         Ok(input.read_until(b'\n', &mut self.line)? > 0)
@@ -135,26 +136,31 @@ impl<'a> Grafter<'a, '_> {
 
     /// Looks up a function: for a caller one byte before its address, for an innermost frame at the address itself. A
     /// caller's own address is the fallback, in case it is the very start of some code.
-    fn function(&mut self, addr: u64, exact: bool) -> Option<ReportFunction<'a>> {
+    fn find_function(&mut self, addr: u64, is_innermost: bool) -> Option<ReportFunction<'a>> {
         self.frames.unknown += 1;
-        let before = addr.checked_sub(1).filter(|_| !exact).and_then(self.lookup);
-        let found = before.or_else(|| (self.lookup)(addr));
+        let mut found = None;
+        if !is_innermost {
+            found = addr.checked_sub(1).and_then(self.lookup);
+        }
+        let found = found.or_else(|| (self.lookup)(addr));
         self.frames.named += u64::from(found.is_some());
         found
     }
 
-    fn lines(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
+    fn copy_lines(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
         while self.next_line(input)? {
             let line = std::mem::take(&mut self.line);
             let mut written = 0;
-            for at in memmem::find_iter(&line, UNKNOWN) {
-                let end = at + UNKNOWN.len();
-                let ends = line[end..].trim_ascii_end().is_empty() || line.get(end) == Some(&b'"');
-                let Some(start) = addr_before(&line[..at]).filter(|_| ends) else { continue };
-                let Some(addr) = hex(&line[start + 2..at]) else { continue };
-                let exact = self.report == Report::Text && line[..start].ends_with(b" at ");
-                if let Some(function) = self.function(addr, exact) {
-                    out.write_all(&line[written..at + 2])?;
+            for addr_end in memmem::find_iter(&line, UNKNOWN) {
+                let end = addr_end + UNKNOWN.len();
+                if !line[end..].trim_ascii_end().is_empty() && line.get(end) != Some(&b'"') {
+                    continue;
+                }
+                let Some(addr_start) = find_trailing_address(&line[..addr_end]) else { continue };
+                let Some(addr) = hex(&line[addr_start + b"0x".len()..addr_end]) else { continue };
+                let is_innermost = self.report == Report::Text && line[..addr_start].ends_with(b" at ");
+                if let Some(function) = self.find_function(addr, is_innermost) {
+                    out.write_all(&line[written..addr_end + b": ".len()])?;
                     self.write_function(function, out)?;
                     written = end;
                 }
@@ -183,20 +189,21 @@ impl<'a> Grafter<'a, '_> {
         Ok(())
     }
 
-    fn xml(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
-        let mut innermost = false;
+    fn copy_xml(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
+        // True if the next frame is the first of a stack.
+        let mut is_next_innermost = false;
         let mut has_line = self.next_line(input)?;
         while has_line {
             let line = std::mem::take(&mut self.line);
             out.write_all(&line)?;
-            innermost |= memmem::find(&line, b"<stack>").is_some();
+            is_next_innermost |= memmem::find(&line, b"<stack>").is_some();
             has_line = self.next_line(input)?;
-            let Some(addr) = ip(&line) else { continue };
-            let exact = std::mem::take(&mut innermost);
+            let Some(addr) = parse_ip(&line) else { continue };
+            let is_innermost = std::mem::take(&mut is_next_innermost);
             if !self.line.trim_ascii().starts_with(b"</frame>") {
                 continue;
             }
-            if let Some(function) = self.function(addr, exact) {
+            if let Some(function) = self.find_function(addr, is_innermost) {
                 let indent = line.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
                 write_xml(function, &line[..indent], out)?;
             }
@@ -206,35 +213,37 @@ impl<'a> Grafter<'a, '_> {
 }
 
 /// The start of the address `0x…` at the end of `text`.
-fn addr_before(text: &[u8]) -> Option<usize> {
+fn find_trailing_address(text: &[u8]) -> Option<usize> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    let start = text.len().checked_sub(digits + 2).filter(|_| digits > 0)?;
-    text[start..].starts_with(b"0x").then_some(start)
+    let start = text.len().checked_sub(b"0x".len() + digits)?;
+    (digits > 0 && text[start..].starts_with(b"0x")).then_some(start)
 }
 
-fn ip(line: &[u8]) -> Option<u64> {
+/// Parses `<ip>0x10401083</ip>`.
+fn parse_ip(line: &[u8]) -> Option<u64> {
     hex(line.trim_ascii().strip_prefix(b"<ip>0x")?.strip_suffix(b"</ip>")?)
 }
 
 fn write_xml(function: ReportFunction<'_>, indent: &[u8], out: &mut dyn Write) -> Result<()> {
-    let mut element = |name: &str, value: &[u8]| -> Result<()> {
-        out.write_all(indent)?;
-        writeln!(out, "<{name}>{}</{name}>", escaped(value))?;
-        Ok(())
-    };
-    element("fn", function.name)?;
+    write_element("fn", function.name, indent, out)?;
     let Some((path, line)) = function.place else { return Ok(()) };
     match path.iter().rposition(|&byte| byte == b'/') {
-        Some(at) => {
-            element("dir", &path[..at])?;
-            element("file", &path[at + 1..])?;
+        Some(slash) => {
+            write_element("dir", &path[..slash], indent, out)?;
+            write_element("file", &path[slash + 1..], indent, out)?;
         }
-        None => element("file", path)?,
+        None => write_element("file", path, indent, out)?,
     }
-    element("line", line.to_string().as_bytes())
+    write_element("line", line.to_string().as_bytes(), indent, out)
 }
 
-fn escaped(value: &[u8]) -> String {
+fn write_element(name: &str, value: &[u8], indent: &[u8], out: &mut dyn Write) -> Result<()> {
+    out.write_all(indent)?;
+    writeln!(out, "<{name}>{}</{name}>", escape(value))?;
+    Ok(())
+}
+
+fn escape(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     escape_markup(text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }))
 }

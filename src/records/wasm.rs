@@ -46,10 +46,10 @@ struct Section {
 
 /// Parses a module. Fails if it is not complete.
 pub fn parse(file: &FileBytes) -> Result<WasmModule> {
-    read(file).ok_or_else(|| Error::new("is not a complete WebAssembly module"))
+    parse_module(file).ok_or_else(|| Error::new("is not a complete WebAssembly module"))
 }
 
-fn read(file: &FileBytes) -> Option<WasmModule> {
+fn parse_module(file: &FileBytes) -> Option<WasmModule> {
     let bytes = file.bytes();
     let sections = sections(bytes)?;
     let mut module = WasmModule {
@@ -70,10 +70,10 @@ fn read(file: &FileBytes) -> Option<WasmModule> {
             _ => {}
         }
     }
-    let names = module.section("name").to_vec();
+    let name_section = module.section("name").to_vec();
     // Engines ignore a damaged name section, so it is no reason to reject the module.
     let functions = module.imports + u32::try_from(module.bodies.len()).ok()?;
-    if let Some((name, names)) = read_names(&names, functions) {
+    if let Some((name, names)) = read_names(&name_section, functions) {
         (module.name, module.names) = (name, names);
     }
     Some(module)
@@ -161,13 +161,13 @@ fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMa
     let (mut module, mut names) = (None, BTreeMap::new());
     let mut rest = Bytes::new(section, LittleEndian);
     while !rest.is_empty() {
-        let (part, len) = (rest.read_u8().ok()?, number(&mut rest)? as usize);
-        let mut own = rest.split(len).ok()?;
-        match part {
-            MODULE => module = Some(text(&mut own)?.to_owned()),
+        let (subsection, len) = (rest.read_u8().ok()?, number(&mut rest)? as usize);
+        let mut contents = rest.split(len).ok()?;
+        match subsection {
+            MODULE => module = Some(text(&mut contents)?.to_owned()),
             FUNCTIONS => {
-                for _ in 0..number(&mut own)? {
-                    let (function, name) = (number(&mut own)?, text(&mut own)?);
+                for _ in 0..number(&mut contents)? {
+                    let (function, name) = (number(&mut contents)?, text(&mut contents)?);
                     if function < functions {
                         names.insert(function, name.to_owned());
                     }
@@ -182,27 +182,39 @@ fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMa
 /// V8's hash of the module, of the module without custom sections, and of the module without names and debug
 /// information. The shipped module may lack these, because tools strip them.
 fn hashes(bytes: &[u8], sections: &[Section]) -> Vec<WasmHash> {
-    let is_debugging = |section: &Section| {
-        let name = custom(bytes, section.contents.clone()).map(|(name, _)| name);
-        name.is_some_and(|name| name == "name" || name.starts_with(".debug_"))
-    };
-    let is_kept: [&dyn Fn(&Section) -> bool; 3] =
-        [&|_| true, &|section| section.number != CUSTOM, &|section| section.number != CUSTOM || !is_debugging(section)];
-    let mut hashes: Vec<WasmHash> = is_kept.iter().filter_map(|is_kept| hash(bytes, sections, is_kept)).collect();
+    let all: Vec<&Section> = sections.iter().collect();
+    let standard: Vec<&Section> = sections.iter().filter(|section| section.number != CUSTOM).collect();
+    let stripped: Vec<&Section> = sections.iter().filter(|section| !is_debug_section(bytes, section)).collect();
+    let mut hashes: Vec<WasmHash> = [all, standard, stripped].iter().filter_map(|kept| hash(bytes, kept)).collect();
     hashes.dedup();
     hashes
 }
 
-fn hash(bytes: &[u8], sections: &[Section], is_kept: impl Fn(&Section) -> bool) -> Option<WasmHash> {
-    let (mut len, mut code) = (MAGIC.len(), None);
-    for section in sections.iter().filter(|section| is_kept(section)) {
+/// True for custom sections with names or debug information.
+fn is_debug_section(bytes: &[u8], section: &Section) -> bool {
+    if section.number != CUSTOM {
+        return false;
+    }
+    let name = custom(bytes, section.contents.clone()).map(|(name, _)| name);
+    name.is_some_and(|name| name == "name" || name.starts_with(".debug_"))
+}
+
+/// V8's hash of a module that only has the sections `kept`. `None` if it has no code.
+fn hash(bytes: &[u8], kept: &[&Section]) -> Option<WasmHash> {
+    let mut len = MAGIC.len();
+    let mut code = None;
+    for section in kept {
         if section.number == CODE {
             code = Some(len + section.contents.start - section.whole.start);
         }
         len += section.whole.len();
     }
-    let kept = sections.iter().filter(|section| is_kept(section)).flat_map(|section| &bytes[section.whole.clone()]);
-    let hash = if len > LONGEST_HASHED { len as u32 } else { one_at_a_time(MAGIC.iter().chain(kept)) };
+    let hash = if len > LONGEST_HASHED {
+        len as u32
+    } else {
+        let contents = kept.iter().flat_map(|section| &bytes[section.whole.clone()]);
+        one_at_a_time(MAGIC.iter().chain(contents))
+    };
     // The two lowest bits tell which kind of hash it is.
     Some(WasmHash { hash: hash << 2 | 2, code: code? })
 }

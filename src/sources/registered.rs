@@ -9,7 +9,7 @@ use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result};
 use crate::io::{of_system, open_of_system};
 use crate::model::Pid;
-use crate::records::jit_logs::gdb::{Memory, SnapshotOf, snapshot};
+use crate::records::jit_logs::gdb::{Memory, SnapshotProcess, snapshot};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -52,7 +52,7 @@ pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedOb
             return Some(Err(Error::new(why).because(error)));
         }
     };
-    let of = SnapshotOf { pid: live.inner.unwrap_or(pid).0, machine };
+    let of = SnapshotProcess { pid: live.inner.unwrap_or(pid).0, machine };
     snapshot(&memory, &data, of).map(|core| Ok(CopiedObjects { path: mem, core }))
 }
 

@@ -35,7 +35,7 @@ pub(super) fn run(
     outcome.summary.extend(loaded.maps.remarks());
     let names = CodeNames::new(&loaded.map, pid, Vec::new(), &job.pool);
     let lookup = |addr| {
-        let entry = names.at(addr)?;
+        let entry = names.find(addr)?;
         Some(ReportFunction { name: names.name(entry), place: names.source_line(addr) })
     };
     let mut out = Output::create(&options.output(), run)?;

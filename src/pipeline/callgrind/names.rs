@@ -116,7 +116,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
 
     /// The source file and line for an address.
     pub(crate) fn source_line(&self, addr: u64) -> Option<(&'data [u8], u32)> {
-        let entry = &self.entries[self.at(addr)?];
+        let entry = &self.entries[self.find(addr)?];
         let offset = addr.checked_sub(entry.addr)?;
         let code = self.code(entry);
         let lines = code.lines.entries();
@@ -296,7 +296,7 @@ fn make_names_unique(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], visible: i
 }
 
 impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
-    fn around(&self, addr: u64) -> Covered {
+    fn find_range(&self, addr: u64) -> Covered {
         // Most addresses are below all JIT code.
         let first = self.starts.first().copied().unwrap_or(u64::MAX);
         if addr < first {
@@ -375,7 +375,7 @@ mod tests {
         let pool = Pool::new(std::num::NonZeroUsize::new(1)).unwrap();
         let map = CodeMap::build(sources.iter().enumerate().map(list).collect(), &Processes::default(), &pool);
         let names = CodeNames::new(&map, Pid(7), b"jitted-7.elf".to_vec(), &pool);
-        let shown = |&addr: &u64| match names.at(addr) {
+        let shown = |&addr: &u64| match names.find(addr) {
             Some(entry) => {
                 let mark = if names.is_ambiguous(entry) { "?" } else { "" };
                 format!("{}{mark}", String::from_utf8_lossy(names.name(entry)))

@@ -149,7 +149,7 @@ impl TextFilter<'_> {
     ) -> Result<Filtered> {
         let BlockHandling { cutting, buffers, make, take } = handling;
         let mut style = self.style;
-        style.learn(input.peek(1 << 16)?);
+        style.detect(input.peek(1 << 16)?);
         let mut feeder = Feeder::new(input, cutting, buffers);
         let mut processes = Processes::default();
         // perf script doesn't print the clock. Assume the monotonic clock that jitdumps need; with any other, their

@@ -92,9 +92,9 @@ pub struct CostedInstruction {
 pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCosts {
     let mut reader = InstructionReader { ids: definitions(bytes), ..InstructionReader::default() };
     let mut skipped = Skipped::new("line");
-    for (at, text) in lines(bytes) {
-        if let Err(error) = reader.line(Statement::parse(text)) {
-            skipped.add(error.at(at as u64));
+    for (offset, text) in lines(bytes) {
+        if let Err(error) = reader.read_line(Statement::parse(text)) {
+            skipped.add(error.at(offset as u64));
         }
     }
     warnings.extend(skipped.into_warning());
@@ -104,8 +104,8 @@ pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCo
 }
 
 /// The names of all IDs. Collected in advance, because a part may use an ID that only a later part defines.
-fn definitions(bytes: &[u8]) -> FunctionIds<'_> {
-    let mut ids = FunctionIds::default();
+fn definitions(bytes: &[u8]) -> NamesById<'_> {
+    let mut ids = NamesById::default();
     for (_, _, line) in statements(bytes) {
         if let Statement::Spec(key, value) = line
             && let Some(space) = key.space()
@@ -117,7 +117,7 @@ fn definitions(bytes: &[u8]) -> FunctionIds<'_> {
     ids
 }
 
-type FunctionIds<'a> = FxHashMap<(IdSpace, u32), &'a [u8]>;
+type NamesById<'a> = FxHashMap<(IdSpace, u32), &'a [u8]>;
 
 #[derive(Default)]
 struct InstructionReader<'a> {
@@ -129,14 +129,14 @@ struct InstructionReader<'a> {
     decoder: PositionDecoder,
     /// True if relative positions are measured as the manual says, not as valgrind does.
     every_line_moves: bool,
-    ids: FunctionIds<'a>,
+    ids: NamesById<'a>,
     files: FxHashMap<&'a [u8], usize>,
+    /// Indices of functions by object and name.
     functions: FxHashMap<(&'a [u8], &'a [u8]), usize>,
     /// The index of a callee in the list of calls, by function, address and callee. A single instruction may call
     /// thousands of functions.
     calls: FxHashMap<(usize, u64, usize), usize>,
-    /// Indices of stated functions by object, file and name.
-    stated: FxHashMap<(&'a [u8], usize, &'a [u8]), usize>,
+    stated: FxHashMap<StatedName<'a>, usize>,
     /// Indices of stated functions by ID. An ID keeps the object and file of its definition, whichever are current
     /// where it is used.
     stated_ids: FxHashMap<u32, usize>,
@@ -146,10 +146,21 @@ struct InstructionReader<'a> {
     file: usize,
     /// Index in `stated` of the function that current cost lines belong to.
     function: Option<usize>,
+    /// The last `cob=` and `cfi=` since the last `cfn=`.
     called_object: Option<&'a [u8]>,
     called_file: Option<usize>,
+    /// Index in `stated` of the function that the next call leads to.
     callee: Option<usize>,
-    site: Option<NextLineKind>,
+    /// `None` if the next cost line is a self cost.
+    next_line: Option<NextLineKind>,
+}
+
+/// Identifies a stated function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct StatedName<'a> {
+    object: &'a [u8],
+    file: usize,
+    name: &'a [u8],
 }
 
 /// What the next cost line means, if it isn't a self cost.
@@ -160,16 +171,16 @@ enum NextLineKind {
 }
 
 impl<'a> InstructionReader<'a> {
-    fn line(&mut self, line: Statement<'a>) -> Result<()> {
+    fn read_line(&mut self, line: Statement<'a>) -> Result<()> {
         match line {
-            Statement::Spec(key, value) => self.spec(key, value),
-            Statement::Cost(text) => self.cost(text),
-            Statement::Header(word, value) => self.header(word, value),
+            Statement::Spec(key, value) => self.read_spec(key, value),
+            Statement::Cost(text) => self.read_cost(text),
+            Statement::Header(word, value) => self.read_header(word, value),
             Statement::Other => Ok(()),
         }
     }
 
-    fn header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
+    fn read_header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
         let costs = &mut self.costs;
         match word {
             b"positions" => {
@@ -188,21 +199,15 @@ impl<'a> InstructionReader<'a> {
         Ok(())
     }
 
-    fn spec(&mut self, key: Keyword, value: &'a [u8]) -> Result<()> {
+    fn read_spec(&mut self, key: Keyword, value: &'a [u8]) -> Result<()> {
         match key {
             Keyword::Calls => {
-                let value = value.trim_ascii_start();
-                let (count, target) =
-                    value.split_at(value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len()));
-                let target = self.decoder.peek(target).ok_or_else(|| Error::new("calls= has no position"));
-                let count = number(count).ok_or_else(|| Error::new("calls= has no count"));
                 // Even if this line is invalid, the next cost line is not a self cost.
-                self.site = Some(NextLineKind::Jump);
-                let entry = target?.0.0[self.columns.instr.unwrap_or(0)];
-                self.site = Some(NextLineKind::Calls { count: count?, entry });
+                self.next_line = Some(NextLineKind::Jump);
+                self.next_line = Some(self.parse_calls(value)?);
             }
-            Keyword::Jump | Keyword::Jcnd => self.site = Some(NextLineKind::Jump),
-            _ => self.site = None,
+            Keyword::Jump | Keyword::Jcnd => self.next_line = Some(NextLineKind::Jump),
+            _ => self.next_line = None,
         }
         // If a function's name can't be parsed, its costs must not be added to another function.
         match key {
@@ -230,7 +235,8 @@ impl<'a> InstructionReader<'a> {
             Keyword::Fn => {
                 self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
                 self.file = self.fl;
-                let stated = self.stated_number(value, (self.object, self.fl, name));
+                let stated_name = StatedName { object: self.object, file: self.fl, name };
+                let stated = self.stated_number(value, stated_name);
                 // The definition of the ID may be in another object, but the addresses that follow are in the current
                 // one.
                 self.costs.stated[stated].function = self.function_number(self.object, without_recursion(name));
@@ -241,11 +247,20 @@ impl<'a> InstructionReader<'a> {
             Keyword::Cfn => {
                 let object = self.called_object.take().unwrap_or(self.object);
                 let file = self.called_file.take().unwrap_or(self.file);
-                self.callee = Some(self.stated_number(value, (object, file, name)));
+                self.callee = Some(self.stated_number(value, StatedName { object, file, name }));
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Parses the value of `calls=`: number of calls, and position of the called function.
+    fn parse_calls(&mut self, value: &[u8]) -> Result<NextLineKind> {
+        let value = value.trim_ascii_start();
+        let (count, target) = value.split_at(value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len()));
+        let (target, _) = self.decoder.peek(target).ok_or_else(|| Error::new("calls= has no position"))?;
+        let count = number(count).ok_or_else(|| Error::new("calls= has no count"))?;
+        Ok(NextLineKind::Calls { count, entry: target.0[self.columns.instr.unwrap_or(0)] })
     }
 
     fn file_number(&mut self, name: &'a [u8]) -> usize {
@@ -257,19 +272,22 @@ impl<'a> InstructionReader<'a> {
         number
     }
 
-    fn stated_number(&mut self, value: &'a [u8], function: (&'a [u8], usize, &'a [u8])) -> usize {
-        if let NameField::Refer(id) = name_field(value)
+    /// Index of a stated function, given the value of its statement. `stated_name` is used unless the value refers to
+    /// an ID.
+    fn stated_number(&mut self, value: &'a [u8], stated_name: StatedName<'a>) -> usize {
+        let field = name_field(value);
+        if let NameField::Refer(id) = field
             && let Some(number) = self.stated_ids.get(&id)
         {
             return *number;
         }
         let next = self.costs.stated.len();
-        let number = *self.stated.entry(function).or_insert(next);
-        if let NameField::Define(id, _) = name_field(value) {
+        let number = *self.stated.entry(stated_name).or_insert(next);
+        if let NameField::Define(id, _) = field {
             self.stated_ids.insert(id, number);
         }
         if number == next {
-            let (object, file, name) = function;
+            let StatedName { object, file, name } = stated_name;
             let function = self.function_number(object, without_recursion(name));
             let (name, entry) = (name.to_vec(), None);
             self.costs.stated.push(StatedFunction { name, file, function, entry, called: vec![], calling: vec![] });
@@ -288,45 +306,69 @@ impl<'a> InstructionReader<'a> {
         number
     }
 
-    fn cost(&mut self, text: &[u8]) -> Result<()> {
-        let site = self.site.take();
-        let position = if site.is_some() { self.decoder.site(text) } else { self.decoder.cost(text) };
+    fn read_cost(&mut self, text: &[u8]) -> Result<()> {
+        let kind = self.next_line.take();
+        let position = if kind.is_some() { self.decoder.site(text) } else { self.decoder.cost(text) };
         let (position, words) =
             position.ok_or_else(|| Error::new("a position is not a number, or is relative to a missing one"))?;
         let callee = self.callee.take();
-        if matches!(site, Some(NextLineKind::Jump)) {
+        if matches!(kind, Some(NextLineKind::Jump)) {
             return Ok(());
         }
         let Some(stated) = self.function else {
             return Err(Error::new("a cost line before any valid fn="));
         };
-        if site.is_some() && callee.is_none() {
+        if kind.is_some() && callee.is_none() {
             return Err(Error::new("calls= without a valid cfn="));
         }
         let Some(instr) = self.columns.instr else { return Ok(()) };
-        let (addr, costs) = (position.0[instr], &mut self.costs);
-        let is_number = add_costs(words, &mut costs.stated[stated].calling);
-        let is_number = is_number.and_then(|()| {
-            let number = costs.stated[stated].function;
-            let function = &mut costs.functions[number];
-            let Some((callee, NextLineKind::Calls { count, entry })) = callee.zip(site) else {
-                let instruction = function.at.entry(addr).or_default();
-                instruction.file = self.file;
-                instruction.line = self.columns.line.map_or(0, |line| position.0[line]);
-                return add_costs(words, &mut instruction.costs);
-            };
-            let calls = function.calls_at.entry(addr).or_default();
-            let at = *self.calls.entry((number, addr, callee)).or_insert_with(|| {
-                calls.push(CostedCalls { callee, count: 0, costs: Vec::new() });
-                calls.len() - 1
-            });
-            calls[at].count = calls[at].count.saturating_add(count);
-            add_costs(words, &mut calls[at].costs)?;
-            costs.stated[callee].entry.get_or_insert(entry);
-            add_costs(words, &mut costs.stated[callee].called)
-        });
-        is_number.ok_or_else(|| Error::new("a cost is not an integer, or the sum is too large"))
+        let addr = position.0[instr];
+        let added = match (kind, callee) {
+            (Some(NextLineKind::Calls { count, entry }), Some(callee)) => {
+                self.add_call(stated, addr, &CallLine { callee, count, entry }, words)
+            }
+            _ => {
+                let line = self.columns.line.map_or(0, |line| position.0[line]);
+                self.add_self_cost(stated, addr, line, words)
+            }
+        };
+        added.ok_or_else(|| Error::new("a cost is not an integer, or the sum is too large"))
     }
+
+    /// Adds the self cost of an instruction. `None` if a cost is not a number or a sum overflows.
+    fn add_self_cost(&mut self, stated: usize, addr: u64, line: u64, words: &[u8]) -> Option<()> {
+        let caller = &mut self.costs.stated[stated];
+        add_costs(words, &mut caller.calling)?;
+        let instruction = self.costs.functions[caller.function].at.entry(addr).or_default();
+        instruction.file = self.file;
+        instruction.line = line;
+        add_costs(words, &mut instruction.costs)
+    }
+
+    /// Adds calls from an instruction. `None` if a cost is not a number or a sum overflows.
+    fn add_call(&mut self, stated: usize, addr: u64, call: &CallLine, words: &[u8]) -> Option<()> {
+        let callee = call.callee;
+        let caller = &mut self.costs.stated[stated];
+        add_costs(words, &mut caller.calling)?;
+        let calls = self.costs.functions[caller.function].calls_at.entry(addr).or_default();
+        let index = *self.calls.entry((caller.function, addr, callee)).or_insert_with(|| {
+            calls.push(CostedCalls { callee, count: 0, costs: Vec::new() });
+            calls.len() - 1
+        });
+        calls[index].count = calls[index].count.saturating_add(call.count);
+        add_costs(words, &mut calls[index].costs)?;
+        self.costs.stated[callee].entry.get_or_insert(call.entry);
+        add_costs(words, &mut self.costs.stated[callee].called)
+    }
+}
+
+/// What the statements before a call's cost line say.
+struct CallLine {
+    /// Index of the called function in [`InstructionCosts::stated`].
+    callee: usize,
+    count: u64,
+    /// Target address of the call.
+    entry: u64,
 }
 
 #[cfg(test)]
@@ -343,14 +385,12 @@ mod tests {
         let costs = instruction_costs(text, &mut warnings);
         assert!(warnings.is_empty() && costs.has_addresses && costs.pid == Some(77));
         assert_eq!(costs.events, [b"Ir", b"Dr"]);
-        let told: Vec<_> = costs
-            .functions
-            .iter()
-            .map(|function| {
-                let at = function.at.iter().map(|(addr, one)| (*addr, one.costs.clone(), one.file, one.line));
-                (String::from_utf8_lossy(&function.name).into_owned(), at.collect::<Vec<_>>())
-            })
-            .collect();
+        let mut functions = Vec::new();
+        for function in &costs.functions {
+            let instructions: Vec<_> =
+                function.at.iter().map(|(addr, one)| (*addr, one.costs.clone(), one.file, one.line)).collect();
+            functions.push((String::from_utf8_lossy(&function.name).into_owned(), instructions));
+        }
         let fib = vec![
             (0x1000, vec![40, 3], 0, 7),
             (0x1004, vec![5], 0, 8),
@@ -358,7 +398,7 @@ mod tests {
             (0x2000, vec![1], 1, 3),
         ];
         let jit = vec![(0x7000, vec![4], 0, 0), (0x7001, vec![6], 0, 0)];
-        assert_eq!(told, [("fib".to_owned(), fib), ("0x0000000000007000".to_owned(), jit)]);
+        assert_eq!(functions, [("fib".to_owned(), fib), ("0x0000000000007000".to_owned(), jit)]);
         assert_eq!(costs.functions[1].object, b"???");
     }
 }

@@ -48,11 +48,11 @@ impl Image<'_, '_> {
         for run in self.layout.runs.iter().filter(|run| run.has_bytes) {
             sink.skip_to(run.offset, 0)?;
             for (piece, code) in self.with_code(&self.layout.pieces[run.pieces.clone()]) {
-                let all = code.bytes.unwrap_or_default();
-                let from = usize::try_from(piece.skip).unwrap_or(usize::MAX).min(all.len());
-                let to = from.saturating_add(usize::try_from(piece.len).unwrap_or(usize::MAX)).min(all.len());
+                let bytes = code.bytes.unwrap_or_default();
+                let start = usize::try_from(piece.skip).unwrap_or(usize::MAX).min(bytes.len());
+                let len = usize::try_from(piece.len).unwrap_or(usize::MAX).min(bytes.len() - start);
                 sink.skip_to(run.offset + (piece.addr - run.addr), fill)?;
-                sink.bytes(&all[from..to])?;
+                sink.bytes(&bytes[start..start + len])?;
             }
             sink.skip_to(run.offset + run.size, fill)?;
         }
@@ -143,18 +143,17 @@ fn segment(p_type: elf::ProgramType, place: Range<u64>, p_flags: elf::ProgramFla
 fn segments(image: &Image, frames: &eh_frame::Frames) -> Vec<ProgramHeader> {
     let note = image.target.note(image.layout.segments);
     // The alignment is 1, because libdw would round the exactly known base up to any larger alignment.
-    let load = |place, flags| segment(elf::PT_LOAD, place, flags, 1);
-    let mut loads = vec![load(0..note.end, elf::PF_R)];
+    let mut segments = vec![segment(elf::PT_LOAD, 0..note.end, elf::PF_R, 1)];
     let code = image.layout.code.clone();
     if !code.is_empty() {
         let has_bytes = image.layout.runs.iter().any(|run| run.has_bytes);
-        loads.push(load(code, if has_bytes { elf::PF_R | elf::PF_X } else { elf::PF_R }));
+        let flags = if has_bytes { elf::PF_R | elf::PF_X } else { elf::PF_R };
+        segments.push(segment(elf::PT_LOAD, code, flags, 1));
     }
     if !frames.all.is_empty() {
-        loads.push(load(frames.all.clone(), elf::PF_R));
+        segments.push(segment(elf::PT_LOAD, frames.all.clone(), elf::PF_R, 1));
     }
-    loads.sort_by_key(|load| load.p_offset);
-    let mut segments = loads;
+    segments.sort_by_key(|segment| segment.p_offset);
     if !frames.all.is_empty() {
         segments.push(segment(elf::PT_GNU_EH_FRAME, frames.header.clone(), elf::PF_R, 4));
     }

@@ -41,14 +41,19 @@ impl<'a, 'data> Image<'a, 'data> {
         /// How many cache lines can be loaded in parallel.
         const AT_ONCE: usize = 16;
         let code = |piece: &Piece| self.slots[piece.slot as usize].code;
-        pieces.chunks(AT_ONCE).flat_map(move |some| {
-            let sizes =
-                some.iter().map(code).map(|code| code.size ^ code.lines.count ^ u64::from(code.unwind.is_some()));
-            black_box(sizes.fold(0, std::ops::BitXor::bitxor));
-            let ends = |bytes: &[u8]| bytes.first().zip(bytes.last()).map_or(0, |(first, last)| first ^ last);
-            let bytes = some.iter().map(code).map(|code| ends(code.name) ^ code.bytes.map_or(0, ends));
-            black_box(bytes.fold(0, std::ops::BitXor::bitxor));
-            some.iter().map(move |piece| (piece, code(piece)))
+        pieces.chunks(AT_ONCE).flat_map(move |chunk| {
+            // The results only matter in that they need the memory.
+            let mut touched = 0;
+            for code in chunk.iter().map(code) {
+                touched ^= code.size ^ code.lines.count ^ u64::from(code.unwind.is_some());
+            }
+            black_box(touched);
+            let mut touched = 0;
+            for code in chunk.iter().map(code) {
+                touched ^= touch_ends(code.name) ^ code.bytes.map_or(0, touch_ends);
+            }
+            black_box(touched);
+            chunk.iter().map(move |piece| (piece, code(piece)))
         })
     }
 
@@ -65,5 +70,13 @@ impl<'a, 'data> Image<'a, 'data> {
     /// True if no code was added.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
+    }
+}
+
+/// Reads the first and the last byte.
+fn touch_ends(bytes: &[u8]) -> u8 {
+    match (bytes.first(), bytes.last()) {
+        (Some(first), Some(last)) => first ^ last,
+        _ => 0,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::eh_frame;
 use super::image::{Addressing, Image};
-use super::layout::apart::{Group, Ranges, groups};
+use super::layout::apart::{Group, Ranges, group_slots};
 use super::layout::{FramesAt, Layout};
 use super::slot::{Place, Slot, SlotId};
 use super::target::{SEGMENTS, Target};
@@ -53,21 +53,25 @@ pub(super) fn build<'a, 'data>(
     foreign: impl IntoIterator<Item = Range<u64>>,
 ) -> ImageSet<'a, 'data> {
     let foreign = Ranges::new(foreign);
-    let groups = groups(slots, &foreign);
+    let groups = group_slots(slots, &foreign);
     let code = Ranges::new(groups.iter().filter_map(|group| group.span.clone()));
-    let free = |range: &Range<u64>| !foreign.touch(range) && !code.touch(range);
+    let is_free = |range: &Range<u64>| !foreign.overlap(range) && !code.overlap(range);
     let mut set = ImageSet { images: Vec::new(), slots: vec![None; slots.len()] };
     // The range of the previous image, and its base.
-    let mut known: Option<(Range<u64>, u64)> = None;
-    for (index, group) in groups.iter().enumerate() {
-        for (place, &slot) in group.slots.iter().enumerate() {
-            set.slots[slot as usize] = Some((index as u32, SlotId(place as u32)));
+    let mut previous: Option<(Range<u64>, u64)> = None;
+    for (image, group) in groups.iter().enumerate() {
+        let mut image_slots = Vec::with_capacity(group.slots.len());
+        for &slot in &group.slots {
+            set.slots[slot as usize] = Some((image as u32, SlotId(image_slots.len() as u32)));
+            image_slots.push(slots[slot as usize]);
         }
-        let own: Vec<Slot> = group.slots.iter().map(|&slot| slots[slot as usize]).collect();
-        let same = known.as_ref().filter(|(span, _)| group.span.as_ref() == Some(span)).map(|(_, base)| *base);
-        let plan = plan(target, &own, group, same, &free);
-        known = group.span.clone().zip(plan.base);
-        let image = Image { target, addressing: Addressing::FileOffset, slots: own, layout: plan.layout };
+        let shared_base = match (&previous, &group.span) {
+            (Some((previous_span, base)), Some(span)) if previous_span == span => Some(*base),
+            _ => None,
+        };
+        let plan = plan(target, &image_slots, group, shared_base, &is_free);
+        previous = group.span.clone().zip(plan.base);
+        let image = Image { target, addressing: Addressing::FileOffset, slots: image_slots, layout: plan.layout };
         set.images.push((image, plan.aux_mappings));
     }
     set
@@ -81,25 +85,24 @@ struct ImagePlan {
     aux_mappings: Vec<AuxMapping>,
 }
 
-/// Plans an image. `same` is the base of another image of the same range. `free` tells whether no code was ever in a
-/// range.
+/// Plans an image. `shared_base` is the base of another image of the same range. `is_free` tells whether no code was
+/// ever in a range.
 fn plan(
     target: Target,
     slots: &[Slot],
     group: &Group,
-    same: Option<u64>,
-    free: &dyn Fn(&Range<u64>) -> bool,
+    shared_base: Option<u64>,
+    is_free: &dyn Fn(&Range<u64>) -> bool,
 ) -> ImagePlan {
     let header = target.header_size(SEGMENTS);
-    let mirror = || ImagePlan { layout: Layout::mirror(slots, target), base: None, aux_mappings: Vec::new() };
-    let Some(span) = &group.span else { return mirror() };
+    let Some(span) = &group.span else { return ImagePlan::mirror(slots, target) };
     let frames = eh_frame::measure(target, slots);
     // If header and table go before the code, all three form one contiguous range of addresses.
     let front = header + frames.len.next_multiple_of(16) + span.start % 16;
     if frames.any
-        && same.is_none()
+        && shared_base.is_none()
         && let Some(base) = span.start.checked_sub(front)
-        && free(&(base..span.start))
+        && is_free(&(base..span.start))
     {
         let layout = Layout::one_region(slots, target, base, span, FramesAt::InFront(frames.len));
         return ImagePlan {
@@ -109,21 +112,28 @@ fn plan(
         };
     }
     let front = header + span.start % 16;
-    let Some(base) = same.or(span.start.checked_sub(front)) else { return mirror() };
+    let Some(base) = shared_base.or(span.start.checked_sub(front)) else { return ImagePlan::mirror(slots, target) };
     // With an empty table, libunwind continues by frame pointers. Runtimes that only leave names rarely keep frame
     // pointers, and every stack would end in a bogus frame (MoarVM). But if the image replaces a file, stacks that the
     // file's own table could unwind must not end (Node.js's builtins, which do keep frame pointers).
-    let named_only = !group.in_file && slots.iter().all(|slot| slot.code.bytes.is_none());
-    let frames_at = if named_only { FramesAt::Behind } else { FramesAt::BehindAlways };
+    let has_names_only = !group.in_file && slots.iter().all(|slot| slot.code.bytes.is_none());
+    let frames_at = if has_names_only { FramesAt::Behind } else { FramesAt::BehindAlways };
     let layout = Layout::one_region(slots, target, base, span, frames_at);
-    let at = layout.code.end.next_multiple_of(8);
-    let behind = base.saturating_add(at)..base.saturating_add(at).saturating_add(frames.len);
+    let table_offset = layout.code.end.next_multiple_of(8);
+    let table_addr = base.saturating_add(table_offset);
     let mut aux_mappings = Vec::new();
-    if frames.any && same.is_none() && free(&behind) {
+    if frames.any && shared_base.is_none() && is_free(&(table_addr..table_addr.saturating_add(frames.len))) {
         aux_mappings.push(AuxMapping { addr: base, len: 1, offset: 0 });
-        aux_mappings.push(AuxMapping { addr: behind.start, len: frames.len, offset: at });
+        aux_mappings.push(AuxMapping { addr: table_addr, len: frames.len, offset: table_offset });
     }
     ImagePlan { layout, base: Some(base), aux_mappings }
+}
+
+impl ImagePlan {
+    /// A plan for code without a common base.
+    fn mirror(slots: &[Slot], target: Target) -> Self {
+        Self { layout: Layout::mirror(slots, target), base: None, aux_mappings: Vec::new() }
+    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub struct LogProcess {
 
 impl MappedFile {
     /// The file at an address, among files in ascending order of address.
-    pub fn at(files: &[Self], addr: u64) -> Option<&Self> {
+    pub fn find(files: &[Self], addr: u64) -> Option<&Self> {
         let after = files.partition_point(|file| file.start <= addr);
         files[..after].last().filter(|file| addr < file.end)
     }
@@ -170,16 +170,16 @@ impl LogCode {
 
     /// The range of the log for [`CodeLog::positions`].
     pub fn positions(&self) -> Range<usize> {
-        part(self.positions)
+        to_range(self.positions)
     }
 
     /// The range of the log that is the machine code.
     pub fn memory(&self) -> Range<usize> {
-        part(self.memory)
+        to_range(self.memory)
     }
 }
 
-fn part((start, end): (u64, u64)) -> Range<usize> {
+fn to_range((start, end): (u64, u64)) -> Range<usize> {
     usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
 }
 

@@ -47,24 +47,29 @@ pub(super) const DUMP: JitLog = JitLog {
 
 fn sniff(head: &[u8]) -> bool {
     head.split(|&byte| byte == b'\n').any(|line| {
-        let is_known = |head: Head<'_>| head != Head::Other;
-        head_of(line).is_some_and(is_known) || is_verbose(line.trim_ascii_end())
+        let is_head = Head::parse(line).is_some_and(|head| head != Head::Other);
+        is_head || is_verbose(line.trim_ascii_end())
     })
 }
 
 fn read(bytes: &[u8]) -> Result<CodeLog> {
-    let log = CodeLog::new(LogClock::None, "line");
-    let (places, alive) = (FxHashMap::default(), Vec::new());
-    let mut reader =
-        TraceReader { log, places, alive, expected: None, in_code: false, started: false, has_code: false };
+    let mut reader = TraceReader {
+        log: CodeLog::new(LogClock::None, "line"),
+        locations: FxHashMap::default(),
+        alive: Vec::new(),
+        expected: None,
+        in_code: false,
+        has_traces: false,
+        has_code: false,
+    };
     let mut verbose = false;
     for (offset, line) in lines(bytes) {
         verbose |= is_verbose(line);
-        reader.line(line, offset);
+        reader.read_line(line, offset);
     }
-    reader.end_of_code();
+    reader.end_code();
     let mut log = reader.log;
-    if !reader.has_code && (verbose || reader.started) {
+    if !reader.has_code && (verbose || reader.has_traces) {
         return Err(Error::new("LuaJIT wrote this without addresses; use -jdump=m,FILE"));
     }
     // A dump that was cut off ends in a trace's machine code, or in the middle of a line.
@@ -75,8 +80,8 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
 /// A line that begins with `---- TRACE `.
 #[derive(Debug, PartialEq, Eq)]
 enum Head<'a> {
-    /// A trace begins at a place in the source.
-    Start { trace: u64, place: &'a [u8] },
+    /// A trace begins at a location in the source.
+    Start { trace: u64, location: &'a [u8] },
     /// The given number of bytes of machine code follow.
     Code { trace: u64, size: u64 },
     /// A trace is finished or aborted.
@@ -87,29 +92,32 @@ enum Head<'a> {
     Other,
 }
 
-fn head_of(line: &[u8]) -> Option<Head<'_>> {
-    let rest = line.strip_prefix(b"---- TRACE ")?.trim_ascii_end();
-    if rest == b"flush" {
-        return Some(Head::Flush);
+impl<'a> Head<'a> {
+    /// `None` if the line isn't a head.
+    fn parse(line: &'a [u8]) -> Option<Self> {
+        let rest = line.strip_prefix(b"---- TRACE ")?.trim_ascii_end();
+        if rest == b"flush" {
+            return Some(Self::Flush);
+        }
+        let (number, rest) = split_word(rest);
+        let Some(trace) = decimal(number) else { return Some(Self::Other) };
+        let (what, rest) = split_word(rest);
+        Some(match what {
+            b"start" => Self::Start { trace, location: without_exit(rest) },
+            b"mcode" => decimal(rest).map_or(Self::Other, |size| Self::Code { trace, size }),
+            b"stop" | b"abort" => Self::Stop,
+            _ => Self::Other,
+        })
     }
-    let (number, rest) = word(rest);
-    let Some(trace) = decimal(number) else { return Some(Head::Other) };
-    let (what, rest) = word(rest);
-    Some(match what {
-        b"start" => Head::Start { trace, place: place(rest) },
-        b"mcode" => decimal(rest).map_or(Head::Other, |size| Head::Code { trace, size }),
-        b"stop" | b"abort" => Head::Stop,
-        _ => Head::Other,
-    })
 }
 
 /// Where a trace starts in the source. Drops the exit (`2/2` or `2/stitch`) at which a side trace leaves another one.
-fn place(text: &[u8]) -> &[u8] {
-    let (exit, rest) = word(text);
-    let mut parts = exit.splitn(2, |&byte| byte == b'/');
+fn without_exit(text: &[u8]) -> &[u8] {
+    let (word, location) = split_word(text);
+    let mut parts = word.splitn(2, |&byte| byte == b'/');
     let is_exit = parts.next().and_then(decimal).is_some()
         && parts.next().is_some_and(|exit| exit == b"stitch" || decimal(exit).is_some());
-    if is_exit && !rest.is_empty() { rest } else { text }
+    if is_exit && !location.is_empty() { location } else { text }
 }
 
 /// True for `[TRACE   1 work.lua:3 loop]`, the format of `-jv`.
@@ -121,41 +129,52 @@ fn is_verbose(line: &[u8]) -> bool {
 struct TraceReader {
     log: CodeLog,
     /// The start of each current trace in the source, by its number.
-    places: FxHashMap<u64, TextId>,
+    locations: FxHashMap<u64, TextId>,
     /// Traces that were not discarded: (index of the load, address).
     alive: Vec<(usize, u64)>,
-    /// A trace whose first instruction is still to come: (number, size of its code, file offset of its line).
-    expected: Option<(u64, u64, u64)>,
+    /// A trace whose first instruction is still to come.
+    expected: Option<ExpectedCode>,
     /// True if the last thing seen was machine code of a trace.
     in_code: bool,
-    /// True if any trace began; `has_code` is true if any had machine code.
-    started: bool,
+    /// True if any trace began.
+    has_traces: bool,
+    /// True if any trace had machine code.
     has_code: bool,
 }
 
+/// A trace of which the size is known, but not yet the address.
+#[derive(Debug, Clone, Copy)]
+struct ExpectedCode {
+    trace: u64,
+    size: u64,
+    /// Offset of the line in the log.
+    offset: u64,
+}
+
 impl TraceReader {
-    fn line(&mut self, line: &[u8], offset: u64) {
-        if let Some(head) = head_of(line) {
-            self.head(&head, offset);
-        } else if let Some((trace, size, _)) = self.expected
-            && let Some(addr) = address(line)
+    fn read_line(&mut self, line: &[u8], offset: u64) {
+        if let Some(head) = Head::parse(line) {
+            self.read_head(&head, offset);
+        } else if let Some(code) = self.expected
+            && let Some(addr) = instruction_address(line)
         {
             self.expected = None;
-            self.load(trace, addr, size, offset);
+            self.load(code.trace, addr, code.size, offset);
         }
     }
 
-    fn head(&mut self, head: &Head<'_>, offset: u64) {
-        self.end_of_code();
+    fn read_head(&mut self, head: &Head<'_>, offset: u64) {
+        self.end_code();
         match *head {
-            Head::Start { trace, place } => {
-                self.started = true;
-                let place = self.log.texts.intern(place);
-                self.places.insert(trace, place);
+            Head::Start { trace, location } => {
+                self.has_traces = true;
+                let location = self.log.texts.intern(location);
+                self.locations.insert(trace, location);
             }
             Head::Code { trace, size } => {
-                self.expected = Some((trace, size, offset));
-                (self.in_code, self.has_code) = (true, true);
+                self.expected = Some(ExpectedCode { trace, size, offset });
+                self.in_code = true;
+                self.has_code = true;
             }
             Head::Stop => self.in_code = false,
             Head::Flush => self.flush(),
@@ -164,10 +183,10 @@ impl TraceReader {
     }
 
     /// Ends the code of a trace. Without an instruction, its address is unknown and it is skipped.
-    fn end_of_code(&mut self) {
-        if let Some((trace, _, offset)) = self.expected.take() {
-            let said = format!("no instruction of trace {trace} follows");
-            self.log.skipped.add(Error::new(said).at(offset));
+    fn end_code(&mut self) {
+        if let Some(code) = self.expected.take() {
+            let message = format!("no instruction of trace {} follows", code.trace);
+            self.log.skipped.add(Error::new(message).at(code.offset));
         }
     }
 
@@ -182,9 +201,9 @@ impl TraceReader {
             );
         }
         let mut name = format!("TRACE_{trace}").into_bytes();
-        if let Some(&place) = self.places.get(&trace) {
+        if let Some(&location) = self.locations.get(&trace) {
             name.extend_from_slice(b"::");
-            name.extend_from_slice(self.log.texts.get(place));
+            name.extend_from_slice(self.log.texts.get(location));
         }
         let name = self.log.texts.intern(&name);
         self.alive.push((self.log.events.len(), addr));
@@ -192,21 +211,22 @@ impl TraceReader {
     }
 
     fn flush(&mut self) {
-        self.places.clear();
-        let gone = self.alive.drain(..).map(|(load, at)| LogEventKind::Unload { load, at });
-        self.log.events.extend(gone.map(|kind| LogEvent { time: None, kind }));
+        self.locations.clear();
+        for (load, at) in self.alive.drain(..) {
+            self.log.events.push(LogEvent { time: None, kind: LogEventKind::Unload { load, at } });
+        }
     }
 }
 
-/// The address at the beginning of an instruction's line.
-fn address(line: &[u8]) -> Option<u64> {
+/// The address at the beginning of an instruction's line. `None` for other lines.
+fn instruction_address(line: &[u8]) -> Option<u64> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let is_instruction = digits >= 8 && line[digits..].starts_with(b"  ");
-    hex(&line[..digits]).filter(|_| is_instruction)
+    if is_instruction { hex(&line[..digits]) } else { None }
 }
 
 /// The text up to a blank, and the text after it.
-fn word(text: &[u8]) -> (&[u8], &[u8]) {
+fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = memmem::find(text, b" ").unwrap_or(text.len());
     (&text[..end], text.get(end + 1..).unwrap_or_default())
 }
@@ -246,14 +266,14 @@ program's own line
 
     fn loads(text: &str) -> Vec<(String, u64, u64)> {
         let log = read(text.as_bytes()).unwrap();
-        let load = |event: &LogEvent| match event.kind {
-            LogEventKind::Load(code) => {
+        let mut loads = Vec::new();
+        for event in &log.events {
+            if let LogEventKind::Load(code) = event.kind {
                 let name = String::from_utf8_lossy(log.texts.get(code.name)).into_owned();
-                Some((name, code.addr, code.size))
+                loads.push((name, code.addr, code.size));
             }
-            _ => None,
-        };
-        log.events.iter().filter_map(load).collect()
+        }
+        loads
     }
 
     #[test]

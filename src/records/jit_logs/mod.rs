@@ -47,36 +47,41 @@ impl LogId {
     }
 
     /// The kinds of logs that may have this file name, each with the process ID if the name contains it.
-    pub fn named(name: &str) -> impl Iterator<Item = (Self, Option<i32>)> {
+    pub fn find_by_name(name: &str) -> impl Iterator<Item = (Self, Option<i32>)> {
         let patterns = Self::all().flat_map(|id| id.log().files.iter().map(move |pattern| (id, *pattern)));
-        let patterns = patterns.filter(|(_, pattern)| may_fit(pattern, name));
-        patterns.filter_map(move |(id, pattern)| Some((id, number_in(pattern, name)?)))
+        let similar = patterns.filter(|(_, pattern)| may_match(pattern, name));
+        similar.filter_map(move |(id, pattern)| Some((id, match_pattern(pattern, name)?)))
     }
 }
 
 /// A quick test whether a name starts and ends like a pattern: a directory may contain a hundred thousand other names.
-fn may_fit(pattern: &str, name: &str) -> bool {
-    let (begin, end) = (pattern.bytes().zip(name.bytes()), pattern.bytes().rev().zip(name.bytes().rev()));
-    let same_until = |open: [u8; 2]| move |&(pattern, _): &(u8, u8)| !open.contains(&pattern);
-    begin.take_while(same_until(*b"*P")).all(|(pattern, name)| pattern == name)
-        && end.take_while(same_until(*b"*D")).all(|(pattern, name)| pattern == name)
+fn may_match(pattern: &str, name: &str) -> bool {
+    // What comes before the first and after the last `*` or `PID` must be the same.
+    let start = pattern.bytes().take_while(|byte| !b"*P".contains(byte));
+    let end = pattern.bytes().rev().take_while(|byte| !b"*D".contains(byte));
+    start.zip(name.bytes()).all(|(one, other)| one == other)
+        && end.zip(name.bytes().rev()).all(|(one, other)| one == other)
 }
 
-/// Matches a name with a pattern. The inner value is the number in place of `PID`, if the pattern contains it.
-fn number_in(pattern: &str, name: &str) -> Option<Option<i32>> {
-    let Some((before, behind)) = pattern.split_once("PID") else {
+/// Matches a name with a pattern. `None` if it doesn't match. The inner value is the number in place of `PID`, if the
+/// pattern contains it.
+fn match_pattern(pattern: &str, name: &str) -> Option<Option<i32>> {
+    let Some((before, after)) = pattern.split_once("PID") else {
         return matches_glob(pattern.as_bytes(), name.as_bytes()).then_some(None);
     };
-    // A number always includes all adjacent digits; a `*` before it doesn't take any of them.
-    let mut starts = name.char_indices().filter(|(at, letter)| {
-        letter.is_ascii_digit() && !name[..*at].ends_with(|letter: char| letter.is_ascii_digit())
-    });
-    starts.find_map(|(start, _)| {
-        let len = name[start..].bytes().take_while(u8::is_ascii_digit).count();
-        let (name_before, name_behind) = (&name.as_bytes()[..start], &name.as_bytes()[start + len..]);
-        let fits = matches_glob(before.as_bytes(), name_before) && matches_glob(behind.as_bytes(), name_behind);
-        name[start..start + len].parse().ok().filter(|_| fits).map(Some)
-    })
+    let mut end = 0;
+    while let Some(skipped) = name[end..].find(|letter: char| letter.is_ascii_digit()) {
+        // A number always includes all adjacent digits; a `*` before it doesn't take any of them.
+        let start = end + skipped;
+        end = start + name[start..].bytes().take_while(u8::is_ascii_digit).count();
+        if matches_glob(before.as_bytes(), &name.as_bytes()[..start])
+            && matches_glob(after.as_bytes(), &name.as_bytes()[end..])
+            && let Ok(pid) = name[start..end].parse()
+        {
+            return Some(Some(pid));
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -89,21 +94,21 @@ mod tests {
             ["isolate-0x5581e0-4711-v8.log", "hotspot_pid77.log", "core.4.x.5", "a.pypylog", "v8.log", "jit-1.dump"];
         for name in names {
             for pattern in JIT_LOGS.iter().flat_map(|log| log.files) {
-                assert!(may_fit(pattern, name) || number_in(pattern, name).is_none(), "{pattern}: {name}");
+                assert!(may_match(pattern, name) || match_pattern(pattern, name).is_none(), "{pattern}: {name}");
             }
         }
-        assert!(!may_fit("isolate-*-PID-v8.log", "jitted-1-2.so") && !may_fit("PID.log", "1.so"));
+        assert!(!may_match("isolate-*-PID-v8.log", "jitted-1-2.so") && !may_match("PID.log", "1.so"));
     }
 
     #[test]
     fn a_name_shows_its_process() {
-        assert_eq!(number_in("isolate-*-PID-v8.log", "isolate-0x5581e0-4711-v8.log"), Some(Some(4711)));
-        assert_eq!(number_in("isolate-*-PID-v8.log", "isolate-0x55-v8.log"), None);
-        assert_eq!(number_in("hotspot_pidPID.log", "hotspot_pid77.log"), Some(Some(77)));
-        assert_eq!(number_in("hotspot_pidPID.log", "hotspot_pid77.log.1"), None);
-        assert_eq!(number_in("v8.log", "v8.log"), Some(None));
-        assert_eq!(number_in("*.pypylog", "a.pypylog"), Some(None));
-        assert_eq!(number_in("PID.log", "99999999999.log"), None);
+        assert_eq!(match_pattern("isolate-*-PID-v8.log", "isolate-0x5581e0-4711-v8.log"), Some(Some(4711)));
+        assert_eq!(match_pattern("isolate-*-PID-v8.log", "isolate-0x55-v8.log"), None);
+        assert_eq!(match_pattern("hotspot_pidPID.log", "hotspot_pid77.log"), Some(Some(77)));
+        assert_eq!(match_pattern("hotspot_pidPID.log", "hotspot_pid77.log.1"), None);
+        assert_eq!(match_pattern("v8.log", "v8.log"), Some(None));
+        assert_eq!(match_pattern("*.pypylog", "a.pypylog"), Some(None));
+        assert_eq!(match_pattern("PID.log", "99999999999.log"), None);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     let mut entries: Vec<Line<'data>> = Vec::with_capacity(lines.count.min(room) as usize);
     let mut last_file = None;
     for _ in 0..lines.count {
-        let Some((line, file)) = entry(&mut cursor, lines) else { break };
+        let Some((line, file)) = read_entry(&mut cursor, lines) else { break };
         let file = if file == Some(SAME_FILE) { last_file } else { file };
         if let Some(file) = file {
             entries.push(Line { file, ..line });
@@ -43,25 +43,25 @@ pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
 }
 
 /// Reads an entry. The file is `None` if its name is lost.
-fn entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Line<'data>, Option<&'data [u8]>)> {
+fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Line<'data>, Option<&'data [u8]>)> {
     let addr = cursor.u64("addr").ok()?;
     let line = cursor.u32("line").ok()?;
     let discriminator = cursor.u32("discriminator").ok()?;
-    let offset = offset(addr, lines)?;
-    let rest = *cursor;
+    let offset = code_offset(addr, lines)?;
+    let name_start = *cursor;
     let name = cursor.cstr("file name").ok()?;
     let line = Line { offset, file: b"", line, discriminator, inlined: None };
     // Control characters are bytes of a pointer. An intact name is followed by another entry or by the end.
-    let clean = !name.is_empty() && !has_control(name);
-    if clean && follows(cursor, lines) {
+    let is_clean = !name.is_empty() && !has_control(name);
+    if is_clean && can_be_next(cursor, lines) {
         return Some((line, Some(name)));
     }
-    let (len, file) = match script(rest, lines) {
+    let (len, file) = match find_script(name_start, lines) {
         Some(script) => (script.len(), Some(script)),
-        None if clean => (name.len(), Some(name)),
-        None => (lost(rest, lines).unwrap_or(name.len()), None),
+        None if is_clean => (name.len(), Some(name)),
+        None => (find_name_len(name_start, lines).unwrap_or(name.len()), None),
     };
-    *cursor = rest;
+    *cursor = name_start;
     cursor.bytes(len as u64 + 1, "file name").ok()?;
     Some((line, file))
 }
@@ -71,46 +71,49 @@ fn has_control(name: &[u8]) -> bool {
     name.iter().fold(false, |found, byte| found | byte.is_ascii_control())
 }
 
-fn offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
+/// Offset of an address in the code. `None` if it is outside.
+fn code_offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
     addr.checked_sub(lines.base).filter(|offset| *offset <= lines.size)
 }
 
 /// True at the end, or if an entry for this code can begin here.
-fn follows(cursor: &Cursor<'_>, lines: &Lines<'_>) -> bool {
+fn can_be_next(cursor: &Cursor<'_>, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
     // At the end, fewer bytes than an entry are padding.
-    next.left() < SHORTEST || next.u64("addr").is_ok_and(|addr| offset(addr, lines).is_some())
+    next.left() < SHORTEST || next.u64("addr").is_ok_and(|addr| code_offset(addr, lines).is_some())
 }
 
 /// True if a name of `len` bytes can be here.
-fn can_end(cursor: &Cursor<'_>, len: usize, lines: &Lines<'_>) -> bool {
-    let mut behind = *cursor;
-    cursor.rest().get(len) == Some(&0) && behind.bytes(len as u64 + 1, "").is_ok() && follows(&behind, lines)
+fn can_be_name(cursor: &Cursor<'_>, len: usize, lines: &Lines<'_>) -> bool {
+    let mut next = *cursor;
+    cursor.rest().get(len) == Some(&0) && next.bytes(len as u64 + 1, "").is_ok() && can_be_next(&next, lines)
 }
 
 /// The function's script, if the bytes here can be its name with an overwritten start.
-fn script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'data [u8]> {
-    scripts(lines.function).find(|script| {
+fn find_script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'data [u8]> {
+    possible_scripts(lines.function).find(|script| {
         let kept = script.len().min(OVERWRITTEN);
-        can_end(&cursor, script.len(), lines) && cursor.rest().get(kept..script.len()) == Some(&script[kept..])
+        can_be_name(&cursor, script.len(), lines) && cursor.rest().get(kept..script.len()) == Some(&script[kept..])
     })
 }
 
-/// The length of a name that is lost.
-fn lost(cursor: Cursor<'_>, lines: &Lines<'_>) -> Option<usize> {
+/// The length of a name that cannot be restored.
+fn find_name_len(cursor: Cursor<'_>, lines: &Lines<'_>) -> Option<usize> {
     let bytes = cursor.rest();
     let mut ends = memchr::memchr_iter(0, &bytes[..LONGEST.min(bytes.len())]);
-    ends.find(|&len| can_end(&cursor, len, lines))
+    ends.find(|&len| can_be_name(&cursor, len, lines))
 }
 
 /// Candidates for the script in a function's name: the text from any space up to `:line:column`.
-fn scripts(function: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let position = |name| -> Option<&[u8]> {
-        let colon = memchr::memrchr(b':', name)?;
-        name[colon + 1..].iter().all(u8::is_ascii_digit).then_some(&name[..colon])
-    };
-    let name = position(function).and_then(position).unwrap_or_default();
+fn possible_scripts(function: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let name = strip_number(function).and_then(strip_number).unwrap_or_default();
     memchr::memchr_iter(b' ', name).map(|space| &name[space + 1..])
+}
+
+/// Removes `:number` from the end of a name. `None` if it doesn't end like that.
+fn strip_number(name: &[u8]) -> Option<&[u8]> {
+    let colon = memchr::memrchr(b':', name)?;
+    name[colon + 1..].iter().all(u8::is_ascii_digit).then_some(&name[..colon])
 }
 
 #[cfg(test)]

@@ -204,6 +204,7 @@ pub struct Records<'data> {
     cursor: Cursor<'data>,
     /// Timestamp of the last good record.
     last_time: u64,
+    /// True if the next record is unreadable and no later one was found.
     dead: bool,
 }
 
@@ -220,11 +221,11 @@ impl<'data> Iterator for Records<'data> {
         if self.dead {
             self.resume(start);
         }
-        let (id, timestamp, mut payload) = match read {
-            Ok(read) => read,
+        let Prefix { id, timestamp, mut payload } = match read {
+            Ok(prefix) => prefix,
             Err(_)
                 if self.dead
-                    && let Some(load) = cut_load(start) =>
+                    && let Some(load) = read_cut_load(start) =>
             {
                 return Some(Ok(load));
             }
@@ -249,8 +250,8 @@ impl<'data> Records<'data> {
         let mut next = bad;
         while next.bytes(1, "").is_ok() {
             skip_zeros(&mut next);
-            if let Some(behind) = self.plausible(next)
-                && (behind.is_empty() || self.plausible(behind).is_some())
+            if let Some(after) = self.skip_plausible(next)
+                && (after.is_empty() || self.skip_plausible(after).is_some())
             {
                 self.cursor = next;
                 self.dead = false;
@@ -261,13 +262,13 @@ impl<'data> Records<'data> {
 
     /// The position after the record at `at`, if it is plausible: a known type, long enough for it, and with a time
     /// between the last good record and three days after it.
-    fn plausible(&self, mut at: Cursor<'data>) -> Option<Cursor<'data>> {
+    fn skip_plausible(&self, mut at: Cursor<'data>) -> Option<Cursor<'data>> {
         /// In nanoseconds. Time-stamp counters run at about the same rate.
-        const DAYS: u64 = 3 * 86_400_000_000_000;
+        const THREE_DAYS: u64 = 3 * 86_400_000_000_000;
         let id = at.u32("id").ok()?;
         let total_size = u64::from(at.u32("total_size").ok()?);
-        let since = at.u64("timestamp").ok()?.checked_sub(self.last_time)?;
-        let fits = match id {
+        let elapsed = at.u64("timestamp").ok()?.checked_sub(self.last_time)?;
+        let has_fitting_size = match id {
             0 => total_size > 56,
             1 => total_size == 64,
             2 => total_size >= 32,
@@ -275,13 +276,20 @@ impl<'data> Records<'data> {
             4 => total_size >= 40,
             _ => false,
         };
-        let timely = self.last_time == 0 || since < DAYS;
+        if !has_fitting_size || (self.last_time != 0 && elapsed >= THREE_DAYS) {
+            return None;
+        }
+        let payload = total_size.checked_sub(PREFIX)?;
         // A search calls this at every byte, so building an error that nobody reads would dominate its cost.
-        let payload = total_size.checked_sub(PREFIX).filter(|&len| fits && timely && len <= at.left() as u64)?;
-        at.bytes(payload, "record").ok().map(|_| at)
+        if payload > at.left() as u64 {
+            return None;
+        }
+        at.bytes(payload, "record").ok()?;
+        Some(at)
     }
 
-    fn read_prefix(&mut self) -> Result<(u32, u64, Cursor<'data>), Torn> {
+    /// Reads the start of a record. [`Self::dead`] is set if that fails.
+    fn read_prefix(&mut self) -> Result<Prefix<'data>, Torn> {
         self.dead = true;
         let id = self.cursor.u32("record id").map_err(|_| Torn::Prefix)?;
         let total_size = u64::from(self.cursor.u32("record total_size").map_err(|_| Torn::Prefix)?);
@@ -289,8 +297,15 @@ impl<'data> Records<'data> {
         let Some(payload) = total_size.checked_sub(PREFIX) else { return Err(Torn::Short { id, total_size }) };
         let payload = self.cursor.part(payload, "record").map_err(|_| Torn::Long { id, total_size })?;
         self.dead = false;
-        Ok((id, timestamp, payload))
+        Ok(Prefix { id, timestamp, payload })
     }
+}
+
+/// The start of a record, which all kinds have in common.
+struct Prefix<'data> {
+    id: u32,
+    timestamp: u64,
+    payload: Cursor<'data>,
 }
 
 /// Skips zeros (such as holes in the file) except the last seven, because a record of type 0 may begin in them.
@@ -329,21 +344,21 @@ impl Torn {
             }
             Self::Short { id, total_size } => start.error(format!(
                 "{} total_size is {total_size}, less than its {PREFIX}-byte prefix: the record is damaged",
-                name_of(id)
+                record_name(id)
             )),
             Self::Long { id, total_size } => {
                 let left = start.left();
                 let what = if at_end { "the dump is truncated here" } else { "the record is damaged" };
                 start.error(format!(
                     "{} total_size is {total_size}, but only {left} bytes are left: {what}",
-                    name_of(id)
+                    record_name(id)
                 ))
             }
         }
     }
 }
 
-fn name_of(id: u32) -> String {
+fn record_name(id: u32) -> String {
     let names = ["JIT_CODE_LOAD", "JIT_CODE_MOVE", "JIT_CODE_DEBUG_INFO", "JIT_CODE_CLOSE", "JIT_CODE_UNWINDING_INFO"];
     names.get(id as usize).map_or_else(|| format!("record of type {id}"), |name| (*name).to_owned())
 }
@@ -360,7 +375,7 @@ fn read_body<'data>(id: u32, payload: &mut Cursor<'data>) -> Result<Body<'data>>
 }
 
 /// The last LOAD of a dump that ends inside the record's code, if its header and name are complete.
-fn cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
+fn read_cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
     let mut at = start;
     let id = at.u32("record id").ok()?;
     let total_size = u64::from(at.u32("record total_size").ok()?);

@@ -62,9 +62,9 @@ impl<'data> Records<'data> {
     /// Moves to the next position below `end` where several plausible records follow each other.
     fn go_to_a_row(&mut self, end: u64) -> Option<()> {
         while self.cursor.offset() < end {
-            let first = self.plausible(self.cursor);
+            let first = self.skip_plausible(self.cursor);
             let mut row =
-                std::iter::successors(first, |at| if at.is_empty() { Some(*at) } else { self.plausible(*at) });
+                std::iter::successors(first, |at| if at.is_empty() { Some(*at) } else { self.skip_plausible(*at) });
             if row.nth(IN_A_ROW - 1).is_some() {
                 return Some(());
             }

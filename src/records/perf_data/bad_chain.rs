@@ -32,11 +32,12 @@ pub fn without_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Opti
     let mut fields = Fields { body: raw.body(), attr };
     let start = fields.body.offset();
     fields.skip_to_chain()?;
-    let before = (fields.body.offset() - start) as usize;
+    let chain_start = (fields.body.offset() - start) as usize;
     let chain = fields.callchain()?;
-    let behind = (fields.body.offset() - start) as usize;
+    let chain_end = (fields.body.offset() - start) as usize;
     let body = &raw.bytes[8..];
-    Ok(good_words(chain).and_then(|good| with_words(raw, &body[..before], &good, [&body[behind..], &[]])))
+    let Some(good) = good_words(chain) else { return Ok(None) };
+    Ok(with_words(raw, &body[..chain_start], &good, [&body[chain_end..], &[]]))
 }
 
 /// Like [`without_bad_entries`], for a CALLCHAIN_DEFERRED record.
@@ -47,17 +48,21 @@ pub fn deferred_without_bad_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8
     let count = fields.u64("length of the call chain")?;
     let chain = Words::new(fields.bytes(count.saturating_mul(8), "call chain")?, raw.endian);
     let cookie = &raw.bytes[8..8 + COOKIE];
-    Ok(good_words(chain).and_then(|good| with_words(raw, cookie, &good, [fields.rest(), &[]])))
+    let Some(good) = good_words(chain) else { return Ok(None) };
+    Ok(with_words(raw, cookie, &good, [fields.rest(), &[]]))
 }
 
 /// The entries that do no harm; `None` if all of them are harmless.
 fn good_words(chain: Words<'_>) -> Option<Vec<u64>> {
     // The word after this marker is a cookie, not an address.
-    let is_deferred = chain.len() >= 2 && chain.get(chain.len() - 2) == Some(USER_DEFERRED);
-    let cookie_at = if is_deferred { chain.len() - 1 } else { chain.len() };
-    let entries = chain.iter().enumerate();
-    let good: Vec<u64> =
-        entries.filter(|&(at, word)| at == cookie_at || !is_bad_entry(word)).map(|(_, word)| word).collect();
+    let ends_with_cookie = chain.len() >= 2 && chain.get(chain.len() - 2) == Some(USER_DEFERRED);
+    let mut good = Vec::with_capacity(chain.len());
+    for (index, word) in chain.iter().enumerate() {
+        let is_cookie = ends_with_cookie && index == chain.len() - 1;
+        if is_cookie || !is_bad_entry(word) {
+            good.push(word);
+        }
+    }
     (good.len() < chain.len()).then_some(good)
 }
 

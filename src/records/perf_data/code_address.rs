@@ -34,7 +34,7 @@ impl Recording {
     pub fn code_addresses(&self, raw: &RawRecord<'_>) -> Result<Vec<CodeAddress>> {
         if raw.kind == kind::CALLCHAIN_DEFERRED {
             let Some(sample) = self.chain_sample(raw).transpose()? else { return Ok(Vec::new()) };
-            return Ok(chain_words(&sample, HEADER + 2 * WORD).collect());
+            return Ok(chain_addresses(&sample, HEADER + 2 * WORD).collect());
         }
         let sample = self.sample(raw)?;
         let event = &self.events[sample.event];
@@ -47,22 +47,23 @@ impl Recording {
 
 fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
     let mut fields = Fields { body: raw.body(), attr };
-    let at = |fields: &Fields<'_, '_>| (fields.body.offset() - raw.offset) as usize;
-    let ip_at = HEADER + if attr.samples(abi::PERF_SAMPLE_IDENTIFIER) { WORD } else { 0 };
-    let ip = sample.ip.map(FrameAddr::Ip);
-    let mut found: Vec<CodeAddress> =
-        ip.into_iter().map(|frame| CodeAddress { at: ip_at, mode: sample.cpumode, frame }).collect();
+    let position = |fields: &Fields<'_, '_>| (fields.body.offset() - raw.offset) as usize;
+    let mut found = Vec::new();
+    if let Some(ip) = sample.ip {
+        let at = if attr.samples(abi::PERF_SAMPLE_IDENTIFIER) { HEADER + WORD } else { HEADER };
+        found.push(CodeAddress { at, mode: sample.cpumode, frame: FrameAddr::Ip(ip) });
+    }
     fields.skip_to_chain()?;
-    found.extend(chain_words(sample, at(&fields) + WORD));
+    found.extend(chain_addresses(sample, position(&fields) + WORD));
     fields.callchain()?;
     fields.raw()?;
-    found.extend(branches(sample, at(&fields)));
+    found.extend(branch_addresses(sample, position(&fields)));
     Ok(found)
 }
 
-/// The addresses of a call chain whose first word is at `at`.
-fn chain_words(sample: &Sample<'_>, at: usize) -> impl Iterator<Item = CodeAddress> {
-    sample.chain().map(move |(index, mode, frame)| CodeAddress { at: at + index * WORD, mode, frame })
+/// The addresses of a call chain whose first word is at offset `first`.
+fn chain_addresses(sample: &Sample<'_>, first: usize) -> impl Iterator<Item = CodeAddress> {
+    sample.chain().map(move |(index, mode, frame)| CodeAddress { at: first + index * WORD, mode, frame })
 }
 
 /// The addresses of an off-CPU sample: its call chain is in the raw data, and its own ip is 0.
@@ -71,22 +72,24 @@ fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr)
     let mut fields = Fields { body: raw.body(), attr };
     fields.skip_to_chain()?;
     let raw_data = (fields.body.offset() - raw.offset) as usize;
-    Ok(chain_words(sample, raw_data + SIZE + off_cpu::CHAIN_AT).collect())
+    Ok(chain_addresses(sample, raw_data + SIZE + off_cpu::CHAIN_AT).collect())
 }
 
-/// The addresses of the branch stack, whose field starts at `at`.
-fn branches(sample: &Sample<'_>, at: usize) -> impl Iterator<Item = CodeAddress> {
-    let has_index = sample.branches.is_some_and(|branches| branches.hw_idx.is_some());
-    let first = at + WORD + if has_index { WORD } else { 0 };
-    let branches = sample.branches.into_iter().flat_map(|branches| branches.iter()).enumerate();
-    branches.flat_map(move |(index, branch)| {
-        let at = first + index * BRANCH;
-        [(at, branch.from), (at + WORD, branch.to)].map(|(at, addr)| {
+/// The addresses of the branch stack, whose field starts at offset `start`.
+fn branch_addresses(sample: &Sample<'_>, start: usize) -> Vec<CodeAddress> {
+    let Some(branches) = sample.branches else { return Vec::new() };
+    // The number of branches, and the index of the newest one if recorded, come first.
+    let mut at = if branches.hw_idx.is_some() { start + 2 * WORD } else { start + WORD };
+    let mut found = Vec::new();
+    for branch in branches.iter() {
+        for (at, addr) in [(at, branch.from), (at + WORD, branch.to)] {
             // A branch doesn't say whose code it left. Kernel addresses are in the upper half.
             let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
-            CodeAddress { at, mode, frame: FrameAddr::Ip(addr) }
-        })
-    })
+            found.push(CodeAddress { at, mode, frame: FrameAddr::Ip(addr) });
+        }
+        at += BRANCH;
+    }
+    found
 }
 
 #[cfg(test)]

@@ -41,15 +41,13 @@ fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     attr.sample_stack_user = 0;
     // Big-endian machines store the bit-field mirrored.
     let flags = if endian == Endian::Big { attr.flags.reverse_bits() } else { attr.flags };
-    let mut put = |at: usize, word: u64, len: usize| {
-        if let Some(place) = attr_bytes.get_mut(at..at + len) {
-            endian.put(word, place);
+    for (offset, len, number) in
+        [(SAMPLE_TYPE, 8, attr.sample_type), (FLAGS, 8, flags), (SAMPLE_REGS_USER, 8, 0), (SAMPLE_STACK_USER, 4, 0)]
+    {
+        if let Some(field) = attr_bytes.get_mut(offset..offset + len) {
+            endian.put(number, field);
         }
-    };
-    put(SAMPLE_TYPE, attr.sample_type, 8);
-    put(FLAGS, flags, 8);
-    put(SAMPLE_REGS_USER, 0, 8);
-    put(SAMPLE_STACK_USER, 0, 4);
+    }
 }
 
 /// Rewrites a pipe's HEADER_ATTR record with the current attr of its event. `None` if the record is too long or too
@@ -64,29 +62,30 @@ pub fn attr_record(raw: &RawRecord<'_>, event: &Event) -> Option<Vec<u8>> {
 pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Result<Option<Vec<u8>>> {
     let mut fields = Fields { body: raw.body(), attr };
     let start = fields.body.offset();
-    let at = |fields: &Fields<'_, '_>| (fields.body.offset() - start) as usize;
+    let position = |fields: &Fields<'_, '_>| (fields.body.offset() - start) as usize;
     fields.skip_to_chain()?;
-    let before = at(&fields);
+    let chain_start = position(&fields);
     fields.callchain()?;
-    let behind = at(&fields);
+    let chain_end = position(&fields);
     fields.raw()?;
     fields.branches()?;
-    let registers = at(&fields);
+    let registers_start = position(&fields);
     fields.registers(abi::PERF_SAMPLE_REGS_USER, attr.sample_regs_user)?;
     fields.user_stack()?;
-    let stack = at(&fields);
+    let stack_end = position(&fields);
     let body = &raw.bytes[8..];
-    Ok(with_words(raw, &body[..before], chain, [&body[behind..registers], &body[stack..]]))
+    Ok(with_words(raw, &body[..chain_start], chain, [&body[chain_end..registers_start], &body[stack_end..]]))
 }
 
-/// Copies a record with a call chain, given the bytes before the chain, the new chain, and two pieces after it.
-pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], behind: [&[u8]; 2]) -> Option<Vec<u8>> {
+/// Copies a record with a call chain, given the bytes before the chain, the new chain, and two pieces after it. `None`
+/// if the result is longer than a record can be.
+pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], after: [&[u8]; 2]) -> Option<Vec<u8>> {
     let mut new = ByteWriter::behind(before.to_vec(), raw.endian);
     new.u64(chain.len() as u64);
     for &word in chain {
         new.u64(word);
     }
-    new.bytes(behind[0]).bytes(behind[1]);
+    new.bytes(after[0]).bytes(after[1]);
     record(raw.kind, raw.misc, &new.finish(), raw.endian)
 }
 

@@ -58,7 +58,8 @@ impl Unmatched {
 }
 
 impl<'data> DeferredChain<'data> {
-    fn place(&self) -> (Nanos, u64) {
+    /// The order of chains: by time, then by file offset.
+    fn sort_key(&self) -> (Nanos, u64) {
         (self.sample.time.unwrap_or_default(), self.offset)
     }
 }
@@ -91,7 +92,7 @@ impl<'data> DeferredChains<'data> {
     ) {
         std::mem::take(&mut self.skipped).report(path, warnings);
         for chains in self.by_cookie.values_mut() {
-            chains.sort_by_key(DeferredChain::place);
+            chains.sort_by_key(DeferredChain::sort_key);
         }
         let is_deferring = recording.events.iter().any(|event| event.attr.flags & DEFER_CALLCHAIN != 0);
         if !is_deferring && self.by_cookie.is_empty() {
@@ -144,8 +145,8 @@ impl<'data> DeferredChains<'data> {
     pub fn find(&self, sample: &Sample<'_>, offset: u64) -> Option<&DeferredChain<'data>> {
         let (_, tid) = sample.pid_tid?;
         let chains = self.by_cookie.get(&(tid, sample.cookie?))?;
-        let place = (sample.time.unwrap_or_default(), offset);
-        chains.get(chains.partition_point(|chain| chain.place() < place))
+        let sample_key = (sample.time.unwrap_or_default(), offset);
+        chains.get(chains.partition_point(|chain| chain.sort_key() < sample_key))
     }
 }
 

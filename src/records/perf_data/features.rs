@@ -26,14 +26,14 @@ impl FeatureSection {
 
     /// Parses a section that is one string, such as HOSTNAME or ARCH.
     pub fn string(&self, endian: Endian) -> Result<&[u8]> {
-        string(&mut self.cursor(endian))
+        read_string(&mut self.cursor(endian))
     }
 
     /// Parses a list of strings, such as CMDLINE.
     pub fn strings(&self, endian: Endian) -> Result<Vec<&[u8]>> {
         let mut cursor = self.cursor(endian);
         let count = cursor.u32("number of strings")?;
-        (0..count).map(|_| string(&mut cursor)).collect()
+        (0..count).map(|_| read_string(&mut cursor)).collect()
     }
 
     /// Parses NRCPUS: the number of CPUs that were online.
@@ -75,7 +75,7 @@ impl FeatureSection {
         for position in 0..count as usize {
             cursor.bytes(attr_size, "attr")?;
             let id_count = u64::from(cursor.u32("number of ids")?);
-            let name = String::from_utf8_lossy(string(&mut cursor)?).into_owned();
+            let name = String::from_utf8_lossy(read_string(&mut cursor)?).into_owned();
             let first_id = if id_count > 0 { Some(cursor.u64("id")?) } else { None };
             cursor.bytes((id_count.max(1) - 1) * 8, "ids")?;
             let by_id = first_id.and_then(|id| owners.get(&id).copied());
@@ -88,7 +88,7 @@ impl FeatureSection {
 }
 
 /// `struct perf_header_string`: a length that includes the padding, the text, NULs.
-fn string<'data>(cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
+fn read_string<'data>(cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
     let len = cursor.u32("length of a string")?;
     let padded = cursor.bytes(len.into(), "string")?;
     Ok(memchr::memchr(0, padded).map_or(padded, |end| &padded[..end]))

@@ -166,17 +166,18 @@ fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
 
 /// Decodes 16 bytes of the bitmap as words of 64 bits (`wide`) or 32 bits.
 fn bits_in_words(bitmap: &[u8], endian: Endian, wide: bool) -> u128 {
-    let number = |value: u128, byte: &u8| value << 8 | u128::from(*byte);
-    match endian {
-        Endian::Little => bitmap.iter().rev().fold(0, number),
-        Endian::Big => {
-            let word = if wide { 8 } else { 4 };
-            bitmap
-                .chunks(word)
-                .enumerate()
-                .fold(0, |bits, (at, bytes)| bits | bytes.iter().fold(0, number) << (at * word * 8))
-        }
+    let word_len = match endian {
+        // The width doesn't matter.
+        Endian::Little => 1,
+        Endian::Big if wide => 8,
+        Endian::Big => 4,
+    };
+    let mut bits = 0;
+    for (index, word) in bitmap.chunks(word_len).enumerate() {
+        let value = word.iter().fold(0, |value, byte| value << 8 | u128::from(*byte));
+        bits |= value << (index * word_len * 8);
     }
+    bits
 }
 
 #[cfg(test)]

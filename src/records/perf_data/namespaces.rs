@@ -19,7 +19,7 @@ const PID_NS_INDEX: usize = 3;
 #[derive(Debug, Default)]
 pub(super) struct PidNamespaces {
     /// The PID namespace of each thread. A thread never leaves the one it was born into.
-    of: FxHashMap<Tid, Namespace>,
+    by_thread: FxHashMap<Tid, Namespace>,
     forks: Vec<Task>,
 }
 
@@ -27,37 +27,49 @@ impl PidNamespaces {
     /// Takes over a NAMESPACES record.
     pub(super) fn add(&mut self, record: &Namespaces<'_>) {
         if let Some(&namespace) = record.entries.as_chunks().0.get(PID_NS_INDEX) {
-            self.of.entry(record.tid).or_insert(namespace);
+            self.by_thread.entry(record.tid).or_insert(namespace);
         }
     }
 
     /// Takes over a FORK record.
-    pub(super) fn forked(&mut self, task: Task) {
+    pub(super) fn add_fork(&mut self, task: Task) {
         self.forks.push(task);
     }
 
     /// For namespaces that began during the recording: (number outside, number inside) of each process.
     pub(super) fn numbers(mut self) -> Vec<(Pid, Pid)> {
-        if self.of.is_empty() {
+        if self.by_thread.is_empty() {
             return Vec::new();
         }
         self.forks.sort_by_key(|task| task.time);
-        let mut born: BTreeMap<Namespace, Vec<Task>> = BTreeMap::new();
+        // The tasks in each new namespace, in order of creation. The first one is forked from another namespace.
+        let mut new_namespaces: BTreeMap<Namespace, Vec<Task>> = BTreeMap::new();
         for &task in &self.forks {
-            let (Some(own), Some(parents)) = (self.of.get(&task.tid), self.of.get(&task.parent_tid)) else { continue };
-            match born.get_mut(own) {
+            let Some(namespace) = self.by_thread.get(&task.tid) else { continue };
+            let Some(parent_namespace) = self.by_thread.get(&task.parent_tid) else { continue };
+            match new_namespaces.get_mut(namespace) {
                 Some(tasks) => tasks.push(task),
-                None if own != parents => drop(born.insert(*own, vec![task])),
+                None if namespace != parent_namespace => drop(new_namespaces.insert(*namespace, vec![task])),
                 None => {}
             }
         }
         // A thread whose fork wasn't recorded is older than the recording, and so is its namespace.
-        let seen: FxHashSet<Tid> = self.forks.iter().map(|task| task.tid).collect();
-        for (_, namespace) in self.of.iter().filter(|(tid, _)| !seen.contains(tid)) {
-            born.remove(namespace);
+        let forked: FxHashSet<Tid> = self.forks.iter().map(|task| task.tid).collect();
+        for (tid, namespace) in &self.by_thread {
+            if !forked.contains(tid) {
+                new_namespaces.remove(namespace);
+            }
         }
-        let numbered = born.into_values().flat_map(|tasks| tasks.into_iter().zip(1..));
-        numbered.filter(|(task, _)| task.tid.0 == task.pid.0).map(|(task, number)| (task.pid, Pid(number))).collect()
+        let mut numbers = Vec::new();
+        for tasks in new_namespaces.into_values() {
+            // Threads take numbers too.
+            for (task, number) in tasks.into_iter().zip(1..) {
+                if task.tid.0 == task.pid.0 {
+                    numbers.push((task.pid, Pid(number)));
+                }
+            }
+        }
+        numbers
     }
 }
 
@@ -66,7 +78,7 @@ mod tests {
     use super::*;
     use crate::model::Nanos;
 
-    fn told(all: &mut PidNamespaces, tid: i32, inode: u8) {
+    fn add_namespace(all: &mut PidNamespaces, tid: i32, inode: u8) {
         let mut entries = [0; 16 * 7];
         entries[16 * PID_NS_INDEX + 8] = inode;
         // Some other kind of namespace, different for every thread.
@@ -76,18 +88,18 @@ mod tests {
 
     fn fork(all: &mut PidNamespaces, time: u64, pid: i32, tid: i32, parent: i32) {
         let (pid, tid, parent, parent_tid) = (Pid(pid), Tid(tid), Pid(parent), Tid(parent));
-        all.forked(Task { pid, tid, parent, parent_tid, time: Nanos(time) });
+        all.add_fork(Task { pid, tid, parent, parent_tid, time: Nanos(time) });
     }
 
     #[test]
     fn forks_into_a_new_namespace_are_counted() {
         let mut all = PidNamespaces::default();
-        told(&mut all, 10, 1);
+        add_namespace(&mut all, 10, 1);
         for (time, pid, tid, parent, inode) in
             [(30, 52, 52, 51, 2), (20, 50, 50, 10, 2), (21, 50, 51, 50, 2), (25, 90, 90, 10, 1), (35, 91, 91, 90, 1)]
         {
             fork(&mut all, time, pid, tid, parent);
-            told(&mut all, tid, inode);
+            add_namespace(&mut all, tid, inode);
         }
         assert_eq!(all.numbers(), [(Pid(50), Pid(1)), (Pid(52), Pid(3))], "52 is the third: 51 is a thread");
     }
@@ -95,11 +107,11 @@ mod tests {
     #[test]
     fn namespaces_older_than_the_recording_show_no_number() {
         let mut all = PidNamespaces::default();
-        told(&mut all, 10, 1);
-        told(&mut all, 40, 2);
+        add_namespace(&mut all, 10, 1);
+        add_namespace(&mut all, 40, 2);
         // A fork by nsenter, from outside the namespace.
         fork(&mut all, 20, 50, 50, 10);
-        told(&mut all, 50, 2);
+        add_namespace(&mut all, 50, 2);
         assert_eq!(all.numbers(), []);
     }
 }

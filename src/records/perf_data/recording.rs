@@ -34,6 +34,7 @@ pub struct Recording {
     pub data: Range<u64>,
     /// In file form, the file offset where the attrs and their IDs end.
     pub(super) attrs_end: u64,
+    /// Index of each event by its IDs.
     by_id: FxHashMap<u64, usize>,
     /// Pipe form: the payload of the HEADER_TRACING_DATA record.
     piped_tracing_data: Option<FeatureSection>,
@@ -42,9 +43,9 @@ pub struct Recording {
 impl Recording {
     /// True if an event recorded more than the innermost frame: call chains, stack copies or branches.
     pub fn has_stacks(&self) -> bool {
-        let wanted =
+        let fields =
             [event_abi::PERF_SAMPLE_CALLCHAIN, event_abi::PERF_SAMPLE_STACK_USER, event_abi::PERF_SAMPLE_BRANCH_STACK];
-        self.events.iter().any(|event| event.is_off_cpu_raw() || wanted.iter().any(|field| event.attr.samples(*field)))
+        self.events.iter().any(|event| event.is_off_cpu_raw() || fields.iter().any(|field| event.attr.samples(*field)))
     }
 
     /// Reads header, attrs and features of a file of `len` bytes. In pipe form only the header is read; pass every
@@ -77,9 +78,10 @@ impl Recording {
                     warnings.push(error.into_warning());
                 }
                 if record.kind == kind::HEADER_TRACING_DATA {
-                    let (offset, end) = (record.offset + record.bytes.len() as u64, record.end());
-                    let payload = usize::try_from(offset).ok().zip(usize::try_from(end).ok());
-                    let payload = payload.and_then(|(start, end)| bytes.get(start..end));
+                    // The payload follows the record.
+                    let offset = record.offset + record.bytes.len() as u64;
+                    let (start, end) = (to_index(offset), to_index(record.end()));
+                    let payload = bytes.get(start..end);
                     recording.piped_tracing_data =
                         payload.map(|payload| FeatureSection { offset, bytes: payload.to_vec() });
                 }
@@ -105,7 +107,7 @@ impl Recording {
                     .at(base + entry_size - 16));
             }
             self.attrs_end = self.attrs_end.max(ids.end());
-            let ids = words(&read_at(ids.offset, ids.size)?, ids.offset, self.header.endian);
+            let ids = parse_ids(&read_at(ids.offset, ids.size)?, ids.offset, self.header.endian);
             self.add_event(Event::new(attr, ids, base, self.header.endian)?);
         }
         Ok(())
@@ -180,7 +182,7 @@ impl Recording {
         peek.u32("attr type")?;
         let size = u64::from(peek.u32("attr size")?).max(ATTR_SIZE_MIN);
         let attr = body.bytes(size, "attr")?;
-        let ids = words(body.rest(), body.offset(), self.header.endian);
+        let ids = parse_ids(body.rest(), body.offset(), self.header.endian);
         self.add_event(Event::new(attr, ids, base, self.header.endian)?);
         Ok(())
     }
@@ -218,9 +220,9 @@ impl Recording {
 
     /// The records of a recording; `bytes` is the complete file.
     pub fn records<'data>(&self, bytes: &'data [u8]) -> Records<'data> {
-        let position = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-        let data = &bytes[position(self.data.start)..position(self.data.end).max(position(self.data.start))];
-        Records::new(data, self.data.start, self.header.endian)
+        let start = to_index(self.data.start).min(bytes.len());
+        let end = to_index(self.data.end).min(bytes.len()).max(start);
+        Records::new(&bytes[start..end], self.data.start, self.header.endian)
     }
 
     /// Index of the event that a kernel record belongs to, looked up by the record's ID. The first event if it is the
@@ -230,13 +232,12 @@ impl Recording {
         if self.events.len() == 1 {
             return Some(0);
         }
-        let at = if record.kind == kind::SAMPLE {
-            sample_id_position(first.attr.sample_type)
+        let id_offset = if record.kind == kind::SAMPLE {
+            sample_id_position(first.attr.sample_type)?
         } else {
-            let from_end = trailer_id_position(first.attr.sample_type);
-            from_end.and_then(|from_end| record.bytes.len().checked_sub(from_end))
+            record.bytes.len().checked_sub(trailer_id_position(first.attr.sample_type)?)?
         };
-        let bytes = at.and_then(|at| record.bytes.get(at..))?;
+        let bytes = record.bytes.get(id_offset..)?;
         let id = Cursor::new(bytes, 0, record.endian).u64("id").ok()?;
         // perf writes ID 0 into records that it synthesizes.
         self.by_id.get(&id).copied().or(Some(0))
@@ -249,12 +250,12 @@ impl Recording {
 
     /// Parses a SAMPLE record.
     pub fn sample<'data>(&self, record: &RawRecord<'data>) -> Result<Sample<'data>> {
-        let event = self.event_of(record).unwrap_or(0);
-        let Some(of) = self.events.get(event) else {
+        let index = self.event_of(record).unwrap_or(0);
+        let Some(event) = self.events.get(index) else {
             return Err(Error::new("a sample before any event was described").at(record.offset));
         };
-        let mut sample = Sample::parse(record, event, &of.attr)?;
-        if of.is_off_cpu_raw() {
+        let mut sample = Sample::parse(record, index, &event.attr)?;
+        if event.is_off_cpu_raw() {
             sample.take_off_cpu(record.offset, record.endian)?;
         }
         Ok(sample)
@@ -275,11 +276,12 @@ impl Recording {
             return self.sample_id(record)?.time;
         }
         let sample_type = self.events.get(self.event_of(record)?)?.attr.sample_type;
-        let before = event_abi::PERF_SAMPLE_IDENTIFIER | event_abi::PERF_SAMPLE_IP | event_abi::PERF_SAMPLE_TID;
-        let at = 8 + (sample_type & before).count_ones() as usize * 8;
-        let has = sample_type & event_abi::PERF_SAMPLE_TIME != 0;
-        let bytes = record.bytes.get(at..).filter(|_| has)?;
-        Cursor::new(bytes, 0, record.endian).u64("time").ok().map(Nanos)
+        if sample_type & event_abi::PERF_SAMPLE_TIME == 0 {
+            return None;
+        }
+        let fields_before = event_abi::PERF_SAMPLE_IDENTIFIER | event_abi::PERF_SAMPLE_IP | event_abi::PERF_SAMPLE_TID;
+        let offset = 8 + (sample_type & fields_before).count_ones() as usize * 8;
+        Cursor::new(record.bytes.get(offset..)?, 0, record.endian).u64("time").ok().map(Nanos)
     }
 
     /// True if the recording declares compressed records (`perf record -z`).
@@ -300,9 +302,13 @@ impl Recording {
         let mut clocks = self.events.iter().map(|event| event.attr.clock());
         let first = clocks.next().flatten();
         let clockid = first.filter(|_| clocks.all(|clock| clock == first));
-        let data = self.features.get(&Feature::CLOCK_DATA);
-        let data = data.and_then(|feature| feature.clock_data(self.header.endian).ok());
-        let reference = data.filter(|(of, ..)| Some(*of) == clockid).map(|(_, wall, own)| (Nanos(wall), Nanos(own)));
+        let mut reference = None;
+        if let Some(feature) = self.features.get(&Feature::CLOCK_DATA)
+            && let Ok((reference_clockid, wall, time)) = feature.clock_data(self.header.endian)
+            && Some(reference_clockid) == clockid
+        {
+            reference = Some((Nanos(wall), Nanos(time)));
+        }
         Clock { clockid, reference, tsc }
     }
 
@@ -356,9 +362,15 @@ fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) 
     Ok(FeatureSection { offset: section.offset, bytes: read_at(section.offset, section.size)? })
 }
 
-fn words(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {
+/// Parses event IDs. `base` is their file offset.
+fn parse_ids(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {
     let mut cursor = Cursor::new(bytes, base, endian);
     std::iter::from_fn(|| cursor.u64("id").ok()).collect()
+}
+
+/// A file offset as an index, beyond every slice if it doesn't fit.
+fn to_index(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
 /// Offset of the event ID in a SAMPLE record, from the start of the record. `None` if samples have no ID.
@@ -366,12 +378,14 @@ fn sample_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);
     }
-    let before = event_abi::PERF_SAMPLE_IP
+    if sample_type & event_abi::PERF_SAMPLE_ID == 0 {
+        return None;
+    }
+    let fields_before = event_abi::PERF_SAMPLE_IP
         | event_abi::PERF_SAMPLE_TID
         | event_abi::PERF_SAMPLE_TIME
         | event_abi::PERF_SAMPLE_ADDR;
-    let at = 8 + (sample_type & before).count_ones() as usize * 8;
-    (sample_type & event_abi::PERF_SAMPLE_ID != 0).then_some(at)
+    Some(8 + (sample_type & fields_before).count_ones() as usize * 8)
 }
 
 /// Distance of the event ID from the end of a record with a trailer. `None` if trailers have no ID.
@@ -379,7 +393,9 @@ fn trailer_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);
     }
-    let behind = event_abi::PERF_SAMPLE_STREAM_ID | event_abi::PERF_SAMPLE_CPU;
-    let from_end = 8 + (sample_type & behind).count_ones() as usize * 8;
-    (sample_type & event_abi::PERF_SAMPLE_ID != 0).then_some(from_end)
+    if sample_type & event_abi::PERF_SAMPLE_ID == 0 {
+        return None;
+    }
+    let fields_after = event_abi::PERF_SAMPLE_STREAM_ID | event_abi::PERF_SAMPLE_CPU;
+    Some(8 + (sample_type & fields_after).count_ones() as usize * 8)
 }

@@ -140,14 +140,14 @@ pub struct ReadValue {
 impl ReadValues<'_> {
     /// The event's own value, or the values of its whole group, leader first.
     pub fn values(self) -> Vec<ReadValue> {
+        let mut values = Vec::from_iter(self.single);
         let mut words = self.group.iter();
-        let extra = |has: bool, words: &mut dyn Iterator<Item = u64>| if has { words.next() } else { None };
-        let next = || {
-            let value = words.next()?;
-            let id = extra(self.has_id, &mut words);
-            Some(ReadValue { value, id, lost: extra(self.has_lost, &mut words) })
-        };
-        self.single.into_iter().chain(std::iter::from_fn(next)).collect()
+        while let Some(value) = words.next() {
+            let id = if self.has_id { words.next() } else { None };
+            let lost = if self.has_lost { words.next() } else { None };
+            values.push(ReadValue { value, id, lost });
+        }
+        values
     }
 }
 

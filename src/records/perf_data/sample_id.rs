@@ -36,44 +36,60 @@ impl SampleId {
 
     /// Parses the trailer at the end of a record. `None` if the record is too short.
     pub fn parse(record: &[u8], sample_type: u64, endian: Endian) -> Option<Self> {
-        let at = record.len().checked_sub(Self::size(sample_type))?;
-        let mut words = record[at..].chunks_exact(8).filter_map(<[u8]>::first_chunk::<8>);
-        let mut word = |bit: u64| if sample_type & bit != 0 { words.next().copied() } else { None };
-        let u64_of = |bytes: [u8; 8]| endian.u64(bytes);
-        let halves = |[a, b, c, d, e, f, g, h]: [u8; 8]| (endian.u32([a, b, c, d]), endian.u32([e, f, g, h]));
-        let pid_tid = word(abi::PERF_SAMPLE_TID).map(halves);
-        let time = word(abi::PERF_SAMPLE_TIME).map(u64_of).map(Nanos);
-        let id = word(abi::PERF_SAMPLE_ID).map(u64_of);
-        let stream_id = word(abi::PERF_SAMPLE_STREAM_ID).map(u64_of);
-        let cpu = word(abi::PERF_SAMPLE_CPU).map(halves).map(|(cpu, _)| cpu);
-        let identifier = word(abi::PERF_SAMPLE_IDENTIFIER).map(u64_of);
-        let pid_tid = pid_tid.map(|(pid, tid)| (Pid(pid.cast_signed()), Tid(tid.cast_signed())));
-        Some(Self { pid_tid, time, id: identifier.or(id), stream_id, cpu })
+        let start = record.len().checked_sub(Self::size(sample_type))?;
+        let mut words = record[start..].as_chunks::<8>().0.iter();
+        let mut id = Self::default();
+        // The order of the fields is that of the trailer.
+        if sample_type & abi::PERF_SAMPLE_TID != 0 {
+            let [pid, tid] = halves(*words.next()?, endian).map(u32::cast_signed);
+            id.pid_tid = Some((Pid(pid), Tid(tid)));
+        }
+        if sample_type & abi::PERF_SAMPLE_TIME != 0 {
+            id.time = Some(Nanos(endian.u64(*words.next()?)));
+        }
+        if sample_type & abi::PERF_SAMPLE_ID != 0 {
+            id.id = Some(endian.u64(*words.next()?));
+        }
+        if sample_type & abi::PERF_SAMPLE_STREAM_ID != 0 {
+            id.stream_id = Some(endian.u64(*words.next()?));
+        }
+        if sample_type & abi::PERF_SAMPLE_CPU != 0 {
+            let [cpu, _reserved] = halves(*words.next()?, endian);
+            id.cpu = Some(cpu);
+        }
+        if sample_type & abi::PERF_SAMPLE_IDENTIFIER != 0 {
+            id.id = Some(endian.u64(*words.next()?));
+        }
+        Some(id)
     }
 
     /// Appends the trailer with the fields of `sample_type`. Fields that are `None` are written as 0.
     pub fn write(&self, sample_type: u64, out: &mut ByteWriter) {
-        let has = |bit: u64| sample_type & bit != 0;
-        let (Pid(pid), Tid(tid)) = self.pid_tid.unwrap_or_default();
-        if has(abi::PERF_SAMPLE_TID) {
+        if sample_type & abi::PERF_SAMPLE_TID != 0 {
+            let (Pid(pid), Tid(tid)) = self.pid_tid.unwrap_or_default();
             out.u32(pid.cast_unsigned()).u32(tid.cast_unsigned());
         }
-        let id = self.id.unwrap_or_default();
-        let words = [
-            (abi::PERF_SAMPLE_TIME, self.time.unwrap_or_default().0),
-            (abi::PERF_SAMPLE_ID, id),
-            (abi::PERF_SAMPLE_STREAM_ID, self.stream_id.unwrap_or_default()),
-        ];
-        for (_, word) in words.into_iter().filter(|&(bit, _)| has(bit)) {
-            out.u64(word);
+        if sample_type & abi::PERF_SAMPLE_TIME != 0 {
+            out.u64(self.time.unwrap_or_default().0);
         }
-        if has(abi::PERF_SAMPLE_CPU) {
+        if sample_type & abi::PERF_SAMPLE_ID != 0 {
+            out.u64(self.id.unwrap_or_default());
+        }
+        if sample_type & abi::PERF_SAMPLE_STREAM_ID != 0 {
+            out.u64(self.stream_id.unwrap_or_default());
+        }
+        if sample_type & abi::PERF_SAMPLE_CPU != 0 {
             out.u32(self.cpu.unwrap_or_default()).u32(0);
         }
-        if has(abi::PERF_SAMPLE_IDENTIFIER) {
-            out.u64(id);
+        if sample_type & abi::PERF_SAMPLE_IDENTIFIER != 0 {
+            out.u64(self.id.unwrap_or_default());
         }
     }
+}
+
+/// The two 32-bit numbers in a word.
+fn halves([a, b, c, d, e, f, g, h]: [u8; 8], endian: Endian) -> [u32; 2] {
+    [endian.u32([a, b, c, d]), endian.u32([e, f, g, h])]
 }
 
 #[cfg(test)]

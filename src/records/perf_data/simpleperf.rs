@@ -12,7 +12,7 @@
 use super::recording::Recording;
 use crate::bytes::cursor::Cursor;
 use crate::bytes::protobuf::Fields;
-use crate::error::{Error, Result, Skipped};
+use crate::error::{Result, Skipped};
 use crate::model::backing::simpleperf_jit_cache;
 use crate::model::recorded_symbols::{RecordedFile, RecordedSymbol, SymbolBase};
 use linux_perf_data::Feature;
@@ -134,23 +134,25 @@ fn parse_file(mut body: Cursor<'_>) -> Result<FileEntry> {
 }
 
 fn parse_file2(body: Cursor<'_>) -> Result<FileEntry> {
-    let at = body.offset();
-    let in_place = |error: Error| error.at(at);
+    parse_file_message(body.rest()).map_err(|error| error.at(body.offset()))
+}
+
+fn parse_file_message(message: &[u8]) -> Result<FileEntry> {
     let mut file = FileEntry::default();
-    for field in Fields::of(body.rest()) {
-        match field.map_err(in_place)? {
+    for field in Fields::of(message) {
+        match field? {
             (1, path) => file.path = path.bytes().to_vec(),
             (2, kind) => file.kind = kind.number(),
             (3, addr) => file.min_vaddr = addr.number(),
-            (4, symbol) => file.symbols.push(parse_symbol(symbol.bytes()).map_err(in_place)?),
-            (6 | 7, place) => {
+            (4, symbol) => file.symbols.push(parse_symbol(symbol.bytes())?),
+            (6 | 7, details) => {
                 let mut offset = 0;
-                for field in Fields::of(place.bytes()) {
-                    if let (1, value) = field.map_err(in_place)? {
+                for field in Fields::of(details.bytes()) {
+                    if let (1, value) = field? {
                         offset = value.number();
                     }
                 }
-                file.min_vaddr_at = Some(offset).filter(|at| *at != u64::MAX);
+                file.min_vaddr_at = Some(offset).filter(|offset| *offset != u64::MAX);
             }
             _ => {}
         }

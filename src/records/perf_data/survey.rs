@@ -55,14 +55,16 @@ impl RecordSurvey {
         };
         let time = || recording.time(raw).unwrap_or_default();
         match record {
-            Record::Mmap(mmap) => self.mapped(&mmap, time(), raw.offset),
+            Record::Mmap(mmap) => self.add_mapping(&mmap, time(), raw.offset),
             Record::Comm(comm) => {
                 let time = time();
                 let number = self.threads.named(time, comm.tid, comm.name);
-                let name = self.name(number, comm.name);
-                let of = if comm.exec { MomentKind::Executed } else { MomentKind::Named };
-                let kind = of(name.clone());
-                self.happened(Moment { time, pid: comm.pid, tid: comm.tid, kind });
+                let name = self.shared_name(number, comm.name);
+                let kind = match comm.exec {
+                    true => MomentKind::Executed(name.clone()),
+                    false => MomentKind::Named(name.clone()),
+                };
+                self.add_moment(Moment { time, pid: comm.pid, tid: comm.tid, kind });
                 let process = self.process(comm.pid);
                 if comm.exec {
                     process.execs.push(time);
@@ -74,17 +76,17 @@ impl RecordSurvey {
                     process.comms.push((time, name));
                 }
             }
-            Record::Fork(task) => self.forked(task),
+            Record::Fork(task) => self.add_fork(task),
             Record::Exit(task) if task.tid.0 == task.pid.0 => {
-                self.happened(Moment { time: task.time, pid: task.pid, tid: task.tid, kind: MomentKind::Exited });
+                self.add_moment(Moment { time: task.time, pid: task.pid, tid: task.tid, kind: MomentKind::Exited });
                 self.process(task.pid).exited = Some(task.time);
             }
-            Record::Ksymbol(symbol) => self.symbol(&symbol, time()),
-            Record::BpfEvent(event) => self.bpf.event(time(), event),
+            Record::Ksymbol(symbol) => self.add_symbol(&symbol, time()),
+            Record::BpfEvent(event) => self.bpf.add_event(time(), event),
             Record::Namespaces(record) => self.namespaces.add(&record),
             Record::Lost(records) => {
                 self.lost_records = self.lost_records.saturating_add(records);
-                self.lost(records, recording.sample_id(raw));
+                self.add_loss(records, recording.sample_id(raw));
             }
             Record::LostSamples(samples) => self.lost_samples = self.lost_samples.saturating_add(samples),
             Record::Cgroup(cgroup) => {
@@ -101,7 +103,7 @@ impl RecordSurvey {
     }
 
     /// Returns the shared copy of a name; most names occur many times.
-    fn name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
+    fn shared_name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
         if let Some(known) = self.names.get(number) {
             return known.clone();
         }
@@ -114,8 +116,8 @@ impl RecordSurvey {
         self.processes.by_pid.entry(pid).or_default()
     }
 
-    fn symbol(&mut self, symbol: &Ksymbol<'_>, time: Nanos) {
-        self.bpf.symbol(time, self.processes.kernel_symbols.len());
+    fn add_symbol(&mut self, symbol: &Ksymbol<'_>, time: Nanos) {
+        self.bpf.add_symbol(time, self.processes.kernel_symbols.len());
         self.processes.kernel_symbols.push(KernelSymbol {
             time,
             addr: symbol.addr,
@@ -128,26 +130,26 @@ impl RecordSurvey {
 
     /// Adds something that happened to a process. It is ignored if it has no time: perf synthesizes such records for
     /// what happened before the recording.
-    fn happened(&mut self, moment: Moment) {
+    fn add_moment(&mut self, moment: Moment) {
         if moment.time > Nanos(0) {
             self.processes.moments.push(moment);
         }
     }
 
-    fn lost(&mut self, records: u64, at: Option<SampleId>) {
-        if let Some((time, (pid, tid))) = at.and_then(|at| at.time.zip(at.pid_tid)) {
-            self.happened(Moment { time, pid, tid, kind: MomentKind::Lost(records) });
+    fn add_loss(&mut self, records: u64, id: Option<SampleId>) {
+        if let Some(SampleId { time: Some(time), pid_tid: Some((pid, tid)), .. }) = id {
+            self.add_moment(Moment { time, pid, tid, kind: MomentKind::Lost(records) });
         }
     }
 
-    fn forked(&mut self, task: Task) {
+    fn add_fork(&mut self, task: Task) {
         self.threads.forked(task.time, task.tid, task.parent_tid);
-        self.namespaces.forked(task);
+        self.namespaces.add_fork(task);
         if task.pid == task.parent {
             return;
         }
         let (pid, tid, kind) = (task.parent, task.parent_tid, MomentKind::Forked(task.pid));
-        self.happened(Moment { time: task.time, pid, tid, kind });
+        self.add_moment(Moment { time: task.time, pid, tid, kind });
         let process = self.process(task.pid);
         // If a process with this number already exited, this is a new process with a reused number.
         if process.exited.is_some_and(|exited| exited <= task.time) {
@@ -156,9 +158,9 @@ impl RecordSurvey {
         process.forked.get_or_insert((task.parent, task.time));
     }
 
-    fn mapped(&mut self, mmap: &Mmap<'_>, time: Nanos, offset: u64) {
+    fn add_mapping(&mut self, mmap: &Mmap<'_>, time: Nanos, offset: u64) {
         let executable = mmap.executable();
-        if let Some(number) = marker(mmap.path) {
+        if let Some(number) = jitdump_pid(mmap.path) {
             let path = PathBuf::from(OsStr::from_bytes(mmap.path));
             let Mmap { pid, tid, addr, file, .. } = *mmap;
             let marker = Marker { pid, tid, path, time, addr, file, offset };
@@ -186,11 +188,12 @@ impl RecordSurvey {
     /// The start of a file's first executable mapping, as an offset in the file or, for a kernel module, as an address.
     fn first_mapping(&self, path: &[u8]) -> Option<u64> {
         let mappings = self.processes.by_pid.values().flat_map(|process| &process.mappings);
-        let first = mappings.filter(|mapping| mapping.executable && mapping.path == path).min_by_key(|mapping| {
-            let is_kernel = mapping.cpumode == CpuMode::Kernel;
-            (if is_kernel { mapping.addr.0 } else { mapping.pgoff }, mapping.time)
-        })?;
-        Some(if first.cpumode == CpuMode::Kernel { first.addr.0 } else { first.pgoff })
+        let of_file = mappings.filter(|mapping| mapping.executable && mapping.path == path);
+        let starts = of_file.map(|mapping| match mapping.cpumode {
+            CpuMode::Kernel => mapping.addr.0,
+            _ => mapping.pgoff,
+        });
+        starts.min()
     }
 
     /// Returns everything in order of time. The last result counts what could not be read: records, BPF tables, symbol
@@ -218,7 +221,7 @@ impl RecordSurvey {
             process.execs.sort_unstable();
             process.comms.sort_by_key(|(time, _)| *time);
             for mapping in process.mappings.iter_mut().filter(|mapping| mapping.build_id.is_none()) {
-                mapping.build_id = self.build_ids.get(path_of_build_id(mapping)).copied();
+                mapping.build_id = self.build_ids.get(build_id_path(mapping)).copied();
             }
         }
         self.processes.moments.sort_by_key(|moment| moment.time);
@@ -244,7 +247,7 @@ impl RecordSurvey {
 
 /// The path under which the recording lists the build ID of a mapping's file. For the kernel, this is the path without
 /// the symbol that perf appends (`[kernel.kallsyms]_text`).
-fn path_of_build_id(mapping: &Mapping) -> &[u8] {
+fn build_id_path(mapping: &Mapping) -> &[u8] {
     match mapping.cpumode {
         CpuMode::Kernel | CpuMode::GuestKernel => backing::split_reference_symbol(&mapping.path).0,
         _ => &mapping.path,
@@ -252,15 +255,17 @@ fn path_of_build_id(mapping: &Mapping) -> &[u8] {
 }
 
 /// The process ID in a jitdump's file name: `jit-PID.dump`, or `jit-TID-PID.dump` as Bun writes it.
-fn marker(path: &[u8]) -> Option<Pid> {
+fn jitdump_pid(path: &[u8]) -> Option<Pid> {
     let name = path.rsplit(|&byte| byte == b'/').next()?;
-    let numbers = std::str::from_utf8(name.strip_prefix(b"jit-")?.strip_suffix(b".dump")?).ok()?;
-    let mut numbers = numbers.split('-').map(|number| number.parse::<i32>().ok().filter(|number| *number >= 0));
-    let (first, second) = (numbers.next()??, numbers.next());
-    if numbers.next().is_some() {
-        return None;
+    let text = std::str::from_utf8(name.strip_prefix(b"jit-")?.strip_suffix(b".dump")?).ok()?;
+    let mut numbers = Vec::new();
+    for number in text.splitn(3, '-') {
+        numbers.push(number.parse::<i32>().ok().filter(|number| *number >= 0)?);
     }
-    second.map_or(Some(first), |second| second).map(Pid)
+    match numbers[..] {
+        [pid] | [_, pid] => Some(Pid(pid)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -293,10 +298,10 @@ mod tests {
 
     #[test]
     fn names_of_jitdumps() {
-        assert_eq!(marker(b"/tmp/jit-4711.dump"), Some(Pid(4711)));
-        assert_eq!(marker(b"jit-12-4711.dump"), Some(Pid(4711)));
+        assert_eq!(jitdump_pid(b"/tmp/jit-4711.dump"), Some(Pid(4711)));
+        assert_eq!(jitdump_pid(b"jit-12-4711.dump"), Some(Pid(4711)));
         for other in [&b"/tmp/jit-.dump"[..], b"jit-1-2-3.dump", b"jit-x.dump", b"xjit-1.dump", b"jit-1.dump.gz"] {
-            assert_eq!(marker(other), None);
+            assert_eq!(jitdump_pid(other), None);
         }
     }
 }

@@ -82,14 +82,16 @@ pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u
 pub fn may_begin(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
     /// This many plausible records in a row are not a coincidence.
     const IN_A_ROW: usize = 6;
-    let looks_right = |record: &RawRecord<'_>| {
-        matches!(record.kind, 1..=32 | 64..=96) && record.bytes.len().is_multiple_of(8) && record.misc & !0xf007 == 0
-    };
-    range.step_by(8).find(|&at| {
-        let mut records = Records::new(&bytes[at..], 0, endian);
-        let count = records.by_ref().take(IN_A_ROW).take_while(looks_right).count();
+    range.step_by(8).find(|&start| {
+        let mut records = Records::new(&bytes[start..], 0, endian);
+        let count = records.by_ref().take(IN_A_ROW).take_while(is_plausible).count();
         count == IN_A_ROW || count > 0 && records.rest().is_none_or(<[u8]>::is_empty)
     })
+}
+
+/// True if a record has a known kind, an aligned length and only known bits in `misc`.
+fn is_plausible(record: &RawRecord<'_>) -> bool {
+    matches!(record.kind, 1..=32 | 64..=96) && record.bytes.len().is_multiple_of(8) && record.misc & !0xf007 == 0
 }
 
 /// Why a walk ended.

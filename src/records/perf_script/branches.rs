@@ -68,16 +68,22 @@ pub fn branch(out: &mut Vec<u8>, fields: Fields, symbols: bool, line: &BranchLin
         }
         out.push(b'/');
     }
-    let bit = |bit: u32, set: char| if line.flags >> bit & 1 == 1 { set } else { '-' };
-    let predicted = if line.flags & 1 == 1 { 'M' } else { bit(1, 'P') };
+    let is_set = |bit: u32| line.flags >> bit & 1 == 1;
+    let predicted = match (is_set(0), is_set(1)) {
+        (true, _) => 'M',
+        (false, true) => 'P',
+        (false, false) => '-',
+    };
+    let transaction = if is_set(2) { 'X' } else { '-' };
+    let abort = if is_set(3) { 'A' } else { '-' };
     let cycles = line.flags >> 4 & 0xffff;
-    put(out, format_args!("{predicted}/{}/{}/{cycles}/{} ", bit(2, 'X'), bit(3, 'A'), type_name(line.flags)));
+    put(out, format_args!("{predicted}/{transaction}/{abort}/{cycles}/{} ", type_name(line.flags)));
 }
 
 fn type_name(flags: u64) -> &'static str {
-    let (kind, extended) = (flags >> 20 & 0xf, flags >> 26 & 0xf);
-    let (names, kind) = if kind == EXTENDED { (&EXTENDED_TYPES[..], extended) } else { (&TYPES[..], kind) };
-    names.get(kind as usize).copied().unwrap_or_default()
+    let (kind, extended_kind) = (flags >> 20 & 0xf, flags >> 26 & 0xf);
+    let name = if kind == EXTENDED { EXTENDED_TYPES.get(extended_kind as usize) } else { TYPES.get(kind as usize) };
+    name.copied().unwrap_or_default()
 }
 
 #[cfg(test)]

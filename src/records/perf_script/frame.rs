@@ -64,12 +64,15 @@ impl<'a> Frame<'a> {
     /// Parses a frame line indented by a tab or by blanks. perf prints a tab, but terminals, editors and `expand` turn
     /// it into blanks. `None` if the line is a header.
     pub fn parse_indented(line: &'a [u8]) -> Option<Self> {
-        match line.first()? {
-            // Lines with the instructions of branches have a tab after the address.
-            b'\t' => Self::parse(line).filter(|_| memchr::memchr(b'\t', &line[1..]).is_none() || !is_code(line)),
-            b' ' => Self::parse(line).filter(|_| !is_header(line)),
-            _ => None,
-        }
+        let frame = match line.first()? {
+            b'\t' | b' ' => Self::parse(line)?,
+            _ => return None,
+        };
+        let is_other_line = match line[0] {
+            b'\t' => memchr::memchr(b'\t', &line[1..]).is_some() && is_instruction(line),
+            _ => is_header(line),
+        };
+        if is_other_line { None } else { Some(frame) }
     }
 
     /// Parses the frame of a one-line sample, given the text after its event. Other fields may precede the frame: a
@@ -77,12 +80,14 @@ impl<'a> Frame<'a> {
     /// registers, branches. perf pads addresses to a fixed width, but not symbols.
     pub(super) fn parse_in_line(text: &'a [u8]) -> Option<Self> {
         let mut found: Option<Self> = None;
-        let (mut at, mut is_first, mut looked_at) = (0, true, 0);
-        while let Some(blanks) = text[at..].iter().position(|byte| !byte.is_ascii_whitespace()) {
-            let start = at + blanks;
+        let mut word_end = 0;
+        let mut is_first = true;
+        let mut tried_numbers = 0;
+        while let Some(blanks) = text[word_end..].iter().position(|byte| !byte.is_ascii_whitespace()) {
+            let start = word_end + blanks;
             let len = text[start..].iter().position(u8::is_ascii_whitespace).unwrap_or(text.len() - start);
-            let word = &text[start..start + len];
-            at = start + len;
+            word_end = start + len;
+            let word = &text[start..word_end];
             if word == b"=>" {
                 break;
             }
@@ -91,8 +96,8 @@ impl<'a> Frame<'a> {
             if !may_be_address || !is_number(word) {
                 continue;
             }
-            looked_at += 1;
-            if looked_at > MOST_NUMBERS {
+            tried_numbers += 1;
+            if tried_numbers > MOST_NUMBERS {
                 break;
             }
             let line = text[start..].trim_ascii_end();
@@ -114,14 +119,19 @@ impl<'a> Frame<'a> {
         if has_indent || !line.ends_with(b")") {
             return None;
         }
+        let frame = Self::parse(line)?;
         // In a perf map, the word after the address is a length.
-        let is_length = |symbol: &[u8]| memchr::memchr(b' ', symbol).is_some_and(|blank| is_number(&symbol[..blank]));
-        Self::parse(line).filter(|frame| frame.dso.is_some() && !is_length(frame.symbol) && !is_header(line))
+        let begins_with_length =
+            memchr::memchr(b' ', frame.symbol).is_some_and(|blank| is_number(&frame.symbol[..blank]));
+        if frame.dso.is_none() || begins_with_length || is_header(line) {
+            return None;
+        }
+        Some(frame)
     }
 }
 
-/// True if a line shows an instruction (`-F brstackinsn`): tab, address, tab, instruction.
-fn is_code(line: &[u8]) -> bool {
+/// True if a line shows an instruction of a branch (`-F brstackinsn`): tab, address, tab, instruction.
+fn is_instruction(line: &[u8]) -> bool {
     address(line.trim_ascii_start()).is_some_and(|(_, rest)| rest.starts_with(b"\t"))
 }
 
@@ -151,10 +161,9 @@ fn is_number(word: &[u8]) -> bool {
 
 /// True if the text after a number shows that the number isn't a frame's address: several blanks follow, or another
 /// padded number, or a page size.
-fn is_other_field(behind: &[u8]) -> bool {
-    let word = behind.trim_ascii_start();
-    let word = &word[..word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len())];
-    let blanks = behind.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+fn is_other_field(after: &[u8]) -> bool {
+    let blanks = after.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let word = after[blanks..].split(u8::is_ascii_whitespace).next().unwrap_or_default();
     blanks > 1 || is_page_size(word) || is_number(word) && blanks + word.len() > ADDRESS_WIDTH
 }
 
@@ -236,17 +245,17 @@ fn split_dso_offset(object: Option<&[u8]>) -> (Option<&[u8]>, Option<u64>) {
 
 /// Splits `symbol+0x1f`.
 fn split_offset(symbol: &[u8]) -> (&[u8], Option<u64>) {
-    let plus = memchr::memmem::rfind(symbol, b"+0x");
-    let offset = plus.and_then(|plus| match address(&symbol[plus + 3..]) {
-        Some((offset, [])) => Some((&symbol[..plus], Some(offset))),
-        _ => None,
-    });
-    offset.unwrap_or((symbol, None))
+    if let Some(plus) = memchr::memmem::rfind(symbol, b"+0x")
+        && let Some((offset, [])) = address(&symbol[plus + b"+0x".len()..])
+    {
+        return (&symbol[..plus], Some(offset));
+    }
+    (symbol, None)
 }
 
 /// What an object says about whether its unnamed frames may be JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum DsoKind {
     /// Memory without a file, or unknown: the address is absolute. Holds the process ID if the object contains it.
     Anonymous(Option<i32>),
     /// A file through which JIT compilers write code, or an ELF image of JIT code. The address may be relative to it.
@@ -255,31 +264,33 @@ pub enum Place {
     /// relative to it.
     MaybeJit,
     /// Any other object: no JIT code.
-    Elsewhere,
+    Other,
 }
 
-impl Place {
+impl DsoKind {
     /// Classifies an object by its name; `None` means that no object was printed.
-    pub fn of(dso: Option<&[u8]>) -> Self {
+    pub fn classify(dso: Option<&[u8]>) -> Self {
         let Some(dso) = dso else { return Self::Anonymous(None) };
         let backing = Backing::of(dso);
         if dso == UNKNOWN || dso == b"anon" || dso.starts_with(b"[JIT] ") || backing.is_private_memory() {
-            return Self::Anonymous(dso.strip_prefix(b"[JIT] tid ").and_then(pid));
+            return Self::Anonymous(dso.strip_prefix(b"[JIT] tid ").and_then(parse_pid));
         }
         if let Some(rest) = dso.strip_prefix(b"/tmp/perf-").and_then(|rest| rest.strip_suffix(b".map")) {
-            return Self::Anonymous(pid(rest));
+            return Self::Anonymous(parse_pid(rest));
         }
         let base = base_name(dso);
-        let image = base.starts_with(b"jitted-") && base.ends_with(b".so");
-        match () {
-            () if image || backing.is_shared_memory() => Self::FileBacked,
-            () if backing.is_likely_jit_file() => Self::MaybeJit,
-            () => Self::Elsewhere,
+        let is_image = base.starts_with(b"jitted-") && base.ends_with(b".so");
+        if is_image || backing.is_shared_memory() {
+            Self::FileBacked
+        } else if backing.is_likely_jit_file() {
+            Self::MaybeJit
+        } else {
+            Self::Other
         }
     }
 }
 
-fn pid(digits: &[u8]) -> Option<i32> {
+fn parse_pid(digits: &[u8]) -> Option<i32> {
     decimal(digits).and_then(|pid| i32::try_from(pid).ok())
 }
 
@@ -432,7 +443,7 @@ mod tests {
             "[unknown]",
             "[JIT] tid 77",
         ];
-        assert_eq!(those(|path| matches!(Place::of(Some(path)), Place::Anonymous(_))), anonymous);
+        assert_eq!(those(|path| matches!(DsoKind::classify(Some(path)), DsoKind::Anonymous(_))), anonymous);
         let file_backed = [
             "[anon_shmem:JIT code]",
             "/dev/zero",
@@ -445,19 +456,19 @@ mod tests {
             "/run/jitted-77.so",
             "/run/jitted-77-3.so",
         ];
-        assert_eq!(those(|path| Place::of(Some(path)) == Place::FileBacked), file_backed);
+        assert_eq!(those(|path| DsoKind::classify(Some(path)) == DsoKind::FileBacked), file_backed);
         let maybe = ["/usr/lib/libc.so.6 (deleted)", "/dev/shm/code"];
-        assert_eq!(those(|path| Place::of(Some(path)) == Place::MaybeJit), maybe);
+        assert_eq!(those(|path| DsoKind::classify(Some(path)) == DsoKind::MaybeJit), maybe);
     }
 
     #[test]
     fn places_of_jit_code() {
-        assert_eq!(Place::of(Some(b"/tmp/perf-77.map")), Place::Anonymous(Some(77)));
-        assert_eq!(Place::of(Some(b"[JIT] tid 78")), Place::Anonymous(Some(78)));
-        assert_eq!(Place::of(Some(b"//anon")), Place::Anonymous(None));
-        assert_eq!(Place::of(None), Place::Anonymous(None));
-        assert_eq!(Place::of(Some(b"/memfd:doublemapper (deleted)")), Place::FileBacked);
-        assert_eq!(Place::of(Some(b"/run/jitted-77-3.so")), Place::FileBacked);
-        assert_eq!(Place::of(Some(b"/usr/bin/node")), Place::Elsewhere);
+        assert_eq!(DsoKind::classify(Some(b"/tmp/perf-77.map")), DsoKind::Anonymous(Some(77)));
+        assert_eq!(DsoKind::classify(Some(b"[JIT] tid 78")), DsoKind::Anonymous(Some(78)));
+        assert_eq!(DsoKind::classify(Some(b"//anon")), DsoKind::Anonymous(None));
+        assert_eq!(DsoKind::classify(None), DsoKind::Anonymous(None));
+        assert_eq!(DsoKind::classify(Some(b"/memfd:doublemapper (deleted)")), DsoKind::FileBacked);
+        assert_eq!(DsoKind::classify(Some(b"/run/jitted-77-3.so")), DsoKind::FileBacked);
+        assert_eq!(DsoKind::classify(Some(b"/usr/bin/node")), DsoKind::Other);
     }
 }

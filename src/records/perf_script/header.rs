@@ -2,6 +2,7 @@
 
 use crate::bytes::digits::{decimal, number};
 use crate::model::{Nanos, Pid, Tid};
+use std::ops::Range;
 
 /// The fields that were recognized in a header. All borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,18 +29,18 @@ impl<'a> Header<'a> {
         if line.is_empty() || line[0] == b'\t' || line[0] == b'#' {
             return None;
         }
-        let tokens = Tokens { line, at: 0 };
-        Self::by_time(line, tokens).or_else(|| Self::by_event(line, tokens))
+        let tokens = Tokens { line, offset: 0 };
+        Self::parse_with_time(line, tokens).or_else(|| Self::parse_without_time(line, tokens))
     }
 
     /// True if a line can be a header and has a time.
     pub(super) fn has_time(line: &'a [u8]) -> bool {
         // A cheap test first: words are only parsed one by one if one of them ends like a time.
-        let ends_a_number = |at: usize| at > 0 && line[at - 1].is_ascii_digit();
-        let ends_a_word = |at: usize| line.get(at + 1).is_none_or(u8::is_ascii_whitespace);
-        let mut colons = memchr::memchr_iter(b':', line);
-        colons.any(|at| ends_a_number(at) && ends_a_word(at))
-            && Self::parse(line).is_some_and(|header| header.time.is_some())
+        let ends_time = |colon: usize| {
+            let follows_digit = colon > 0 && line[colon - 1].is_ascii_digit();
+            follows_digit && line.get(colon + 1).is_none_or(u8::is_ascii_whitespace)
+        };
+        memchr::memchr_iter(b':', line).any(ends_time) && Self::parse(line).is_some_and(|header| header.time.is_some())
     }
 
     /// Parses a line directly above frames, so that it must be a header. With `-F` it may lack time and event, or
@@ -48,47 +49,55 @@ impl<'a> Header<'a> {
         if let Some(header) = Self::parse(line) {
             return header;
         }
-        let event = Tokens { line, at: 0 }.find(|(_, token)| is_event(token) && parse_time(token).is_none());
-        let end_of_fields = event.map_or(line.len(), |(start, _)| start);
+        let mut tokens = Tokens { line, offset: 0 };
+        let event = tokens.find(|(_, token)| is_event(token) && parse_time(token).is_none());
+        let fields_end = event.map_or(line.len(), |(start, _)| start);
         let mut header =
-            Self { comm: b"", pid: None, tid: None, cpu: None, time: None, nanos: false, rest: &line[end_of_fields..] };
-        let (mut name_end, mut before) = (end_of_fields, 0);
-        for (start, token) in (Tokens { line: &line[..end_of_fields], at: 0 }) {
+            Self { comm: b"", pid: None, tid: None, cpu: None, time: None, nanos: false, rest: &line[fields_end..] };
+        let mut comm_end = fields_end;
+        let mut last_token_end = 0;
+        for (start, token) in (Tokens { line: &line[..fields_end], offset: 0 }) {
             let time = parse_time(token);
             if time.is_none()
                 && !is_padded(line, start, token, PERIOD_WIDTH)
-                && let Some((pid, tid)) = parse_ids(token)
+                && let Some(Ids { pid, tid }) = parse_ids(token)
             {
-                (header.pid, header.tid, name_end) = (pid, tid, start);
-            } else if let Some(number) = parse_cpu(token) {
-                (header.cpu, name_end) = (Some(number), name_end.min(start));
+                (header.pid, header.tid) = (pid, tid);
+                comm_end = start;
+            } else if let Some(cpu) = parse_cpu(token) {
+                header.cpu = Some(cpu);
+                comm_end = comm_end.min(start);
             } else if let Some((time, nanos)) = time {
-                (header.time, header.nanos, name_end) = (Some(time), nanos, name_end.min(start));
+                (header.time, header.nanos) = (Some(time), nanos);
+                comm_end = comm_end.min(start);
                 header.rest = &line[start + token.len()..];
             } else if decimal(token).is_some() {
-                (name_end, header.rest) = (name_end.min(start), &line[before..]);
+                comm_end = comm_end.min(start);
+                header.rest = &line[last_token_end..];
             }
-            before = start + token.len();
+            last_token_end = start + token.len();
         }
-        header.comm = line[..name_end].trim_ascii();
+        header.comm = line[..comm_end].trim_ascii();
         header
     }
 
     /// Parses a header with a time. The number before the time (or before CPU and flags) is the thread ID; everything
     /// before that is the command name.
-    fn by_time(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
+    fn parse_with_time(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
+        // The IDs with their offset in the line.
         let mut ids: Option<(usize, Ids)> = None;
         let mut cpu = None;
         for (start, token) in tokens {
-            if let (Some((time, nanos)), true) =
-                (parse_time_in(line, token), ids.is_some() || line[..start].trim_ascii().is_empty())
+            if (ids.is_some() || line[..start].trim_ascii().is_empty())
+                && let Some((time, nanos)) = parse_any_time(line, token)
             {
-                let (name_end, (pid, tid)) = ids.unwrap_or((0, (None, None)));
-                let comm = without_guest(line[..name_end].trim_ascii());
+                let (comm_end, Ids { pid, tid }) = ids.unwrap_or_default();
+                let comm = without_guest(line[..comm_end].trim_ascii());
                 let rest = &line[start + token.len()..];
                 return Some(Self { comm, pid, tid, cpu, time: Some(time), nanos, rest });
             } else if let Some(found) = parse_ids(token) {
-                (ids, cpu) = (Some((start, found)), None);
+                ids = Some((start, found));
+                cpu = None;
             } else if let Some(number) = parse_cpu(token) {
                 cpu = Some(number);
             } else if ids.is_none() || !is_flags(token) && !is_time_of_day(token) {
@@ -99,24 +108,27 @@ impl<'a> Header<'a> {
     }
 
     /// Parses a header without a time. The thread ID is the last number before the event that can be one.
-    fn by_event(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
-        let mut ids: Option<(usize, usize, Ids)> = None;
+    fn parse_without_time(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
+        // The IDs with their range in the line.
+        let mut ids: Option<(Range<usize>, Ids)> = None;
         let mut cpu = None;
+        // Number of consecutive numbers.
         let mut numbers = 0;
         for (start, token) in tokens {
             let is_period = line[..start].trim_ascii().is_empty() && is_padded(line, start, token, PERIOD_WIDTH);
             if let Some(found) = parse_ids(token).filter(|_| !is_period) {
                 numbers += 1;
                 // A second plain number in a row is the period.
-                if numbers == 1 || found.0.is_some() {
-                    (ids, cpu) = (Some((start, start + token.len(), found)), None);
+                if numbers == 1 || found.pid.is_some() {
+                    ids = Some((start..start + token.len(), found));
+                    cpu = None;
                 }
             } else if let Some(number) = parse_cpu(token) {
                 cpu = Some(number);
             } else if is_event(token) {
-                let (name_end, rest, (pid, tid)) = ids?;
-                let comm = without_guest(line[..name_end].trim_ascii());
-                return Some(Self { comm, pid, tid, cpu, time: None, nanos: false, rest: &line[rest..] });
+                let (range, Ids { pid, tid }) = ids?;
+                let comm = without_guest(line[..range.start].trim_ascii());
+                return Some(Self { comm, pid, tid, cpu, time: None, nanos: false, rest: &line[range.end..] });
             } else if numbers == 0 || !is_misc(token) && !is_time_of_day(token) {
                 numbers = 0;
             }
@@ -126,11 +138,11 @@ impl<'a> Header<'a> {
 
     /// The event's name, if printed. It follows the time, or the period.
     pub fn event(&self) -> Option<&'a [u8]> {
-        self.event_before(self.event_end())
+        self.event_up_to(self.event_end())
     }
 
     /// The event's name, given the end of its colon in `rest`.
-    pub(super) fn event_before(&self, end: Option<usize>) -> Option<&'a [u8]> {
+    pub(super) fn event_up_to(&self, end: Option<usize>) -> Option<&'a [u8]> {
         let end = end?;
         let start = self.rest[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
         (end - start > 1).then_some(&self.rest[start..end - 1])
@@ -138,14 +150,14 @@ impl<'a> Header<'a> {
 
     /// Where the event ends in `rest`, including its colon.
     pub(super) fn event_end(&self) -> Option<usize> {
-        for (start, token) in (Tokens { line: self.rest, at: 0 }) {
+        for (start, token) in (Tokens { line: self.rest, offset: 0 }) {
             if token.ends_with(b":") {
                 return Some(start + token.len());
             }
             // Without a time, fields that follow the thread ID may come before the event.
-            let is_before_event =
+            let may_precede_event =
                 decimal(token).is_some() || is_misc(token) || is_time_of_day(token) || parse_cpu(token).is_some();
-            if !is_before_event {
+            if !may_precede_event {
                 return None;
             }
         }
@@ -154,20 +166,25 @@ impl<'a> Header<'a> {
 
     /// The period, if printed: the number before the event's name, or before the fields that follow the time.
     pub fn period(&self) -> Option<u64> {
-        self.period_before(self.event_end())
+        self.period_up_to(self.event_end())
     }
 
     /// The period, given the end of the event in `rest`.
-    pub(super) fn period_before(&self, event_end: Option<usize>) -> Option<u64> {
-        let mut before_event = Tokens { line: &self.rest[..event_end.unwrap_or(self.rest.len())], at: 0 };
-        before_event.find_map(|(start, token)| {
-            let is_sure = event_end.is_some() || is_padded(self.rest, start, token, PERIOD_WIDTH);
-            number(token).filter(|_| is_sure)
-        })
+    pub(super) fn period_up_to(&self, event_end: Option<usize>) -> Option<u64> {
+        let fields = &self.rest[..event_end.unwrap_or(self.rest.len())];
+        for (start, token) in (Tokens { line: fields, offset: 0 }) {
+            // Without an event, only the padding shows that a number is a period.
+            if (event_end.is_some() || is_padded(self.rest, start, token, PERIOD_WIDTH))
+                && let Some(period) = number(token)
+            {
+                return Some(period);
+            }
+        }
+        None
     }
 
     /// The text after the event, given the event's end. In a one-line sample it begins with the frame.
-    pub(super) fn behind_event(&self, event_end: Option<usize>) -> &'a [u8] {
+    pub(super) fn after_event(&self, event_end: Option<usize>) -> &'a [u8] {
         self.rest[event_end.unwrap_or(0)..].trim_ascii_end()
     }
 
@@ -178,26 +195,31 @@ impl<'a> Header<'a> {
     }
 }
 
-type Ids = (Option<Pid>, Option<Tid>);
+#[derive(Debug, Clone, Copy, Default)]
+struct Ids {
+    pid: Option<Pid>,
+    tid: Option<Tid>,
+}
 
 /// The words of a line and their offsets.
 #[derive(Clone, Copy)]
 struct Tokens<'a> {
     line: &'a [u8],
-    at: usize,
+    /// The words before this offset were returned.
+    offset: usize,
 }
 
 impl<'a> Iterator for Tokens<'a> {
     type Item = (usize, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = &self.line[self.at..];
+        let rest = &self.line[self.offset..];
         let skipped = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
         let word = &rest[skipped..];
         let len = word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len());
-        let start = self.at + skipped;
-        self.at = start + len;
-        Some((start, &self.line[start..self.at]))
+        let start = self.offset + skipped;
+        self.offset = start + len;
+        Some((start, &self.line[start..self.offset]))
     }
 }
 
@@ -230,7 +252,7 @@ fn without_guest(comm: &[u8]) -> &[u8] {
 
 /// Parses a time. Also accepts the format of simpleperf's first `report_sample.py`, which separates fields by tabs and
 /// prints the microseconds without leading zeros.
-fn parse_time_in(line: &[u8], token: &[u8]) -> Option<(Nanos, bool)> {
+fn parse_any_time(line: &[u8], token: &[u8]) -> Option<(Nanos, bool)> {
     let time = parse_time(token);
     if time.is_some() || !token.ends_with(b":") || memchr::memchr(b'\t', line).is_none() {
         return time;
@@ -257,13 +279,14 @@ fn parse_time(token: &[u8]) -> Option<(Nanos, bool)> {
 
 /// Parses `15670` (a thread) or `15670/15671` (process and thread). perf prints -1 for "no thread".
 fn parse_ids(token: &[u8]) -> Option<Ids> {
-    match token.iter().position(|&byte| byte == b'/') {
-        Some(slash) => Some((Some(Pid(id(&token[..slash])?)), Some(Tid(id(&token[slash + 1..])?)))),
-        None => Some((None, Some(Tid(id(token)?)))),
-    }
+    let (pid, tid) = match token.iter().position(|&byte| byte == b'/') {
+        Some(slash) => (Some(Pid(parse_id(&token[..slash])?)), &token[slash + 1..]),
+        None => (None, token),
+    };
+    Some(Ids { pid, tid: Some(Tid(parse_id(tid)?)) })
 }
 
-fn id(text: &[u8]) -> Option<i32> {
+fn parse_id(text: &[u8]) -> Option<i32> {
     if text == b"-1" { Some(-1) } else { decimal(text).and_then(|id| i32::try_from(id).ok()) }
 }
 
@@ -285,10 +308,11 @@ fn is_misc(token: &[u8]) -> bool {
 
 /// True for the date or time of `-F tod`: `2026-11-27`, `04:11:16.695520`.
 fn is_time_of_day(token: &[u8]) -> bool {
-    let between = |separator: u8| token.iter().filter(|byte| **byte == separator).count() == 2;
-    let is_long = token.len() >= 8 && token[0].is_ascii_digit() && token[token.len() - 1].is_ascii_digit();
-    is_long
-        && (between(b'-') || between(b':'))
+    let has_two = |separator: u8| token.iter().filter(|byte| **byte == separator).count() == 2;
+    token.len() >= 8
+        && token[0].is_ascii_digit()
+        && token[token.len() - 1].is_ascii_digit()
+        && (has_two(b'-') || has_two(b':'))
         && token.iter().all(|byte| byte.is_ascii_digit() || b"-:.".contains(byte))
 }
 

@@ -53,6 +53,7 @@ struct Facts {
     marked: BTreeSet<Marked>,
     /// For each child process, its parent and the time of the fork.
     forks: BTreeMap<Pid, (Pid, Nanos)>,
+    /// For each process, the times at which it called exec.
     execs: BTreeMap<Pid, Vec<Nanos>>,
 }
 
@@ -76,13 +77,15 @@ pub struct Marked {
 struct Maps {
     /// Mappings by address in the process.
     in_memory: SharedRanges<Map>,
-    /// Mappings by offset in the file (see [`in_file`]).
+    /// Mappings by offset in the file (see [`file_key`]).
     in_files: SharedRanges<Map>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Map {
+    /// The first address.
     start: u64,
+    /// The offset in the file.
     pgoff: u64,
     /// The number of the file.
     path: u32,
@@ -90,9 +93,11 @@ struct Map {
 
 /// Combines a file's number and an offset in the file into one key, so that one map can hold all files. `None` if the
 /// offset is larger than any file.
-fn in_file(path: u32, offset: u64) -> Option<u64> {
-    let before = BEYOND_ANY_FILE.checked_mul(path.into())?;
-    (offset < BEYOND_ANY_FILE).then(|| before.checked_add(offset))?
+fn file_key(path: u32, offset: u64) -> Option<u64> {
+    if offset >= BEYOND_ANY_FILE {
+        return None;
+    }
+    BEYOND_ANY_FILE.checked_mul(path.into())?.checked_add(offset)
 }
 
 impl RecordLineFacts {
@@ -107,7 +112,7 @@ impl RecordLineFacts {
     }
 
     /// How many mappings of jitdumps are known for a process so far.
-    pub fn markers_of(&self, pid: Pid) -> usize {
+    pub fn marker_count(&self, pid: Pid) -> usize {
         self.markers(pid).len()
     }
 
@@ -129,7 +134,8 @@ impl RecordLineFacts {
     /// The absolute address of an address that was printed for a file. `None` if it is unclear whether the printed
     /// address is relative to the file.
     pub fn absolute(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
-        match self.mapped(pid, dso, addr) {
+        let MapMatches { by_address, by_offset } = self.find_maps(pid, dso, addr);
+        match (by_address, by_offset) {
             (Some(_), None) => Some(addr),
             (None, Some(map)) => map.start.checked_add(addr - map.pgoff),
             (None, None) if addr >= BEYOND_ANY_FILE => Some(addr),
@@ -140,28 +146,28 @@ impl RecordLineFacts {
     /// The offset in the file of an address that was printed for a file. `printed` says how the text prints such
     /// addresses, if known. `None` if the mappings don't tell the offset.
     pub fn file_offset(&self, pid: Option<Pid>, dso: &[u8], addr: u64, printed: Option<FileAddresses>) -> Option<u64> {
-        match (printed, self.mapped(pid, dso, addr)) {
-            (Some(FileAddresses::Relative), _) | (None, (None, Some(_))) => Some(addr),
-            (Some(FileAddresses::Absolute), (Some(map), _)) | (None, (Some(map), None)) => {
+        let MapMatches { by_address, by_offset } = self.find_maps(pid, dso, addr);
+        match (printed, by_address, by_offset) {
+            (Some(FileAddresses::Relative), _, _) | (None, None, Some(_)) => Some(addr),
+            (Some(FileAddresses::Absolute), Some(map), _) | (None, Some(map), None) => {
                 map.pgoff.checked_add(addr - map.start)
             }
             _ => None,
         }
     }
 
-    /// The mapping of `dso` that contains `addr` as an absolute address, and the one that contains it as a file offset.
-    fn mapped(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> (Option<Map>, Option<Map>) {
+    fn find_maps(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> MapMatches {
         let maps = pid.and_then(|pid| self.facts.maps.get(&pid));
-        let Some((maps, &path)) = maps.zip(self.facts.paths.get(dso)) else { return (None, None) };
-        let in_memory = maps.in_memory.get(addr).map(|entry| entry.value);
-        let in_file = in_file(path, addr).and_then(|at| maps.in_files.get(at)).map(|entry| entry.value);
-        (in_memory.filter(|map| map.path == path), in_file)
+        let (Some(maps), Some(&path)) = (maps, self.facts.paths.get(dso)) else { return MapMatches::default() };
+        let by_address = maps.in_memory.get(addr).map(|entry| entry.value);
+        let by_offset = file_key(path, addr).and_then(|key| maps.in_files.get(key)).map(|entry| entry.value);
+        MapMatches { by_address: by_address.filter(|map| map.path == path), by_offset }
     }
 
     /// Adds the facts of a record line. Other lines change nothing.
     pub fn apply(&mut self, line: &[u8]) {
-        let Some(at) = memchr::memmem::find(line, RECORD) else { return };
-        let (head, record) = (&line[..at], &line[at + RECORD.len()..]);
+        let Some(start) = memchr::memmem::find(line, RECORD) else { return };
+        let (head, record) = (&line[..start], &line[start + RECORD.len()..]);
         let time = Header::parse(head).and_then(|header| header.time).unwrap_or_default();
         if let Some(rest) = record.strip_prefix(b"MMAP2 ").or_else(|| record.strip_prefix(b"MMAP ")) {
             self.apply_map(rest, time);
@@ -172,79 +178,103 @@ impl RecordLineFacts {
         }
     }
 
-    /// Parses `18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java`.
     fn apply_map(&mut self, text: &[u8], time: Nanos) {
-        let parse = || {
-            let colon = memchr::memchr(b':', text)?;
-            let (pid, tid) = pair(&text[..colon], b'/')?;
-            let rest = text[colon + 1..].strip_prefix(b" [0x")?;
-            let (start, rest) = address(rest)?;
-            let (len, rest) = address(rest.strip_prefix(b"(0x")?)?;
-            let rest = rest.strip_prefix(b") @ ")?;
-            let (pgoff, rest) = address(rest.strip_prefix(b"0x").unwrap_or(rest))?;
-            let rest = &rest[memchr::memmem::find(rest, b"]: ")? + 3..];
-            let path = &rest[memchr::memchr(b' ', rest)? + 1..];
-            Some((pid, tid, (start, len, pgoff), path.trim_ascii_end()))
-        };
-        let Some((pid, tid, (start, len, pgoff), path)) = parse() else { return };
+        let Some(MmapLine { pid, tid, start, len, pgoff, path }) = MmapLine::parse(text) else { return };
         let facts = Arc::make_mut(&mut self.facts);
-        facts.threads.insert(Tid(tid), Pid(pid));
+        facts.threads.insert(tid, pid);
         let base = base_name(path);
         if base.starts_with(b"jit-") && base.ends_with(b".dump") {
-            let marked = Marked { pid: Pid(pid), tid: Tid(tid), path: path.to_vec(), time, addr: Addr(start) };
+            let marked = Marked { pid, tid, path: path.to_vec(), time, addr: Addr(start) };
             if facts.marked.insert(marked.clone()) {
                 facts.markers.entry(marked.pid).or_default().push(marked);
             }
         }
         let next = facts.paths.len() as u32;
         let map = Map { start, pgoff, path: *facts.paths.entry(path.to_vec()).or_insert(next) };
-        let maps = facts.maps.entry(Pid(pid)).or_default();
+        let maps = facts.maps.entry(pid).or_default();
         maps.in_memory.insert(start..start.saturating_add(len), map, &mut facts.ranks);
-        let ends = [Some(pgoff), pgoff.checked_add(len)].map(|offset| in_file(map.path, offset?));
-        if let [Some(from), Some(to)] = ends {
-            maps.in_files.insert(from..to, map, &mut facts.ranks);
+        if let Some(first) = file_key(map.path, pgoff)
+            && let Some(end) = pgoff.checked_add(len).and_then(|end| file_key(map.path, end))
+        {
+            maps.in_files.insert(first..end, map, &mut facts.ranks);
         }
     }
 
     /// Parses `: java:18314/18315` or ` exec: java:18314/18315`. Names may contain colons and slashes.
     fn apply_comm(&mut self, text: &[u8], time: Nanos) {
-        let ids = text.trim_ascii_end().rsplit(|&byte| byte == b':').next().and_then(|ids| pair(ids, b'/'));
-        if let Some((pid, tid)) = ids {
-            let facts = Arc::make_mut(&mut self.facts);
-            facts.threads.insert(Tid(tid), Pid(pid));
-            if text.starts_with(b" exec") {
-                facts.maps.remove(&Pid(pid));
-                facts.execs.entry(Pid(pid)).or_default().push(time);
-            }
+        let ids = text.trim_ascii_end().rsplit(|&byte| byte == b':').next();
+        let Some((pid, tid)) = ids.and_then(|ids| parse_ids(ids, b'/')) else { return };
+        let facts = Arc::make_mut(&mut self.facts);
+        facts.threads.insert(tid, pid);
+        if text.starts_with(b" exec") {
+            facts.maps.remove(&pid);
+            facts.execs.entry(pid).or_default().push(time);
         }
     }
 
     /// Parses `(18314:18315):(18314:18314)`: child, then parent. A new process starts with its parent's mappings.
     fn apply_fork(&mut self, text: &[u8], time: Nanos) {
-        let parse = || {
-            let mut parts = text.split(|&byte| byte == b'(' || byte == b')').filter_map(|part| pair(part, b':'));
-            Some((parts.next()?, parts.next()?))
-        };
-        let Some(((pid, tid), (parent, _))) = parse() else { return };
+        let parts = text.split(|&byte| byte == b'(' || byte == b')');
+        let mut ids = parts.filter_map(|part| parse_ids(part, b':'));
+        let (Some((pid, tid)), Some((parent, _))) = (ids.next(), ids.next()) else { return };
         let facts = Arc::make_mut(&mut self.facts);
-        facts.threads.insert(Tid(tid), Pid(pid));
+        facts.threads.insert(tid, pid);
         if pid == parent {
             return;
         }
-        facts.forks.insert(Pid(pid), (Pid(parent), time));
-        if let Some(maps) = facts.maps.get(&Pid(parent)).cloned() {
-            facts.maps.insert(Pid(pid), maps);
+        facts.forks.insert(pid, (parent, time));
+        if let Some(maps) = facts.maps.get(&parent).cloned() {
+            facts.maps.insert(pid, maps);
         }
+    }
+}
+
+/// The mappings of a file that contain a number: as an address in the process, and as an offset in the file.
+#[derive(Default)]
+struct MapMatches {
+    by_address: Option<Map>,
+    by_offset: Option<Map>,
+}
+
+/// A `PERF_RECORD_MMAP2` or `PERF_RECORD_MMAP` line.
+struct MmapLine<'a> {
+    pid: Pid,
+    tid: Tid,
+    start: u64,
+    len: u64,
+    pgoff: u64,
+    path: &'a [u8],
+}
+
+impl<'a> MmapLine<'a> {
+    /// Parses `18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java`.
+    fn parse(text: &'a [u8]) -> Option<Self> {
+        let colon = memchr::memchr(b':', text)?;
+        let (pid, tid) = parse_ids(&text[..colon], b'/')?;
+        let rest = text[colon + 1..].strip_prefix(b" [0x")?;
+        let (start, rest) = address(rest)?;
+        let (len, rest) = address(rest.strip_prefix(b"(0x")?)?;
+        let rest = rest.strip_prefix(b") @ ")?;
+        let (pgoff, rest) = address(rest.strip_prefix(b"0x").unwrap_or(rest))?;
+        let rest = &rest[memchr::memmem::find(rest, b"]: ")? + b"]: ".len()..];
+        let path = rest[memchr::memchr(b' ', rest)? + 1..].trim_ascii_end();
+        Some(Self { pid, tid, start, len, pgoff, path })
     }
 }
 
 /// No file is this large (ext4's limit is 2^44), so a larger number is an address in memory.
 pub(super) const BEYOND_ANY_FILE: u64 = 1 << 44;
 
-fn pair(text: &[u8], between: u8) -> Option<(i32, i32)> {
-    let at = memchr::memchr(between, text)?;
-    let id = |text: &[u8]| i32::try_from(decimal(text.trim_ascii())?).ok();
-    Some((id(&text[..at])?, id(&text[at + 1..])?))
+/// Parses a process ID and a thread ID.
+fn parse_ids(text: &[u8], separator: u8) -> Option<(Pid, Tid)> {
+    let pid_len = memchr::memchr(separator, text)?;
+    let pid = parse_id(&text[..pid_len])?;
+    let tid = parse_id(&text[pid_len + 1..])?;
+    Some((Pid(pid), Tid(tid)))
+}
+
+fn parse_id(text: &[u8]) -> Option<i32> {
+    i32::try_from(decimal(text.trim_ascii())?).ok()
 }
 
 #[cfg(test)]

@@ -3,22 +3,22 @@
 
 use super::output_fields::{Fields, put};
 
-/// What was measured of a sample; `None` where its event doesn't.
+/// The measured values of a sample; `None` if its event doesn't record them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Measured<'a> {
     /// `union perf_mem_data_src`
     pub data_src: Option<u64>,
-    /// The width that perf has reached for its words: those of a sample are as wide as the widest before it.
+    /// Number of columns for the text of `data_src`. perf pads it to the longest text so far.
     pub data_src_width: usize,
-    /// What the sample weighs.
+    /// The weight that the event assigns to the sample, such as the access's latency.
     pub weight: Option<u64>,
-    /// The latency of the instruction.
+    /// Latency of the instruction in cycles.
     pub ins_lat: Option<u16>,
-    /// The latency of its retirement.
+    /// Latency of the instruction's retirement in cycles.
     pub retire_lat: Option<u16>,
-    /// The path of its control group; `unknown`, if it was not recorded.
+    /// Path of the control group; `unknown` if the path wasn't recorded.
     pub cgroup: Option<&'a [u8]>,
-    /// The bytes that a BPF program gave.
+    /// Bytes that a BPF program wrote.
     pub bpf_output: Option<&'a [u8]>,
     /// The physical data address.
     pub phys_addr: Option<u64>,
@@ -29,7 +29,7 @@ pub struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// Nothing.
+    /// No values.
     pub const NONE: Self = Self {
         data_src: None,
         data_src_width: 0,
@@ -44,7 +44,7 @@ impl Measured<'_> {
     };
 }
 
-/// Appends what stands on the sample's first line.
+/// Appends the values that are printed on the sample's first line.
 pub(super) fn before_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
     if let (true, Some(data_src)) = (fields.data_src, measured.data_src) {
         put(out, format_args!("{:1$}", data_src_text(data_src), measured.data_src_width));
@@ -64,7 +64,7 @@ pub(super) fn before_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measur
     }
 }
 
-/// Appends what follows the frames, registers and branches.
+/// Appends the values that are printed after the frames, registers and branches.
 pub fn behind_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
     if let (true, Some(bytes)) = (fields.bpf_output, measured.bpf_output) {
         put_bpf_output(out, bytes);
@@ -80,7 +80,7 @@ pub fn behind_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>)
     }
 }
 
-/// ` 4K`, ` 2M`; unknown ones are 0.
+/// Appends a page size such as ` 4K` or ` 2M`. 0 means unknown.
 fn put_page_size(out: &mut Vec<u8>, size: u64) {
     if size == 0 {
         out.extend_from_slice(b" N/A");
@@ -97,25 +97,25 @@ fn put_page_size(out: &mut Vec<u8>, size: u64) {
     put(out, format_args!(" {number}{}", unit.unwrap_or('B')));
 }
 
-/// Eight bytes a line; below them the text that they are, if they are one with a zero at its end.
+/// Appends a dump with eight bytes per line, then the text, if the bytes are a text with a zero at its end.
 fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
-    const A_LINE: usize = 8;
+    const BYTES_PER_LINE: usize = 8;
     out.push(b'\n');
     let (mut has_ended, mut is_text) = (false, true);
-    for (at, line) in bytes.chunks(A_LINE).enumerate() {
-        let title = if at == 0 { "BPF output:" } else { "" };
-        put(out, format_args!("{title:>17} {:04x}:", at * A_LINE));
+    for (index, line) in bytes.chunks(BYTES_PER_LINE).enumerate() {
+        let title = if index == 0 { "BPF output:" } else { "" };
+        put(out, format_args!("{title:>17} {:04x}:", index * BYTES_PER_LINE));
         for byte in line {
             put(out, format_args!(" {byte:02x}"));
         }
-        out.resize(out.len() + 3 * (A_LINE - line.len()) + 2, b' ');
+        out.resize(out.len() + 3 * (BYTES_PER_LINE - line.len()) + 2, b' ');
         for &byte in line {
             let is_shown = byte == b' ' || byte.is_ascii_graphic();
             is_text &= if byte == 0 { true } else { is_shown && !has_ended };
             has_ended |= byte == 0 && is_text;
             out.push(if is_shown { byte } else { b'.' });
         }
-        out.resize(out.len() + A_LINE - line.len(), b' ');
+        out.resize(out.len() + BYTES_PER_LINE - line.len(), b' ');
         out.push(b'\n');
     }
     if is_text && has_ended {
@@ -126,14 +126,15 @@ fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Bits of a word, by their first one and their number.
+/// `count` bits of a word, from bit `first` on.
 const fn bits(word: u64, first: u32, count: u32) -> u64 {
     word >> first & ((1 << count) - 1)
 }
 
-/// Where the data of an access were (`union perf_mem_data_src` in include/uapi/linux/perf_event.h), as perf words it.
+/// Describes where the data of an access was, in perf's words (`union perf_mem_data_src` in
+/// include/uapi/linux/perf_event.h).
 pub fn data_src_text(word: u64) -> String {
-    /// perf's buffer, without the zero at its end.
+    /// Length of perf's buffer, without the zero at its end.
     const LONGEST: usize = 99;
     let text = format!(
         "{word:16x} |OP {}|LVL {}|SNP {}|TLB {}|LCK {}|BLK {}",

@@ -42,8 +42,8 @@ pub fn sniff(head: &[u8]) -> bool {
             return true;
         }
         // Numbers and words occur in many texts, so a frame only counts if it is unmistakable.
-        let frame = lines.peek().and_then(|below| frame_of(below)).or_else(|| frame_of(line));
-        if frame.is_some_and(|frame| is_sure(&frame)) {
+        let frame = lines.peek().and_then(|below| parse_frame(below)).or_else(|| parse_frame(line));
+        if frame.is_some_and(|frame| is_unmistakable(&frame)) {
             return true;
         }
     }
@@ -55,7 +55,7 @@ pub fn has_no_headers(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let mut has_frames = false;
     for line in first_lines(complete) {
-        let is_frame = frame_of(line).is_some();
+        let is_frame = parse_frame(line).is_some();
         if !is_frame && !fields::is_field_line(line) && !fields::is_source_line(line) {
             return false;
         }
@@ -64,22 +64,22 @@ pub fn has_no_headers(head: &[u8]) -> bool {
     has_frames
 }
 
-fn frame_of(line: &[u8]) -> Option<frame::Frame<'_>> {
+fn parse_frame(line: &[u8]) -> Option<frame::Frame<'_>> {
     let line = line.trim_ascii_end();
     frame::Frame::parse_indented(line).or_else(|| frame::Frame::parse_unindented(line))
 }
 
-/// True if a frame is unmistakable: it has an object in parentheses, an offset, or `[unknown]` as its symbol.
-fn is_sure(frame: &frame::Frame<'_>) -> bool {
-    let is_object = |dso: &[u8]| dso.starts_with(b"/") || dso.starts_with(b"[");
-    frame.dso.is_some_and(is_object) || frame.symbol == frame::UNKNOWN && frame.addr > 0xfff || frame.offset.is_some()
+/// True if a frame has an object in parentheses, an offset, or `[unknown]` as its symbol.
+fn is_unmistakable(frame: &frame::Frame<'_>) -> bool {
+    let has_object = frame.dso.is_some_and(|dso| dso.starts_with(b"/") || dso.starts_with(b"["));
+    has_object || frame.symbol == frame::UNKNOWN && frame.addr > 0xfff || frame.offset.is_some()
 }
 
 /// True for a one-line sample: header and frame on the same line. The header need not have a time.
 fn is_one_line_sample(line: &[u8]) -> bool {
     let Some(header) = header::Header::parse(line.trim_ascii_end()) else { return false };
-    let frame = frame::Frame::parse_in_line(header.behind_event(header.event_end()));
-    header.event().is_some() && frame.is_some_and(|frame| is_sure(&frame))
+    let frame = frame::Frame::parse_in_line(header.after_event(header.event_end()));
+    header.event().is_some() && frame.is_some_and(|frame| is_unmistakable(&frame))
 }
 
 /// Up to 64 lines of a text, without comments and blank lines.
@@ -90,11 +90,14 @@ fn first_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The end of the last sample in the buffer that is followed by an empty line.
 fn sample_end(buffer: &[u8]) -> Option<usize> {
-    let windows_end = || memchr::memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
-    memchr::memmem::rfind(buffer, b"\n\n").map(|at| at + 2).or_else(windows_end)
+    if let Some(line_end) = memchr::memmem::rfind(buffer, b"\n\n") {
+        return Some(line_end + b"\n\n".len());
+    }
+    // Windows has other line breaks.
+    memchr::memmem::rfind(buffer, b"\n\r\n").map(|line_end| line_end + b"\n\r\n".len())
 }
 
-fn hash_of(text: &[u8]) -> u64 {
+fn hash_text(text: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(text);
     hasher.finish()

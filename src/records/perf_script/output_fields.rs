@@ -81,19 +81,19 @@ fields! {
     brstacksym: false,
     /// Addresses in files, behind the files.
     dsoff: false,
-    /// What a decoder of branch traces found out of the sample: nothing, without one.
+    /// Flags from a decoder of branch traces. Always blank here.
     flags: false,
-    /// Where the accessed data were, in words.
+    /// Where the accessed data was, in words.
     data_src: false,
-    /// What the event weighs the sample by, such as the access's latency.
+    /// The weight that the event assigns to the sample, such as the access's latency.
     weight: false,
-    /// The latency of the instruction.
+    /// Latency of the instruction.
     ins_lat: false,
-    /// The latency of its retirement.
+    /// Latency of the instruction's retirement.
     retire_lat: false,
-    /// The control group.
+    /// Path of the control group.
     cgroup: false,
-    /// The bytes that a BPF program gave.
+    /// Bytes that a BPF program wrote.
     bpf_output: true,
     /// The physical data address.
     phys_addr: false,
@@ -103,11 +103,11 @@ fields! {
     code_page_size: false,
     /// The mode: user, kernel, guest.
     misc: false,
-    /// Calls that a decoder of branch traces found: none, without one.
+    /// Calls found by a decoder of branch traces. Always empty here.
     callindent: false,
-    /// The values of events that such a decoder makes: none, without one.
+    /// Values of events that such a decoder synthesizes. Always empty here.
     synth: false,
-    /// Instructions a cycle, by such a decoder: none, without one.
+    /// Instructions per cycle, according to such a decoder. Always empty here.
     ipc: false
 }
 
@@ -188,14 +188,14 @@ impl Fields {
         Self { period: self.asks_period, ip, ..self }
     }
 
-    /// True if one of them is kept beside the frames of a sample.
+    /// True if any of the fields needs more of a sample than its frames and header.
     #[must_use]
     pub fn are_beside_frames(self) -> bool {
         let access = self.addr || self.data_src || self.weight || self.ins_lat || self.retire_lat || self.phys_addr;
         access || self.iregs || self.uregs || self.cgroup || self.misc || self.data_page_size || self.code_page_size
     }
 
-    /// Those that are printed of the hardware's own events (`PERF_TYPE_RAW`): all that is known of an access.
+    /// The fields to print for raw hardware events (`PERF_TYPE_RAW`): everything about the memory access.
     #[must_use]
     pub fn of_raw_events(self) -> Self {
         if self.is_given {

@@ -13,10 +13,10 @@ mod seen;
 mod tests;
 
 use super::fields::{is_field_line, is_source_line};
-use super::frame::{Frame, INLINED, Place, UNKNOWN};
+use super::frame::{DsoKind, Frame, INLINED, UNKNOWN};
 use super::header::Header;
 use super::known::{RecordLineFacts, is_record_line};
-use super::{has_no_headers, hash_of, sample_end};
+use super::{has_no_headers, hash_text, sample_end};
 use crate::analysis::named_frames::kind_of_unnamed;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -111,8 +111,10 @@ fn last_header(buffer: &[u8]) -> usize {
     while end > 0 {
         let start = memchr::memrchr(b'\n', &buffer[..end]).map_or(0, |at| at + 1);
         let line = buffer[start..end].trim_ascii_end();
-        let is_header = |header: Header<'_>| header.event().is_some() || header.time.is_some();
-        if !is_record_line(line) && Header::parse(line).is_some_and(is_header) {
+        if !is_record_line(line)
+            && let Some(header) = Header::parse(line)
+            && (header.event().is_some() || header.time.is_some())
+        {
             return start;
         }
         end = start.saturating_sub(1);
@@ -174,7 +176,7 @@ enum Indent {
 }
 
 impl Indent {
-    fn of(line: &[u8]) -> Self {
+    fn detect(line: &[u8]) -> Self {
         match line.first() {
             Some(b'\t') => Self::Tab,
             Some(b' ') => Self::Blanks,
@@ -216,55 +218,57 @@ impl<'t> TextReader<'t> {
     }
 
     fn run(&mut self) {
-        let mut at = 0;
-        while at < self.text.len() {
-            let end = memchr::memchr(b'\n', &self.text[at..]).map_or(self.text.len(), |len| at + len);
+        let mut start = 0;
+        while start < self.text.len() {
+            let end = memchr::memchr(b'\n', &self.text[start..]).map_or(self.text.len(), |len| start + len);
             let below = self.text.get(end + 1..).unwrap_or_default();
-            let begins = self.line(self.text[at..end].trim_ascii_end(), below, at as u64);
-            at = end + 1;
-            if begins && matches!(below.first(), Some(b'\t' | b' ')) {
-                at = self.stack(at).unwrap_or(at);
+            let begins_sample = self.read_line(self.text[start..end].trim_ascii_end(), below, start as u64);
+            start = end + 1;
+            if begins_sample
+                && matches!(below.first(), Some(b'\t' | b' '))
+                && let Some(next) = self.read_stack(start)
+            {
+                start = next;
             }
         }
         self.end_sample();
     }
 
     /// Reads a line; `below` is the text after it. True if the line begins a sample whose frames are still to come.
-    fn line(&mut self, line: &'t [u8], below: &[u8], at: u64) -> bool {
+    fn read_line(&mut self, line: &'t [u8], below: &[u8], offset: u64) -> bool {
         if line.is_empty() {
             self.end_sample();
             if self.part.has_no_headers && begins_with_frame(below) {
                 return self.begin_sample(&Header::parse_above_frames(line), None, below);
             }
         } else if line.starts_with(b"\t") {
-            self.frame_line(line, at);
+            self.read_frame_line(line, offset);
         } else if is_record_line(line) {
             self.known.apply(line);
-        } else if let Some(frame) = self.blank_indented_frame(line) {
+        } else if let Some(frame) = self.parse_frame_without_tab(line) {
             self.push_to_sample(&frame, line);
-        } else if let Some((header, event_end)) = self.header(line, below) {
+        } else if let Some((header, event_end)) = self.parse_header(line, below) {
             self.end_sample();
             return self.begin_sample(&header, event_end, below);
         } else if self.sample.is_some() && is_source_line(line) {
-            self.source_line(&line[2..]);
+            self.read_source_line(&line[2..]);
         } else if !line.trim_ascii_start().starts_with(b"#") && !self.is_field(line) {
-            self.skipped.add(Error::new("neither a sample's first line nor a frame").at(at));
+            self.skipped.add(Error::new("neither a sample's first line nor a frame").at(offset));
         }
         false
     }
 
     /// Parses a header and finds the end of its event. A header without time and event is only recognized by the frames
     /// below it.
-    fn header(&self, line: &'t [u8], below: &[u8]) -> Option<(Header<'t>, Option<usize>)> {
+    fn parse_header(&self, line: &'t [u8], below: &[u8]) -> Option<(Header<'t>, Option<usize>)> {
         if line.starts_with(b"#") {
             return None;
         }
         if let Some(header) = Header::parse(line) {
             let event_end = header.event_end();
-            let has_event = header.event_before(event_end).is_some();
-            let is_sample =
-                || begins_with_frame(below) || Frame::parse_in_line(header.behind_event(event_end)).is_some();
-            if has_event || header.time.is_some() && is_sample() {
+            let has_frames =
+                || begins_with_frame(below) || Frame::parse_in_line(header.after_event(event_end)).is_some();
+            if header.event_up_to(event_end).is_some() || header.time.is_some() && has_frames() {
                 return Some((header, event_end));
             }
         }
@@ -287,7 +291,7 @@ impl<'t> TextReader<'t> {
     }
 
     /// Parses a frame that is indented by blanks or not at all. All frames of a stack are indented the same way.
-    fn blank_indented_frame(&self, line: &'t [u8]) -> Option<Frame<'t>> {
+    fn parse_frame_without_tab(&self, line: &'t [u8]) -> Option<Frame<'t>> {
         let sample = self.sample.as_ref()?;
         match sample.indent {
             None => Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)),
@@ -302,15 +306,15 @@ impl<'t> TextReader<'t> {
 
     /// Reads all frames of the current sample at once. Returns where the next sample may begin, or `None` if the lines
     /// can't be read this way.
-    fn stack(&mut self, start: usize) -> Option<usize> {
-        let end = self.paragraphs.end(self.text, start)?;
+    fn read_stack(&mut self, start: usize) -> Option<usize> {
+        let end = self.paragraphs.find_end(self.text, start)?;
         let text = &self.text[start..end];
-        let key = hash_of(text);
-        let stack = match self.part.stacks.get(key, text) {
+        let hash = hash_text(text);
+        let stack = match self.part.stacks.get(hash, text) {
             Some(known) => known,
             None => {
-                let stack = self.new_stack(start, end)?;
-                self.part.stacks.add(key, text, stack);
+                let stack = self.read_new_stack(start, end)?;
+                self.part.stacks.add(hash, text, stack);
                 stack
             }
         };
@@ -322,17 +326,20 @@ impl<'t> TextReader<'t> {
 
     /// Reads a stack that has not been seen before. `None` if any of its lines is not a frame. The inner `None` is an
     /// empty stack.
-    fn new_stack(&mut self, start: usize, end: usize) -> Option<Option<StackId>> {
-        let shared = self.callers.shared(self.text, &(start..end));
+    fn read_new_stack(&mut self, start: usize, end: usize) -> Option<Option<StackId>> {
+        let shared = self.callers.find_shared(self.text, &(start..end));
         self.lines.clear();
-        let mut at = start;
+        let mut line_start = start;
         let indent = self.text[start];
-        while at < shared.own_end {
-            let line = &self.text[at..shared.own_end];
-            let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
-            let frames = self.frames_of(line).filter(|_| line.first() == Some(&indent))?;
-            self.lines.push((end - at, frames));
-            at += line.len() + 1;
+        while line_start < shared.new_end {
+            let rest = &self.text[line_start..shared.new_end];
+            let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
+            let frames = self.line_frames(line)?;
+            if line.first() != Some(&indent) {
+                return None;
+            }
+            self.lines.push((end - line_start, frames));
+            line_start += line.len() + 1;
         }
         self.callers.begin(start..end, &shared);
         let mut stack = shared.stack;
@@ -346,46 +353,56 @@ impl<'t> TextReader<'t> {
     }
 
     /// Returns the frames of a line, which are remembered for repeated lines. `None` if the line is not a frame.
-    fn frames_of(&mut self, line: &'t [u8]) -> Option<LineFrames> {
+    fn line_frames(&mut self, line: &'t [u8]) -> Option<LineFrames> {
         let known = self.part.lines.get(line);
         if known.is_some() {
             return known;
         }
         let text = line.trim_ascii_end();
-        let frame = Frame::parse_indented(text).filter(|_| !is_field_line(text))?;
+        let frame = Frame::parse_indented(text)?;
+        if is_field_line(text) {
+            return None;
+        }
         let mut frames = Vec::new();
-        self.push(&frame, &mut frames);
+        self.push_frames(&frame, &mut frames);
         self.part.lines.add(line, &frames)
     }
 
     /// Begins a sample. Returns true if the header's line contains no frame, so that frames can follow on lines of
     /// their own. If the next line is a frame, the text after the event is not read as one.
     fn begin_sample(&mut self, header: &Header<'t>, event_end: Option<usize>, below: &[u8]) -> bool {
-        let (track, period) = (self.track(header), header.period_before(event_end));
-        let event = header.event_before(event_end).unwrap_or(NO_EVENT);
+        let track = self.track(header);
         let mut sample = OpenSample {
-            event,
+            event: header.event_up_to(event_end).unwrap_or(NO_EVENT),
             track,
-            period,
+            period: header.period_up_to(event_end),
             time: header.time.filter(|time| time.is_valid()),
             frames: Vec::new(),
             indent: None,
         };
         // One-line samples have their frame after the event.
-        let in_line = Frame::parse_in_line(header.behind_event(event_end));
-        if let Some(frame) = in_line.filter(|_| !begins_with_frame(below)) {
-            self.push(&frame, &mut sample.frames);
+        if let Some(frame) = Frame::parse_in_line(header.after_event(event_end))
+            && !begins_with_frame(below)
+        {
+            self.push_frames(&frame, &mut sample.frames);
         }
-        let begins = sample.frames.is_empty();
+        let frames_follow = sample.frames.is_empty();
         self.sample = Some(sample);
-        begins
+        frames_follow
     }
 
+    /// The track of a header's thread. If nothing shows the process, it is assumed to be the one with the thread's ID.
     fn track(&mut self, header: &Header<'t>) -> TrackId {
-        let of_thread = |tid| self.known.process_of(tid).or_else(|| self.before.process_of(tid));
-        let pid = header.pid.or_else(|| header.tid.and_then(of_thread)).or(header.tid.map(|tid| Pid(tid.0)));
+        let mut pid = header.pid;
+        if pid.is_none()
+            && let Some(tid) = header.tid
+        {
+            pid = self.known.process_of(tid).or_else(|| self.before.process_of(tid)).or(Some(Pid(tid.0)));
+        }
         let thread = TextThread { comm: header.comm, pid, tid: header.tid };
-        if let Some((_, track)) = self.thread.filter(|(last, _)| *last == thread) {
+        if let Some((last, track)) = self.thread
+            && last == thread
+        {
             return track;
         }
         let track =
@@ -394,57 +411,63 @@ impl<'t> TextReader<'t> {
         track
     }
 
-    fn frame_line(&mut self, line: &'t [u8], at: u64) {
+    /// Reads a line that begins with a tab.
+    fn read_frame_line(&mut self, line: &'t [u8], offset: u64) {
         match Frame::parse_indented(line) {
             Some(frame) if self.sample.is_some() => self.push_to_sample(&frame, line),
             Some(frame) if self.part.has_no_headers => {
                 self.begin_sample(&Header::parse_above_frames(b""), None, line);
                 self.push_to_sample(&frame, line);
             }
-            Some(_) => self.skipped.add(Error::new("a frame without a sample above it").at(at)),
+            Some(_) => self.skipped.add(Error::new("a frame without a sample above it").at(offset)),
             None if self.is_field(line) => {}
-            None => self.skipped.add(Error::new("a frame must start with a hexadecimal address").at(at)),
+            None => self.skipped.add(Error::new("a frame must start with a hexadecimal address").at(offset)),
         }
     }
 
     fn push_to_sample(&mut self, frame: &Frame<'_>, line: &[u8]) {
         let Some(mut sample) = self.sample.take() else { return };
-        sample.indent = Some(Indent::of(line));
-        self.push(frame, &mut sample.frames);
+        sample.indent = Some(Indent::detect(line));
+        self.push_frames(frame, &mut sample.frames);
         self.sample = Some(sample);
     }
 
     /// `file.c:12` is the source line of the frame above it; `file.c:12 (inlined)` also means that this frame is
     /// inlined.
-    fn source_line(&mut self, text: &[u8]) {
-        let (text, inlined) = text.strip_suffix(INLINED).map_or((text, false), |text| (text, true));
+    fn read_source_line(&mut self, text: &[u8]) {
+        let (text, is_inlined) = match text.strip_suffix(INLINED) {
+            Some(text) => (text, true),
+            None => (text, false),
+        };
         let Some(last) = self.sample.as_mut().and_then(|sample| sample.frames.last_mut()) else { return };
         let mut frame = *self.part.profile.frame_of(*last);
-        if inlined && !frame.kind.is_jit() {
+        if is_inlined && !frame.kind.is_jit() {
             frame.kind = FrameKind::Inlined;
         }
-        let line = memchr::memrchr(b':', text).and_then(|colon| {
-            let line = std::str::from_utf8(&text[colon + 1..]).ok()?.parse().ok()?;
-            Some((&text[..colon], line))
-        });
-        if let Some((file, line)) = line {
-            (frame.file, frame.line) = (Some(self.part.profile.name(file)), line);
+        if let Some(colon) = memchr::memrchr(b':', text)
+            && let Some(line) = str::from_utf8(&text[colon + 1..]).ok().and_then(|line| line.parse().ok())
+        {
+            frame.file = Some(self.part.profile.name(&text[..colon]));
+            frame.line = line;
         }
         *last = self.part.profile.frame(frame);
     }
 
     /// Adds the frame of a line. A Java frame may become several, because its symbol can list inlined calls.
-    fn push(&mut self, frame: &Frame<'_>, frames: &mut Vec<FrameId>) {
-        let calls = Some(frame)
-            .filter(|frame| kind(frame) == FrameKind::Jit)
-            .and_then(|frame| java_calls::split_joined(frame.symbol));
-        let Some(calls) = calls else { return frames.push(self.frame(frame)) };
-        for symbol in calls.expanded.iter().rev() {
-            frames.push(self.frame(&Frame { symbol, inlined: true, ..*frame }));
+    fn push_frames(&mut self, frame: &Frame<'_>, frames: &mut Vec<FrameId>) {
+        if frame_kind(frame) == FrameKind::Jit
+            && let Some(calls) = java_calls::split_joined(frame.symbol)
+        {
+            for symbol in calls.expanded.iter().rev() {
+                frames.push(self.frame(&Frame { symbol, inlined: true, ..*frame }));
+            }
+            frames.push(self.frame(&Frame { symbol: calls.root, ..*frame }));
+        } else {
+            frames.push(self.frame(frame));
         }
-        frames.push(self.frame(&Frame { symbol: calls.root, ..*frame }));
     }
 
+    /// Adds a frame to the profile.
     fn frame(&mut self, frame: &Frame<'_>) -> FrameId {
         let symbol = if is_module_and_offset(frame) { UNKNOWN } else { frame.symbol };
         // Most symbols are not mangled and don't begin with an underscore.
@@ -454,17 +477,17 @@ impl<'t> TextReader<'t> {
         let name = self.part.profile.name(frame.symbol);
         let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
         let module = dso.map(|dso| self.part.profile.name(dso));
-        let kind = match kind(frame) {
-            // A call that is inlined into JIT code is JIT code too, as in perf.data.
-            kind if !frame.inlined || kind.is_jit() => kind,
-            _ => FrameKind::Inlined,
-        };
+        let mut kind = frame_kind(frame);
+        // A call that is inlined into JIT code is JIT code too, as in perf.data.
+        if frame.inlined && !kind.is_jit() {
+            kind = FrameKind::Inlined;
+        }
         // Addresses of named functions are dropped; otherwise stacks of the same functions would differ.
         let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
+        let is_jit = kind == FrameKind::Jit;
         // The text doesn't show which runtimes the processes use.
-        let jit = kind == FrameKind::Jit;
-        let tier = jit.then(|| self.part.tiers.find(name, frame.symbol, RuntimeSet::default())).flatten();
-        let joined = frame.inlined && kind == FrameKind::Jit;
+        let tier = if is_jit { self.part.tiers.find(name, frame.symbol, RuntimeSet::default()) } else { None };
+        let joined = frame.inlined && is_jit;
         self.part.profile.frame(stacks::Frame { module, addr, tier, joined, ..stacks::Frame::new(name, kind) })
     }
 
@@ -508,11 +531,11 @@ impl<'t> TextReader<'t> {
 /// True if the symbol is only a file and an offset, as simpleperf prints unknown functions: `libc.so[+4f2b0]`.
 fn is_module_and_offset(frame: &Frame<'_>) -> bool {
     let (Some(dso), Some(symbol)) = (frame.dso, frame.symbol.strip_suffix(b"]")) else { return false };
-    let name = memchr::memmem::rfind(symbol, b"[+").map(|at| &symbol[..at]);
-    name.is_some_and(|name| name == base_name(dso))
+    let name_len = memchr::memmem::rfind(symbol, b"[+");
+    name_len.is_some_and(|len| symbol[..len] == *base_name(dso))
 }
 
-fn kind(frame: &Frame<'_>) -> FrameKind {
+fn frame_kind(frame: &Frame<'_>) -> FrameKind {
     // An inlined Java method is JIT code even if the object suggests otherwise.
     if frame.inlined && java_calls::is_method(frame.symbol) {
         return FrameKind::Jit;
@@ -523,14 +546,16 @@ fn kind(frame: &Frame<'_>) -> FrameKind {
         }
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
     };
-    let place = Place::of(Some(dso));
-    if place == Place::Elsewhere && frame.is_in_kernel() {
+    let dso_kind = DsoKind::classify(Some(dso));
+    if dso_kind == DsoKind::Other && frame.is_in_kernel() {
         return FrameKind::Kernel;
     }
-    match place {
-        _ if frame.symbol == UNKNOWN => kind_of_unnamed(dso),
-        Place::Anonymous(_) | Place::FileBacked => FrameKind::Jit,
-        Place::Elsewhere if Backing::of(dso).is_kernel_object() => FrameKind::Kernel,
-        Place::MaybeJit | Place::Elsewhere => FrameKind::User,
+    if frame.symbol == UNKNOWN {
+        return kind_of_unnamed(dso);
+    }
+    match dso_kind {
+        DsoKind::Anonymous(_) | DsoKind::FileBacked => FrameKind::Jit,
+        DsoKind::Other if Backing::of(dso).is_kernel_object() => FrameKind::Kernel,
+        DsoKind::MaybeJit | DsoKind::Other => FrameKind::User,
     }
 }

@@ -39,19 +39,19 @@ pub fn registers(out: &mut Vec<u8>, line: &RegisterLine<'_>) {
     put(out, format_args!(" ABI:{} ", line.abi));
     let bits = (0..64u8).filter(|bit| line.mask >> bit & 1 != 0);
     for (bit, value) in bits.zip(line.values) {
-        put(out, format_args!("{:>5}:{value:#x} ", name(line.machine, bit)));
+        put(out, format_args!("{:>5}:{value:#x} ", register_name(line.machine, bit)));
     }
 }
 
-fn name(machine: u16, bit: u8) -> String {
-    let at = usize::from(bit);
-    let known = match machine {
-        EM_386 | EM_X86_64 => X86.get(at),
-        EM_AARCH64 => at.checked_sub(29).and_then(|at| ARM64.get(at)),
+fn register_name(machine: u16, bit: u8) -> String {
+    let index = usize::from(bit);
+    let named = match machine {
+        EM_386 | EM_X86_64 => X86.get(index),
+        EM_AARCH64 => index.checked_sub(29).and_then(|index| ARM64.get(index)),
         _ => None,
     };
-    match (known, machine) {
-        (Some(known), _) => (*known).to_owned(),
+    match (named, machine) {
+        (Some(name), _) => (*name).to_owned(),
         (None, EM_386 | EM_X86_64) if bit >= 32 => format!("XMM{}", (bit - 32) / 2),
         (None, EM_AARCH64) if bit < 29 => format!("x{bit}"),
         _ => format!("R{bit}"),

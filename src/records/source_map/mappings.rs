@@ -16,25 +16,26 @@ pub(super) struct Numbers {
     pub(super) names: usize,
 }
 
-/// Decodes the segments of a script that begins at `begin`. `own` is how many sources and names the map has; their
+/// Decodes the segments of a script that begins at `start`. `counts` is how many sources and names the map has; their
 /// indices start from `first`.
-pub(super) fn decode(mappings: &[u8], begin: Place, first: Numbers, own: Numbers) -> Result<Vec<Segment>> {
+pub(super) fn decode(mappings: &[u8], start: Place, first: Numbers, counts: Numbers) -> Result<Vec<Segment>> {
     let mut segments = Vec::new();
-    let mut state = State { generated: begin, ..State::default() };
+    let mut state = State { generated: start, ..State::default() };
     let mut rest = mappings;
-    while let Some((byte, behind)) = rest.split_first() {
+    while let Some((byte, after)) = rest.split_first() {
         match byte {
-            b',' => rest = behind,
+            b',' => rest = after,
             b';' => {
                 state.generated = Place { line: state.generated.line.saturating_add(1), column: 0 };
-                rest = behind;
+                rest = after;
             }
             _ => {
-                let segment = state.segment(&mut rest, first, own);
-                segments.push(segment.ok_or_else(|| {
-                    let at = mappings.len() - rest.len();
-                    Error::new(format!("is not a source map: its mappings are broken at byte {at}"))
-                })?);
+                let Some(segment) = state.decode_segment(&mut rest, first, counts) else {
+                    let offset = mappings.len() - rest.len();
+                    let message = format!("is not a source map: its mappings are broken at byte {offset}");
+                    return Err(Error::new(message));
+                };
+                segments.push(segment);
             }
         }
     }
@@ -53,17 +54,17 @@ struct State {
 
 impl State {
     #[inline(always)]
-    fn segment(&mut self, text: &mut &[u8], first: Numbers, own: Numbers) -> Option<Segment> {
+    fn decode_segment(&mut self, text: &mut &[u8], first: Numbers, counts: Numbers) -> Option<Segment> {
         let generated = i64::from(self.generated.column) + vlq::signed(text)?;
         let (mut source, mut name) = (NONE, NONE);
         if !is_end(text) {
             self.source += vlq::signed(text)?;
             self.line += vlq::signed(text)?;
             self.column += vlq::signed(text)?;
-            source = number(self.source, first.sources, own.sources)?;
+            source = global_index(self.source, first.sources, counts.sources)?;
             if !is_end(text) {
                 self.name += vlq::signed(text)?;
-                name = number(self.name, first.names, own.names)?;
+                name = global_index(self.name, first.names, counts.names)?;
             }
         }
         // If one of them is negative or too large, so is their bitwise or.
@@ -79,9 +80,10 @@ fn is_end(text: &[u8]) -> bool {
     matches!(text.first(), None | Some(b',' | b';'))
 }
 
-/// Converts an index below `own` within a map to an index among all maps, where the map's first is `first`.
+/// Converts an index in one section's list of `count` elements to an index in the list of all sections, in which the
+/// section's elements start at `first`. `None` if the index is out of range.
 #[inline(always)]
-fn number(number: i64, first: usize, own: usize) -> Option<u32> {
-    let number = usize::try_from(number).ok().filter(|number| *number < own)?;
-    Some((first + number) as u32)
+fn global_index(index: i64, first: usize, count: usize) -> Option<u32> {
+    let index = usize::try_from(index).ok().filter(|index| *index < count)?;
+    Some((first + index) as u32)
 }

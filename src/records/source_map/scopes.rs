@@ -28,11 +28,13 @@ const IS_HIDDEN: u64 = 8;
 /// A flag of both: the scope or range is a function.
 const IS_FUNCTION: u64 = 4;
 
-/// Decodes the scopes of a map with this many names. The script begins at `begin`.
-pub(super) fn read(text: &str, names: usize, begin: Place) -> Result<ScriptScopes> {
-    let mut reader = ScopesReader { names, generated: begin, ..ScopesReader::default() };
-    for (at, item) in text.split(',').enumerate() {
-        reader.item(item.as_bytes()).ok_or_else(|| Error::new(format!("its scopes are broken at item {at}")))?;
+/// Decodes the scopes of a map with this many names. The script begins at `start`.
+pub(super) fn read(text: &str, names: usize, start: Place) -> Result<ScriptScopes> {
+    let mut reader = ScopesReader { names, generated: start, ..ScopesReader::default() };
+    for (index, item) in text.split(',').enumerate() {
+        if reader.read_item(item.as_bytes()).is_none() {
+            return Err(Error::new(format!("its scopes are broken at item {index}")));
+        }
     }
     Ok(reader.scopes)
 }
@@ -45,35 +47,34 @@ struct ScopesReader {
     source: u32,
     /// Indices of the scopes that have not ended.
     open: Vec<usize>,
-    /// Position of the last start or end of a scope; `generated` is that of a range in the script.
+    /// Where the last scope started or ended in its authored file.
     authored: Place,
+    /// Where the last range started or ended in the script.
     generated: Place,
+    /// The last name and definition, to which the next ones are relative.
     name: i64,
     definition: i64,
 }
 
 impl ScopesReader {
-    fn item(&mut self, bytes: &[u8]) -> Option<()> {
+    /// Reads an item. `None` if it is damaged.
+    fn read_item(&mut self, bytes: &[u8]) -> Option<()> {
         let mut item = ScopeItem(bytes);
         match item.tag()? {
             0 => self.source = self.source.checked_add(1)?,
-            1 => self.scope_start(&mut item)?,
-            2 => self.scope_end(&mut item)?,
-            5 => self.range_start(&mut item)?,
-            6 => {
-                let first = item.unsigned()?;
-                let (lines, columns) = item.unsigned().map_or((0, first), |columns| (first, columns));
-                self.generated = moved(self.generated, lines, columns)?;
-            }
+            1 => self.start_scope(&mut item)?,
+            2 => self.end_scope(&mut item)?,
+            5 => self.start_range(&mut item)?,
+            6 => self.end_range(&mut item)?,
             _ => {}
         }
         Some(())
     }
 
-    fn scope_start(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
+    fn start_scope(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let flags = item.unsigned()?;
-        self.authored = moved(self.authored, item.unsigned()?, item.unsigned()?)?;
-        let name = if flags & HAS_NAME == 0 { NONE } else { self.name(item.signed()?)? };
+        self.authored = advance(self.authored, item.unsigned()?, item.unsigned()?)?;
+        let name = if flags & HAS_NAME == 0 { NONE } else { self.next_name(item.signed()?)? };
         if flags & HAS_KIND != 0 {
             item.signed()?;
         }
@@ -83,13 +84,13 @@ impl ScopesReader {
         Some(())
     }
 
-    fn name(&mut self, difference: i64) -> Option<u32> {
+    fn next_name(&mut self, difference: i64) -> Option<u32> {
         self.name = self.name.checked_add(difference)?;
         u32::try_from(self.name).ok().filter(|name| (*name as usize) < self.names)
     }
 
-    fn scope_end(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
-        self.authored = moved(self.authored, item.unsigned()?, item.unsigned()?)?;
+    fn end_scope(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
+        self.authored = advance(self.authored, item.unsigned()?, item.unsigned()?)?;
         self.scopes.authored[self.open.pop()?].end = self.authored;
         if self.open.is_empty() {
             (self.authored, self.source) = (Place::default(), self.source.checked_add(1)?);
@@ -97,10 +98,10 @@ impl ScopesReader {
         Some(())
     }
 
-    fn range_start(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
+    fn start_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let flags = item.unsigned()?;
         let lines = if flags & HAS_LINE == 0 { 0 } else { item.unsigned()? };
-        self.generated = moved(self.generated, lines, item.unsigned()?)?;
+        self.generated = advance(self.generated, lines, item.unsigned()?)?;
         let mut definition = NONE;
         if flags & HAS_DEFINITION != 0 {
             self.definition = self.definition.checked_add(item.signed()?)?;
@@ -112,10 +113,21 @@ impl ScopesReader {
         }
         Some(())
     }
+
+    fn end_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
+        let first = item.unsigned()?;
+        // With a single number, only the column moves.
+        let (lines, columns) = match item.unsigned() {
+            Some(columns) => (first, columns),
+            None => (0, first),
+        };
+        self.generated = advance(self.generated, lines, columns)?;
+        Some(())
+    }
 }
 
 /// The position after moving by so many lines and columns. After a line change, columns count from the line's start.
-fn moved(place: Place, lines: u64, columns: u64) -> Option<Place> {
+fn advance(place: Place, lines: u64, columns: u64) -> Option<Place> {
     let (lines, columns) = (u32::try_from(lines).ok()?, u32::try_from(columns).ok()?);
     let column = if lines == 0 { place.column.checked_add(columns)? } else { columns };
     Some(Place { line: place.line.checked_add(lines)?, column })

@@ -9,10 +9,11 @@ const OTHER: u8 = u8::MAX;
 
 const fn digits() -> [u8; 256] {
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut digits, mut at) = ([OTHER; 256], 0);
-    while at < alphabet.len() {
-        digits[alphabet[at] as usize] = at as u8;
-        at += 1;
+    let mut digits = [OTHER; 256];
+    let mut digit = 0;
+    while digit < alphabet.len() {
+        digits[alphabet[digit] as usize] = digit as u8;
+        digit += 1;
     }
     digits
 }
@@ -23,14 +24,14 @@ pub(super) fn unsigned(text: &mut &[u8]) -> Option<u64> {
     // Most numbers have one digit.
     let (number, rest) = match text.split_first().map(|(byte, rest)| (DIGITS[usize::from(*byte)], rest)) {
         Some((digit @ ..32, rest)) => (u64::from(digit), rest),
-        _ => long(text)?,
+        _ => unsigned_of_any_length(text)?,
     };
     *text = rest;
     Some(number)
 }
 
 /// Reads a number of any length, and returns the rest of the text.
-fn long(mut text: &[u8]) -> Option<(u64, &[u8])> {
+fn unsigned_of_any_length(mut text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut number, mut shift) = (0u64, 0u32);
     loop {
         let (byte, rest) = text.split_first()?;

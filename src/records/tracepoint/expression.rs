@@ -144,10 +144,11 @@ const SIGNS: &[&str] = &[
 /// Parses a print format.
 pub(super) struct Parser<'f> {
     tokens: Vec<Token>,
+    /// Index of the next token.
     at: usize,
     fields: &'f [Field],
     /// The index in `fields` of the first field with each name.
-    places: FxHashMap<&'f str, usize>,
+    field_indices: FxHashMap<&'f str, usize>,
     /// The current depth of nested expressions.
     depth: usize,
     /// The number of operators in the current argument. Each one nests the text before it one level deeper.
@@ -156,8 +157,8 @@ pub(super) struct Parser<'f> {
 
 impl<'f> Parser<'f> {
     pub(super) fn new(line: &str, fields: &'f [Field]) -> Option<Self> {
-        let places = fields.iter().enumerate().rev().map(|(at, field)| (&field.name[..], at)).collect();
-        Some(Self { tokens: tokens(line)?, at: 0, fields, places, depth: 0, operators: 0 })
+        let field_indices = fields.iter().enumerate().rev().map(|(index, field)| (&field.name[..], index)).collect();
+        Some(Self { tokens: tokens(line)?, at: 0, fields, field_indices, depth: 0, operators: 0 })
     }
 
     /// Parses adjacent string literals, which C concatenates.
@@ -174,7 +175,7 @@ impl<'f> Parser<'f> {
     pub(super) fn arguments(&mut self) -> Option<Vec<Argument>> {
         let mut list = Vec::new();
         while self.at < self.tokens.len() {
-            self.sign(",")?;
+            self.expect_sign(",")?;
             self.operators = 0;
             list.push(self.argument()?);
         }
@@ -191,12 +192,14 @@ impl<'f> Parser<'f> {
         matches!(self.tokens.get(self.at), Some(Token::Sign(found)) if *found == sign)
     }
 
-    fn sign(&mut self, sign: &str) -> Option<()> {
-        let is_it = self.is_sign(sign);
+    /// Moves past a sign. `None` if something else comes next.
+    fn expect_sign(&mut self, sign: &str) -> Option<()> {
+        let is_next = self.is_sign(sign);
         self.at += 1;
-        is_it.then_some(())
+        is_next.then_some(())
     }
 
+    /// Parses an expression, including `condition ? a : b`.
     fn argument(&mut self) -> Option<Argument> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -206,7 +209,7 @@ impl<'f> Parser<'f> {
         let argument = if self.is_sign("?") {
             self.at += 1;
             let then = self.argument()?;
-            self.sign(":")?;
+            self.expect_sign(":")?;
             Argument::Choice(Box::new(condition), Box::new(then), Box::new(self.argument()?))
         } else {
             condition
@@ -215,6 +218,7 @@ impl<'f> Parser<'f> {
         Some(argument)
     }
 
+    /// Parses an expression whose operators bind at least as tight as those in row `level` of [`BINARY`].
     fn binary(&mut self, level: usize) -> Option<Argument> {
         let Some(operators) = BINARY.get(level) else { return self.unary() };
         let mut left = self.binary(level + 1)?;
@@ -260,22 +264,22 @@ impl<'f> Parser<'f> {
             Token::Number(number) => Some(Argument::Number(number)),
             Token::Sign("(") => {
                 if let Some(bits) = self.cast() {
-                    let of = Box::new(self.unary()?);
-                    return Some(if bits < 64 { Argument::Cut(bits, of) } else { *of });
+                    let operand = self.unary()?;
+                    return Some(if bits < 64 { Argument::Cut(bits, Box::new(operand)) } else { operand });
                 }
                 let inner = self.argument()?;
-                self.sign(")")?;
+                self.expect_sign(")")?;
                 self.element(inner)
             }
             Token::Word(word) if word == "REC" => {
-                self.sign("->")?;
+                self.expect_sign("->")?;
                 let field = Argument::Field(self.field()?);
                 self.element(field)
             }
             Token::Word(word) if self.is_sign("(") => {
                 self.at += 1;
                 let call = self.call(&word)?;
-                self.sign(")")?;
+                self.expect_sign(")")?;
                 self.element(call)
             }
             Token::Word(_) => Some(Argument::Unknown),
@@ -284,14 +288,14 @@ impl<'f> Parser<'f> {
     }
 
     /// Parses `[index]` after an operand, if present.
-    fn element(&mut self, of: Argument) -> Option<Argument> {
+    fn element(&mut self, operand: Argument) -> Option<Argument> {
         if !self.is_sign("[") {
-            return Some(of);
+            return Some(operand);
         }
         self.at += 1;
         let index = self.argument()?;
-        self.sign("]")?;
-        match of {
+        self.expect_sign("]")?;
+        match operand {
             Argument::Field(field) | Argument::Data(field) => Some(Argument::Element(field, Box::new(index))),
             _ => None,
         }
@@ -324,7 +328,7 @@ impl<'f> Parser<'f> {
     /// Parses a field name, and returns the field's index.
     fn field(&mut self) -> Option<usize> {
         let Token::Word(name) = self.next()? else { return None };
-        self.places.get(&name[..]).copied()
+        self.field_indices.get(&name[..]).copied()
     }
 
     /// Like [`Self::field`], but only accepts a field whose data is stored elsewhere in the sample.
@@ -338,7 +342,7 @@ impl<'f> Parser<'f> {
         match name {
             "__print_flags" => {
                 let value = Box::new(self.argument()?);
-                self.sign(",")?;
+                self.expect_sign(",")?;
                 let between = self.texts()?;
                 Some(Argument::Flags { value, between, names: self.names()? })
             }
@@ -348,15 +352,15 @@ impl<'f> Parser<'f> {
             }
             "__print_hex" | "__print_hex_str" => {
                 let array = Box::new(self.argument()?);
-                self.sign(",")?;
+                self.expect_sign(",")?;
                 let len = Box::new(self.argument()?);
                 Some(Argument::Hex { array, len, between: if name == "__print_hex" { b" " } else { b"" } })
             }
             "__print_array" => {
                 let array = Box::new(self.argument()?);
-                self.sign(",")?;
+                self.expect_sign(",")?;
                 let count = Box::new(self.argument()?);
-                self.sign(",")?;
+                self.expect_sign(",")?;
                 Some(Argument::Numbers { array, count, size: Box::new(self.argument()?) })
             }
             "__get_str" | "__get_rel_str" | "__get_dynamic_array" | "__get_rel_dynamic_array" => {
@@ -367,7 +371,7 @@ impl<'f> Parser<'f> {
             "__get_cpumask" | "__get_rel_cpumask" => Some(Argument::Cpus(self.far_field()?)),
             "__builtin_expect" => {
                 let value = self.argument()?;
-                self.sign(",")?;
+                self.expect_sign(",")?;
                 self.argument()?;
                 Some(value)
             }
@@ -388,14 +392,14 @@ impl<'f> Parser<'f> {
         let mut names = Vec::new();
         while self.is_sign(",") {
             self.at += 1;
-            self.sign("{")?;
+            self.expect_sign("{")?;
             // The nested expression is reduced to its value, so its operators don't count for the expression around it.
-            let around = std::mem::take(&mut self.operators);
+            let outer_operators = std::mem::take(&mut self.operators);
             let value = self.argument()?.constant();
-            self.operators = around;
-            self.sign(",")?;
+            self.operators = outer_operators;
+            self.expect_sign(",")?;
             let name = self.texts()?;
-            self.sign("}")?;
+            self.expect_sign("}")?;
             // If the value is not a known constant, the entry is dropped.
             names.extend(value.map(|value| (value, name)));
         }
@@ -408,8 +412,8 @@ impl Argument {
     fn constant(&self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(*number),
-            Self::Cut(bits, of) => Some(cut(of.constant()?, *bits)),
-            Self::Unary(op, of) => op.apply(0, of.constant()?),
+            Self::Cut(bits, operand) => Some(cut(operand.constant()?, *bits)),
+            Self::Unary(op, operand) => op.apply(0, operand.constant()?),
             Self::Binary(op, left, right) => op.apply(left.constant()?, right.constant()?),
             Self::Choice(condition, then, otherwise) => {
                 if condition.constant()? != 0 {

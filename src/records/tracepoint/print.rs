@@ -55,7 +55,11 @@ impl<'a> TracepointRecord<'a> {
                     let start = out.len();
                     self.convert(conversion, argument, out)?;
                     // Line breaks in data must not end the line.
-                    out[start..].iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
+                    for byte in &mut out[start..] {
+                        if *byte == b'\n' {
+                            *byte = b' ';
+                        }
+                    }
                 }
             }
         }
@@ -95,6 +99,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
+    /// A width or precision. The inner `None` means that there is none.
     fn size(&self, size: &Size) -> Option<Option<usize>> {
         Some(match size {
             Size::None => None,
@@ -108,31 +113,36 @@ impl<'a> TracepointRecord<'a> {
     }
 
     /// A range of the raw data; what extends beyond its end is missing.
-    fn bytes(&self, at: usize, len: usize) -> &'a [u8] {
-        let start = at.min(self.raw.len());
-        &self.raw[start..at.saturating_add(len).min(self.raw.len()).max(start)]
+    fn bytes(&self, offset: usize, len: usize) -> &'a [u8] {
+        let start = offset.min(self.raw.len());
+        let end = offset.saturating_add(len).min(self.raw.len());
+        &self.raw[start..end]
     }
 
-    /// The unsigned number of `size` bytes at `at`; 0 if it is beyond the end.
-    fn read(&self, at: usize, size: usize) -> u64 {
-        let bytes = self.bytes(at, size);
+    /// The unsigned number of `size` bytes at an offset; 0 if it extends beyond the end.
+    fn read(&self, offset: usize, size: usize) -> u64 {
+        let bytes = self.bytes(offset, size);
+        if bytes.len() < size {
+            return 0;
+        }
         let endian = self.kernel.endian;
-        match (bytes, bytes.len() == size) {
-            (&[a], true) => a.into(),
-            (&[a, b], true) => endian.u16([a, b]).into(),
-            (&[a, b, c, d], true) => endian.u32([a, b, c, d]).into(),
-            (&[a, b, c, d, e, f, g, h], true) => endian.u64([a, b, c, d, e, f, g, h]),
+        match *bytes {
+            [a] => a.into(),
+            [a, b] => endian.u16([a, b]).into(),
+            [a, b, c, d] => endian.u32([a, b, c, d]).into(),
+            [a, b, c, d, e, f, g, h] => endian.u64([a, b, c, d, e, f, g, h]),
             _ => 0,
         }
     }
 
     /// The data of a field, wherever it is stored.
     fn data(&self, field: &Field) -> &'a [u8] {
-        let (at, len) = self.extent(field);
-        self.bytes(at, len)
+        let (offset, len) = self.data_extent(field);
+        self.bytes(offset, len)
     }
 
-    fn extent(&self, field: &Field) -> (usize, usize) {
+    /// Offset and length of a field's data in the raw data.
+    fn data_extent(&self, field: &Field) -> (usize, usize) {
         let word = self.read(field.offset, field.size) as usize;
         let (offset, len) = (word & 0xffff, word >> 16 & 0xffff);
         match field.place {
@@ -154,12 +164,12 @@ impl<'a> TracepointRecord<'a> {
             }
             Argument::Element(field, index) => {
                 let field = self.field(*field)?;
-                let (at, _) = self.extent(field);
-                let index = (self.number(index)? as usize).checked_mul(field.element)?;
-                Some(self.read(at.checked_add(index)?, field.element))
+                let (start, _) = self.data_extent(field);
+                let distance = (self.number(index)? as usize).checked_mul(field.element)?;
+                Some(self.read(start.checked_add(distance)?, field.element))
             }
-            Argument::Cut(bits, of) => Some(cut(self.number(of)?, *bits)),
-            Argument::Unary(op, of) => op.apply(0, self.number(of)?),
+            Argument::Cut(bits, operand) => Some(cut(self.number(operand)?, *bits)),
+            Argument::Unary(op, operand) => op.apply(0, self.number(operand)?),
             Argument::Binary(op @ (Op::BothTrue | Op::AnyTrue), left, right) => {
                 let left = self.number(left)?;
                 let decides = (left != 0) == (*op == Op::AnyTrue);
@@ -173,7 +183,10 @@ impl<'a> TracepointRecord<'a> {
                     self.number(otherwise)
                 }
             }
-            Argument::DataLen(field) => Some(self.extent(self.field(*field)?).1 as u64),
+            Argument::DataLen(field) => {
+                let (_, len) = self.data_extent(self.field(*field)?);
+                Some(len as u64)
+            }
             _ => None,
         }
     }
@@ -198,7 +211,7 @@ impl<'a> TracepointRecord<'a> {
                 }
             }
             Argument::Data(field) => layout.text(until_nul(self.data(self.field(*field)?)), out),
-            Argument::Cut(_, of) => self.text(of, layout, out)?,
+            Argument::Cut(_, operand) => self.text(operand, layout, out)?,
             Argument::Choice(condition, then, otherwise) => {
                 let chosen = if self.number(condition)? != 0 { then } else { otherwise };
                 self.text(chosen, layout, out)?;
@@ -206,7 +219,7 @@ impl<'a> TracepointRecord<'a> {
             Argument::Flags { value, between, names } => self.flags(value, between, names, layout, out)?,
             Argument::Symbol { value, names } => {
                 let value = self.number(value)?;
-                match names.iter().find(|(of, _)| *of == value) {
+                match names.iter().find(|(other, _)| *other == value) {
                     Some((_, name)) => layout.text(name, out),
                     None => put(out, format_args!("{value:#x}")),
                 }
@@ -238,7 +251,7 @@ impl<'a> TracepointRecord<'a> {
     fn array(&self, argument: &Argument) -> Option<&'a [u8]> {
         match argument {
             Argument::Field(field) | Argument::Data(field) => Some(self.data(self.field(*field)?)),
-            Argument::Cut(_, of) => self.array(of),
+            Argument::Cut(_, operand) => self.array(operand),
             _ => None,
         }
     }
@@ -281,13 +294,13 @@ impl<'a> TracepointRecord<'a> {
             return None;
         }
         let array = self.array(array)?;
-        let within = Self { raw: array, ..*self };
+        let in_array = Self { raw: array, ..*self };
         out.push(b'{');
-        for at in 0..count.min(array.len() / size) {
-            if at > 0 {
+        for index in 0..count.min(array.len() / size) {
+            if index > 0 {
                 out.push(b',');
             }
-            put(out, format_args!("{:#x}", within.read(at * size, size)));
+            put(out, format_args!("{:#x}", in_array.read(index * size, size)));
         }
         out.push(b'}');
         Some(())
@@ -296,23 +309,19 @@ impl<'a> TracepointRecord<'a> {
     /// Appends a bit mask in hexadecimal, in 32-bit words, the highest first.
     fn bits(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
-        let within = Self { raw: data, ..*self };
-        let words: Vec<u64> = (0..data.len() / 4).map(|at| within.read(at * 4, 4)).collect();
-        for (at, word) in words.iter().rev().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            put(out, format_args!("{word:08x}"));
-        }
+        let in_data = Self { raw: data, ..*self };
+        let words: Vec<String> =
+            (0..data.len() / 4).rev().map(|index| format!("{:08x}", in_data.read(index * 4, 4))).collect();
+        out.extend(words.join(",").as_bytes());
     }
 
     /// Appends the numbers of the bits that are set: `0-2,5`.
     fn cpus(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
-        let within = Self { raw: data, ..*self };
+        let in_data = Self { raw: data, ..*self };
         let word_bits = if self.kernel.long_size == 4 { 32 } else { 64 };
         let is_set = |cpu: usize| {
-            let word = within.read(cpu / word_bits * (word_bits / 8), word_bits / 8);
+            let word = in_data.read(cpu / word_bits * (word_bits / 8), word_bits / 8);
             word >> (cpu % word_bits) & 1 != 0
         };
         let (mut cpu, all, mut is_first) = (0, data.len() * 8, true);

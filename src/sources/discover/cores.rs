@@ -80,7 +80,7 @@ impl Finder<'_> {
 
     /// Adds the objects that running processes without any source have registered with GDB's JIT interface.
     pub(super) fn registered_now(&mut self) {
-        let Some((kind, _)) = LogId::named("core").next() else { return };
+        let Some((kind, _)) = LogId::find_by_name("core").next() else { return };
         let mut refused: Option<(PathBuf, Pid, Error)> = None;
         for pid in self.without_sources() {
             let Some(live) = self.found.live.get(&pid) else { continue };
@@ -107,7 +107,7 @@ impl Finder<'_> {
     fn core_files(&self) -> Vec<CoreFile> {
         let mut files = Vec::new();
         for (directory, named) in self.log_directories(&[".", "/tmp", SYSTEMD]) {
-            let core = |name: &OsStr| LogId::named(name.to_str()?).find(|(id, _)| id.log().process.is_some());
+            let core = |name: &OsStr| LogId::find_by_name(name.to_str()?).find(|(id, _)| id.log().process.is_some());
             let entries = self.door(directory, named).entries(directory, |name| core(name).is_some()).into_iter();
             let cores = entries.filter_map(|(name, about)| {
                 let written = Some(about).filter(Metadata::is_file)?.modified().ok()?;
@@ -139,7 +139,7 @@ fn disagrees(process: &Process, of: &LogProcess) -> Option<String> {
     let (mut same, mut gone) = (0, 0);
     for mapping in recorded_files(process).into_values() {
         let at = mapping.addr.0;
-        match MappedFile::at(&of.files, at) {
+        match MappedFile::find(&of.files, at) {
             None => gone += 1,
             Some(file) if base(&file.path) == base(&mapping.path) => same += 1,
             Some(_) => {

@@ -108,7 +108,7 @@ impl Finder<'_> {
 
 /// Recognizes a log by its file name: the name, the kind of log, and the process ID in it.
 fn log_named(name: &OsStr) -> Option<(OsString, LogId, Pid)> {
-    let (id, of) = LogId::named(name.to_str()?).next()?;
+    let (id, of) = LogId::find_by_name(name.to_str()?).next()?;
     Some((name.to_owned(), id, Pid(of?)))
 }
 

@@ -54,7 +54,7 @@ impl<'a> Markers<'a> {
 pub fn inner_pid(path: &Path) -> Option<Pid> {
     let name = path.file_name()?.to_str()?;
     let Some(stem) = name.strip_suffix(".dump").or_else(|| name.strip_suffix(".map")) else {
-        return LogId::named(name).find_map(|(_, number)| number).map(Pid);
+        return LogId::find_by_name(name).find_map(|(_, number)| number).map(Pid);
     };
     let digits = stem.rsplit('-').next().filter(|digits| digits.len() < stem.len())?;
     digits.parse().ok().map(Pid).filter(|pid| pid.0 >= 0)

@@ -519,11 +519,11 @@ mod tests {
                 let base = base.replace('*', "0x1f").replace("TID", "78").replace("PID", "77");
                 let (places, number) = match Path::new(&base).extension().and_then(OsStr::to_str) {
                     Some("map") => (&for_maps[..], inner_pid(Path::new(&base))),
-                    Some("log") => (&for_logs[..], LogId::named(&base).find_map(|(_, pid)| pid.map(Pid))),
+                    Some("log") => (&for_logs[..], LogId::find_by_name(&base).find_map(|(_, pid)| pid.map(Pid))),
                     _ => (&for_dumps[..], inner_pid(Path::new(&base))),
                 };
                 assert!(places.iter().any(|place| file.starts_with(place)), "{}: {file}", runtime.name);
-                let tells_none = LogId::named(&base).any(|(_, pid)| pid.is_none());
+                let tells_none = LogId::find_by_name(&base).any(|(_, pid)| pid.is_none());
                 assert!(tells_none || number == Some(Pid(77)), "{}: {file}", runtime.name);
             }
         }

@@ -234,7 +234,7 @@ pub(crate) fn goes_with_recordings(name: &OsStr) -> bool {
 fn kind_by_name(name: &OsStr) -> Option<Kind> {
     let name = name.to_str()?;
     let has_number = || inner_pid(Path::new(name)).is_some();
-    match LogId::named(name).next() {
+    match LogId::find_by_name(name).next() {
         _ if name.starts_with("perf-") && name.ends_with(".map") && has_number() => Some(Kind::PerfMap),
         _ if name.starts_with("jit-") && name.ends_with(".dump") && has_number() => Some(Kind::JitDump),
         named => named.map(|(id, _)| Kind::Log(id)),

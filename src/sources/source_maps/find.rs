@@ -10,7 +10,7 @@ use crate::model::file_bytes::FileBytes;
 use crate::model::script_map::{JsonString, ScriptMap};
 use crate::model::wasm_module::WasmModule;
 use crate::records::source_map;
-use crate::records::source_map::{About, Mention, scheme};
+use crate::records::source_map::{About, Mention, split_scheme};
 use crate::resolve::authored::AuthoredScript;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -142,7 +142,7 @@ impl<'a> Finder<'a> {
             Some(Ok(found)) => found,
             Some(Err((map, why))) => return Lookup::Refused { map: Some(map), why },
         };
-        let mention = Mention::of(&text);
+        let mention = Mention::find(&text);
         let found = self.given(&recorded, &mention).or_else(|| self.own(&recorded, &place, &mention));
         match found {
             None => Lookup::Nothing,
@@ -220,7 +220,7 @@ impl<'a> Finder<'a> {
                 Some(text) => text.ending(Mention::is_code)?,
                 None => decoded(&self.read(here.as_ref()?, Named::Recording)?.ok()?),
             };
-            let mention = Mention::of(&ending);
+            let mention = Mention::find(&ending);
             let is_inline = mention.url.is_some_and(|url| url.starts_with("data:"));
             let here = here.or_else(|| is_inline.then(|| file.to_owned()))?;
             let found = self.own(file, &here, &mention)?.ok()?;
@@ -344,7 +344,7 @@ impl<'a> Finder<'a> {
                     self.unread.borrow_mut().push(warning.in_file(&path, None));
                     continue;
                 }
-                Some(Ok(bytes)) => match About::of(&bytes) {
+                Some(Ok(bytes)) => match About::read(&bytes) {
                     Ok(About { debug_id: Some(id), .. }) => {
                         maps.by_debug_id.entry(id.to_ascii_lowercase()).or_insert(at);
                     }
@@ -370,7 +370,7 @@ impl<'a> Finder<'a> {
         }
         let mut asked = self.asked.borrow_mut();
         let about =
-            asked.entry(path.to_owned()).or_insert_with(|| About::of(&self.read(path, Named::User)?.ok()?).ok());
+            asked.entry(path.to_owned()).or_insert_with(|| About::read(&self.read(path, Named::User)?.ok()?).ok());
         let About { debug_id, script } = about.as_ref()?;
         let same_id = debug_id.as_deref().zip(mention.debug_id).map(|(own, of)| own.eq_ignore_ascii_case(of));
         let same_name = || script.as_deref().is_some_and(|own| OsStr::new(own) == name);
@@ -405,10 +405,10 @@ impl<'a> Finder<'a> {
             )
         };
         let Some(url) = mention.url else { return beside() };
-        let named = match scheme(url) {
+        let named = match split_scheme(url) {
             Some(("data", rest)) => {
                 let name = format!("in {}", place.display());
-                let Some(bytes) = source_map::data(rest) else {
+                let Some(bytes) = source_map::decode_data_url(rest) else {
                     return Some(Err((name, "cannot decode its data: URL".to_owned())));
                 };
                 let file = FileBytes::new(bytes);
@@ -424,7 +424,7 @@ impl<'a> Finder<'a> {
                 return beside().or(Some(Err((url.to_owned(), remedy))));
             }
             None => {
-                let path = OsString::from(String::from_utf8_lossy(&source_map::unescaped(url)).into_owned());
+                let path = OsString::from(String::from_utf8_lossy(&source_map::decode_percent(url)).into_owned());
                 Cow::Owned(directory.join(path))
             }
         };

@@ -1,6 +1,6 @@
 //! Paths and URLs in source maps and scripts: which files they mean, and how to name authored files.
 
-use crate::records::source_map::{scheme, unescaped};
+use crate::records::source_map::{decode_percent, split_scheme};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
@@ -10,14 +10,14 @@ pub(super) fn file_of(url: &str) -> Option<PathBuf> {
     if url.starts_with('/') {
         return Some(url.into());
     }
-    let (_, rest) = scheme(url).filter(|(scheme, _)| *scheme == "file")?;
+    let (_, rest) = split_scheme(url).filter(|(scheme, _)| *scheme == "file")?;
     let path = rest.strip_prefix("//").unwrap_or(rest);
-    path.starts_with('/').then(|| PathBuf::from(OsString::from_vec(unescaped(path))))
+    path.starts_with('/').then(|| PathBuf::from(OsString::from_vec(decode_percent(path))))
 }
 
 /// The path in an HTTP URL, because a copy of the file may be next to the input. `None` for other URLs.
 pub(super) fn path_on_server(url: &str) -> Option<PathBuf> {
-    let (_, rest) = scheme(url).filter(|(scheme, _)| matches!(*scheme, "http" | "https"))?;
+    let (_, rest) = split_scheme(url).filter(|(scheme, _)| matches!(*scheme, "http" | "https"))?;
     let server_and_path = rest.strip_prefix("//")?.split(['?', '#']).next()?;
     server_and_path.find('/').map(|at| PathBuf::from(&server_and_path[at..]))
 }
@@ -42,14 +42,14 @@ pub(super) fn plain(path: &Path) -> PathBuf {
 pub(super) fn authored(source: &str, base: &Path) -> String {
     /// `PATH_MAX`
     const LONGEST: usize = 4096;
-    let name = match scheme(source) {
+    let name = match split_scheme(source) {
         Some(("file", _)) => file_of(source).map_or_else(String::new, |path| shown(&path)),
         Some((scheme, rest)) => {
             let path = rest.trim_start_matches('/').split('?').next().unwrap_or_default();
             format!("{scheme}://{}", shown(&plain(Path::new(path))))
         }
         // The source map belongs to a file that itself has a URL for a name.
-        None if base.to_str().is_some_and(|base| scheme(base).is_some()) && !source.starts_with('/') => {
+        None if base.to_str().is_some_and(|base| split_scheme(base).is_some()) && !source.starts_with('/') => {
             return authored(&format!("{}/{source}", base.display()), base);
         }
         None => shown(&plain(&base.join(source))),

@@ -12,7 +12,9 @@ pub(super) fn source_map(bytes: &[u8]) {
     let (map, script) =
         bytes.iter().position(|byte| *byte == 0).map_or((bytes, &b""[..]), |at| (&bytes[..at], &bytes[at + 1..]));
     let text = String::from_utf8_lossy(script);
-    if let Some(data) = Mention::of(&text).url.and_then(|url| url.strip_prefix("data:")).and_then(source_map::data) {
+    if let Some(data) =
+        Mention::find(&text).url.and_then(|url| url.strip_prefix("data:")).and_then(source_map::decode_data_url)
+    {
         assert!(data.len() <= script.len());
     }
     let Ok(map) = source_map::parse(&FileBytes::new(map.to_vec())) else { return };

@@ -1,7 +1,7 @@
 //! Decodes the block of one function: positions become absolute, and every callee gets its object and file. Also tracks
 //! what lines inherit from earlier ones.
 
-use super::cost_lines::{CostLines, Stretch, StretchOf, are_short};
+use super::cost_lines::{CachedRange, CostLines, FindRange, are_short};
 use super::names::{IdSpace, NameField, NameRef, name_field};
 use super::numbers::{add_costs, first_cost};
 use super::positions::{Columns, Position, PositionDecoder};
@@ -25,12 +25,12 @@ impl<'a> BlockContext<'a> {
     /// Updates the context after a line.
     pub(in super::super) fn apply(&mut self, line: Statement<'a>) {
         match line {
-            Statement::Spec(Keyword::Ob, value) => self.ob = Some(NameRef::of(name_field(value))),
+            Statement::Spec(Keyword::Ob, value) => self.ob = Some(name_field(value).into()),
             Statement::Spec(Keyword::Fl, value) => {
-                self.fl = Some(NameRef::of(name_field(value)));
+                self.fl = Some(name_field(value).into());
                 self.open_file = None;
             }
-            Statement::Spec(Keyword::Fi | Keyword::Fe, value) => self.open_file = Some(NameRef::of(name_field(value))),
+            Statement::Spec(Keyword::Fi | Keyword::Fe, value) => self.open_file = Some(name_field(value).into()),
             Statement::Header(b"positions", value) => self.columns = Columns::parse(value).unwrap_or_default(),
             _ => {}
         }
@@ -107,21 +107,21 @@ pub(in super::super) struct BlockMemory<'a> {
 impl<'a> FunctionBlock<'a> {
     /// Decodes the block at the beginning of `text`. `context` is what it inherits. `None` if something in it is
     /// inconsistent; the block should then be left alone. Consecutive cost lines become one item if their addresses are
-    /// in the same range according to `stretch_of`.
+    /// in the same range according to `find_range`.
     pub(in super::super) fn parse(
         text: &'a [u8],
         context: BlockContext<'a>,
         every_line_moves: bool,
-        stretch_of: &mut StretchOf<'_>,
+        find_range: &mut FindRange<'_>,
         memory: BlockMemory<'a>,
     ) -> Option<Self> {
         let mut rest = text;
         let Statement::Spec(Keyword::Fn, name) = Statement::parse(next_line(&mut rest)?) else { return None };
         let mut parser = BlockParser::new(name_field(name), context, every_line_moves, memory);
-        let mut stretch = Stretch::new(stretch_of);
+        let mut ranges = CachedRange::new(find_range);
         while let Some(&first) = rest.first() {
             if matches!(first, b'0'..=b'9' | b'+' | b'-' | b'*')
-                && let Some((run, len)) = CostLines::read(rest, &mut parser.decoder, &mut stretch)
+                && let Some((run, len)) = CostLines::read(rest, &mut parser.decoder, &mut ranges)
             {
                 parser.push(Some(run.first), ItemKind::Lines(run));
                 rest = &rest[len..];
@@ -135,9 +135,9 @@ impl<'a> FunctionBlock<'a> {
                     break;
                 }
                 Statement::Spec(key @ (Keyword::Calls | Keyword::Jump | Keyword::Jcnd), value) => {
-                    parser.site(key, value, next_line(&mut rest)?)?;
+                    parser.read_site(key, value, next_line(&mut rest)?)?;
                 }
-                Statement::Spec(key, value) => parser.name(key, value, text)?,
+                Statement::Spec(key, value) => parser.read_name(key, value, text)?,
                 Statement::Cost(text) => {
                     let (position, costs) = parser.decoder.cost(text)?;
                     parser.push(Some(position), ItemKind::Cost(costs));
@@ -172,7 +172,9 @@ struct BlockParser<'a> {
     block: FunctionBlock<'a>,
     decoder: PositionDecoder,
     context: BlockContext<'a>,
+    /// File of the lines that follow.
     file: Option<NameRef<'a>>,
+    /// Statements since the last call or jump, which say what the next one leads to.
     cob: Option<NameRef<'a>>,
     cfi: Option<NameRef<'a>>,
     cfn: Option<NameField<'a>>,
@@ -211,26 +213,23 @@ impl<'a> BlockParser<'a> {
         }
     }
 
-    fn name(&mut self, key: Keyword, value: &'a [u8], text: &'a [u8]) -> Option<()> {
-        let Some(space) = key.space() else {
+    /// Reads a statement that names something; `text` is the whole line. `None` if it cannot be in a block.
+    fn read_name(&mut self, key: Keyword, value: &'a [u8], text: &'a [u8]) -> Option<()> {
+        let Some(space) = key.space().filter(|_| key != Keyword::Frfn) else {
             self.push(None, ItemKind::Unknown(text));
             return Some(());
         };
         let field = name_field(value);
-        if key == Keyword::Frfn {
-            self.push(None, ItemKind::Unknown(text));
-            return Some(());
-        }
         self.define(space, field);
         match key {
             Keyword::Fi | Keyword::Fe => {
-                self.file = Some(NameRef::of(field));
+                self.file = Some(field.into());
                 self.block.open_file = self.file;
             }
-            Keyword::Cob => self.cob = Some(NameRef::of(field)),
-            Keyword::Cfi => self.cfi = Some(NameRef::of(field)),
+            Keyword::Cob => self.cob = Some(field.into()),
+            Keyword::Cfi => self.cfi = Some(field.into()),
             Keyword::Cfn => self.cfn = Some(field),
-            Keyword::Jfi => self.jfi = Some(NameRef::of(field)),
+            Keyword::Jfi => self.jfi = Some(field.into()),
             Keyword::Jfn => self.jfn = Some(field),
             // These begin the next function, so the block has already ended.
             _ => return None,
@@ -238,31 +237,29 @@ impl<'a> BlockParser<'a> {
         Some(())
     }
 
-    /// Parses `calls=`, `jump=` or `jcnd=`, and the cost line that must follow.
-    fn site(&mut self, key: Keyword, value: &'a [u8], next: &'a [u8]) -> Option<()> {
+    /// Reads `calls=`, `jump=` or `jcnd=`, and the cost line that must follow.
+    fn read_site(&mut self, key: Keyword, value: &'a [u8], next: &'a [u8]) -> Option<()> {
         let value = value.trim_ascii();
-        let len = value.iter().position(u8::is_ascii_whitespace)?;
-        let (count, target) = value.split_at(len);
+        let mut counts_end = value.iter().position(u8::is_ascii_whitespace)?;
         // The manual writes `jcnd=executed followed target`, valgrind writes `jcnd=followed/executed target`.
-        let two_words = key == Keyword::Jcnd && !count.contains(&b'/');
-        let (count, target) = if two_words {
-            let from = len + target.iter().position(|byte| !byte.is_ascii_whitespace())?;
-            let end = from + value[from..].iter().position(u8::is_ascii_whitespace)?;
-            value.split_at(end)
-        } else {
-            (count, target)
-        };
+        if key == Keyword::Jcnd && !value[..counts_end].contains(&b'/') {
+            let second = counts_end + value[counts_end..].iter().position(|byte| !byte.is_ascii_whitespace())?;
+            counts_end = second + value[second..].iter().position(u8::is_ascii_whitespace)?;
+        }
+        let (counts, target) = value.split_at(counts_end);
         let (target, _) = self.decoder.peek(target)?;
         let Statement::Cost(next) = Statement::parse(next) else { return None };
         let (position, costs) = self.decoder.site(next)?;
         let kind = if key == Keyword::Calls {
-            let function = self.cfn.take()?;
-            let callee =
-                Callee { ob: self.cob.take().or(self.context.ob), file: self.cfi.take().or(self.file), function };
-            ItemKind::Call { callee, count, target, costs }
+            let callee = Callee {
+                function: self.cfn.take()?,
+                ob: self.cob.take().or(self.context.ob),
+                file: self.cfi.take().or(self.file),
+            };
+            ItemKind::Call { callee, count: counts, target, costs }
         } else {
             let (file, function) = (self.jfi.take(), self.jfn.take());
-            ItemKind::Jump { conditional: key == Keyword::Jcnd, counts: count, target, file, function }
+            ItemKind::Jump { conditional: key == Keyword::Jcnd, counts, target, file, function }
         };
         self.push(Some(position), kind);
         Some(())

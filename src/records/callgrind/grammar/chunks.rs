@@ -23,18 +23,21 @@ const MARK: &[u8] = b"\nfn=";
 
 /// Cuts a file into chunks of about `size` bytes.
 pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
-    // `seen` bytes were searched. After a long block this may be more than `size` beyond the start of the next chunk.
-    let (mut index, mut offset, mut seen) = (0, 0, 0usize);
+    let (mut index, mut offset) = (0, 0);
+    // End of what was searched for a cut. After a long block this may be more than `size` beyond the start of the next
+    // chunk.
+    let mut searched = 0usize;
     std::iter::from_fn(move || {
         let rest = text.get(offset..).filter(|rest| !rest.is_empty())?;
-        seen = seen.max(offset.saturating_add(size));
-        let (mut from, mut cut) = (offset, None);
-        while cut.is_none() && seen <= text.len() {
+        searched = searched.max(offset.saturating_add(size));
+        let mut start = offset;
+        let mut cut = None;
+        while cut.is_none() && searched <= text.len() {
             // The mark may straddle the end of what was searched before.
-            cut = memchr::memmem::rfind(&text[from..seen], MARK).map(|at| from + at + 1 - offset);
+            cut = memchr::memmem::rfind(&text[start..searched], MARK).map(|mark| start + mark + 1 - offset);
             if cut.is_none() {
-                from = seen.saturating_sub(MARK.len()).max(offset);
-                seen = seen.saturating_add(size.max(1));
+                start = searched.saturating_sub(MARK.len()).max(offset);
+                searched = searched.saturating_add(size.max(1));
             }
         }
         let bytes = &rest[..cut.unwrap_or(rest.len())];

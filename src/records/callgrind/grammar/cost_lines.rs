@@ -37,22 +37,22 @@ pub(in super::super) struct CostLines<'a> {
 }
 
 /// Returns the range around an address in which all addresses belong to the same code.
-pub(in super::super) type StretchOf<'f> = dyn FnMut(u64) -> Range<u64> + 'f;
+pub(in super::super) type FindRange<'f> = dyn FnMut(u64) -> Range<u64> + 'f;
 
-/// Caches the last range that [`StretchOf`] returned.
-pub(super) struct Stretch<'f, 'g> {
-    of: &'f mut StretchOf<'g>,
+/// Caches the last range that [`FindRange`] returned.
+pub(super) struct CachedRange<'f, 'g> {
+    find_range: &'f mut FindRange<'g>,
     last: Range<u64>,
 }
 
-impl<'f, 'g> Stretch<'f, 'g> {
-    pub(super) fn new(of: &'f mut StretchOf<'g>) -> Self {
-        Self { of, last: 0..0 }
+impl<'f, 'g> CachedRange<'f, 'g> {
+    pub(super) fn new(find_range: &'f mut FindRange<'g>) -> Self {
+        Self { find_range, last: 0..0 }
     }
 
-    fn around(&mut self, addr: u64) -> Range<u64> {
+    fn get(&mut self, addr: u64) -> Range<u64> {
         if !self.last.contains(&addr) {
-            self.last = (self.of)(addr);
+            self.last = (self.find_range)(addr);
         }
         self.last.clone()
     }
@@ -64,12 +64,12 @@ impl<'a> CostLines<'a> {
     pub(super) fn read(
         text: &'a [u8],
         decoder: &mut PositionDecoder,
-        stretch: &mut Stretch<'_, '_>,
+        ranges: &mut CachedRange<'_, '_>,
     ) -> Option<(Self, usize)> {
         let columns = decoder.columns();
         let first = PlainLine::read(text, columns, decoder.base())?;
         let of_instr = |position: Position| columns.instr.map(|column| position.0[column]);
-        let around = of_instr(first.position).map_or(0..0, |addr| stretch.around(addr));
+        let around = of_instr(first.position).map_or(0..0, |addr| ranges.get(addr));
         let lowest_by = columns.instr.unwrap_or(0);
         let mut run = Self {
             first: first.position,
@@ -155,7 +155,7 @@ impl<'a> CostLines<'a> {
 }
 
 /// True if the costs of this many lines can be added up without checking for overflow.
-pub(in super::super) fn surely_fit(count: usize) -> bool {
+pub(in super::super) fn cannot_overflow(count: usize) -> bool {
     count <= 8 * LONGEST
 }
 
@@ -212,7 +212,7 @@ impl AddressText {
     /// Reads the address at the beginning of `text`, if it equals this one except for the last two digits and a blank
     /// follows.
     #[inline(always)]
-    pub(in super::super) fn same_but_two_digits(&self, text: &[u8]) -> Option<u64> {
+    pub(in super::super) fn read_similar(&self, text: &[u8]) -> Option<u64> {
         self.is_like(text.first_chunk()?).then_some(())?;
         self.with_two_digits(text.get(self.len - 2..)?.first_chunk()?)
     }
@@ -414,8 +414,8 @@ mod tests {
         if let Some(base) = base {
             decoder.move_to(base, false);
         }
-        let of = &mut |addr: u64| addr & !0xff..(addr & !0xff).saturating_add(0x100);
-        CostLines::read(text.as_bytes(), &mut decoder, &mut Stretch::new(of))
+        let find_range = &mut |addr: u64| addr & !0xff..(addr & !0xff).saturating_add(0x100);
+        CostLines::read(text.as_bytes(), &mut decoder, &mut CachedRange::new(find_range))
     }
 
     #[test]

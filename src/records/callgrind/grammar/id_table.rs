@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 /// Maps IDs to numbers. Optimized for IDs that count up from 1, as writers assign them.
 #[derive(Debug, Default)]
 pub(in super::super) struct IdTable {
+    /// For small IDs, the number plus 1.
     first: Vec<Option<NonZeroU32>>,
     others: FxHashMap<u32, u32>,
     /// Number of insertions, including repeated ones.
@@ -15,18 +16,18 @@ pub(in super::super) struct IdTable {
 impl IdTable {
     /// Sets the number of an ID.
     pub(in super::super) fn insert(&mut self, id: u32, number: u32) {
-        let at = id as usize;
+        let index = id as usize;
         // Limits the vector to twice the necessary size, whatever the IDs are.
-        let is_near = at < self.first.len().max(2 * self.inserted + 64);
+        let is_near = index < self.first.len().max(2 * self.inserted + 64);
         self.inserted += 1;
         let Some(kept) = number.checked_add(1).and_then(NonZeroU32::new).filter(|_| is_near) else {
             self.others.insert(id, number);
             return;
         };
-        if at >= self.first.len() {
-            self.first.resize(at + 1, None);
+        if index >= self.first.len() {
+            self.first.resize(index + 1, None);
         }
-        self.first[at] = Some(kept);
+        self.first[index] = Some(kept);
         self.others.remove(&id);
     }
 

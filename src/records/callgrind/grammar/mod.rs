@@ -23,7 +23,7 @@ mod statements;
 pub(super) use block::{BlockContext, BlockItem, BlockMemory, Callee, FunctionBlock, ItemKind};
 pub(super) use chunks::ReadChunks;
 pub use chunks::{CHUNK_SIZE, Chunk, chunks};
-pub(super) use cost_lines::{AddressText, CostLines, surely_fit};
+pub(super) use cost_lines::{AddressText, CostLines, cannot_overflow};
 pub(super) use id_table::IdTable;
 pub(super) use names::{
     IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, name_field, push_id, raw_name, replace_callers, same_name,

@@ -90,12 +90,13 @@ pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64
     let mut out = parts.next().unwrap_or_default().to_vec();
     for part in parts {
         out.push(b'\'');
-        match raw_name(part).and_then(|(addr, rest)| Some((resolve(addr)?, rest))) {
-            Some((name, rest)) => {
-                out.extend_from_slice(&name);
-                out.extend_from_slice(rest);
-            }
-            None => out.extend_from_slice(part),
+        if let Some((addr, rest)) = raw_name(part)
+            && let Some(name) = resolve(addr)
+        {
+            out.extend_from_slice(&name);
+            out.extend_from_slice(rest);
+        } else {
+            out.extend_from_slice(part);
         }
     }
     Cow::Owned(out)
@@ -124,8 +125,8 @@ pub(in super::super) enum NameRef<'a> {
     Name(&'a [u8]),
 }
 
-impl<'a> NameRef<'a> {
-    pub(in super::super) fn of(field: NameField<'a>) -> Self {
+impl<'a> From<NameField<'a>> for NameRef<'a> {
+    fn from(field: NameField<'a>) -> Self {
         match field {
             NameField::Define(id, _) | NameField::Refer(id) => Self::Id(id),
             NameField::Plain(name) => Self::Name(name),

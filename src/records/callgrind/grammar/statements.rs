@@ -58,7 +58,9 @@ impl<'a> Statement<'a> {
             Some(b'a'..=b'z') => match keyword(text) {
                 Some((keyword, value)) => Self::Spec(keyword, value),
                 None => match text.iter().position(|&byte| byte == b'=' || byte == b':') {
-                    Some(at) if text[at] == b':' => Self::Header(&text[..at], text[at + 1..].trim_ascii_start()),
+                    Some(mark) if text[mark] == b':' => {
+                        Self::Header(&text[..mark], text[mark + 1..].trim_ascii_start())
+                    }
                     _ => Self::Other,
                 },
             },
@@ -121,22 +123,24 @@ fn keyword(text: &[u8]) -> Option<(Keyword, &[u8])> {
 /// Iterates over the statements and headers of a text, skipping cost lines at memory speed: a cost line contains
 /// neither `=` nor `:`. Yields the offset of each line, the line without its line feed, and its meaning.
 pub(in super::super) fn statements(text: &[u8]) -> Statements<'_> {
-    Statements { text, at: 0, behind_site: false }
+    Statements { text, offset: 0, follows_site: false }
 }
 
 /// The iterator returned by [`statements`].
 #[derive(Debug)]
 pub(in super::super) struct Statements<'a> {
     text: &'a [u8],
-    at: usize,
+    /// Start of the next line.
+    offset: usize,
     /// True if the line before was `calls=`, `jump=` or `jcnd=`, which a cost line follows.
-    behind_site: bool,
+    follows_site: bool,
 }
 
 impl Statements<'_> {
     /// Continues at an offset, which must be the start of a line.
-    pub(in super::super) fn go_on_at(&mut self, at: usize) {
-        (self.at, self.behind_site) = (at, false);
+    pub(in super::super) fn seek(&mut self, offset: usize) {
+        self.offset = offset;
+        self.follows_site = false;
     }
 }
 
@@ -148,29 +152,29 @@ impl<'a> Iterator for Statements<'a> {
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let rest = self.text.get(self.at..)?;
+            let rest = self.text.get(self.offset..)?;
             let first = *rest.first()?;
             if first.is_ascii_lowercase() {
                 let line = &rest[..line_len(rest)];
-                let start = self.at;
-                self.at += line.len() + 1;
+                let start = self.offset;
+                self.offset += line.len() + 1;
                 let statement = Statement::parse(line);
                 if !matches!(statement, Statement::Other) {
                     let is_site =
                         matches!(statement, Statement::Spec(Keyword::Calls | Keyword::Jump | Keyword::Jcnd, _));
-                    self.behind_site = is_site;
+                    self.follows_site = is_site;
                     return Some((start, line, statement));
                 }
                 continue;
             }
             // After one cost line or an empty line, most likely a statement follows.
-            if first == b'\n' || std::mem::take(&mut self.behind_site) {
-                self.at += line_len(rest) + 1;
+            if first == b'\n' || std::mem::take(&mut self.follows_site) {
+                self.offset += line_len(rest) + 1;
                 continue;
             }
             let mark = memchr2(b'=', b':', rest)?;
             // The current line isn't a statement itself; go to the line with the mark.
-            self.at += match rest[..mark].iter().rposition(|&byte| byte == b'\n') {
+            self.offset += match rest[..mark].iter().rposition(|&byte| byte == b'\n') {
                 Some(end) => end + 1,
                 None => mark + line_len(&rest[mark..]) + 1,
             };
@@ -180,12 +184,12 @@ impl<'a> Iterator for Statements<'a> {
 
 /// All lines of a text with their offsets, without line feeds.
 pub(in super::super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let mut at = 0;
+    let mut next = 0;
     std::iter::from_fn(move || {
-        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
+        let start = next;
+        let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
         let len = line_len(rest);
-        let start = at;
-        at += len + 1;
+        next = start + len + 1;
         Some((start, &rest[..len]))
     })
 }
@@ -194,17 +198,20 @@ pub(in super::super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8]
 #[inline]
 pub(in super::super) fn line_len(text: &[u8]) -> usize {
     const EACH: u64 = 0x0101_0101_0101_0101;
-    let mut at = 0;
-    while let Some(bytes) = text[at..].first_chunk().filter(|_| at < 32) {
-        let others = u64::from_le_bytes(*bytes) ^ (u64::from(b'\n') * EACH);
-        // Sets the high bit of each byte that is a line feed. A borrow only affects bytes after the first one.
-        let found = others.wrapping_sub(EACH) & !others & (0x80 * EACH);
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
+    let mut searched = 0;
+    while searched < 32
+        && let Some(bytes) = text[searched..].first_chunk()
+    {
+        // Line feeds become 0.
+        let word = u64::from_le_bytes(*bytes) ^ (u64::from(b'\n') * EACH);
+        // Sets the high bit of each byte that is 0. A borrow only affects bytes after the first one.
+        let zeros = word.wrapping_sub(EACH) & !word & (0x80 * EACH);
+        if zeros != 0 {
+            return searched + zeros.trailing_zeros() as usize / 8;
         }
-        at += 8;
+        searched += 8;
     }
-    memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found)
+    memchr::memchr(b'\n', &text[searched..]).map_or(text.len(), |len| searched + len)
 }
 
 #[cfg(test)]

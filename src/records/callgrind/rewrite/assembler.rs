@@ -50,7 +50,7 @@ impl std::fmt::Debug for Assembler<'_> {
 struct AddedNames<'a> {
     names: Vec<NewName<'a>>,
     /// Hash table for finding a name; holds indices into `names`.
-    places: HashTable<AddedName>,
+    indices: HashTable<AddedName>,
     /// The name used last, which is usually needed again.
     last: Option<AddedName>,
 }
@@ -78,7 +78,7 @@ impl<'a> Assembler<'a> {
         let functions = &mut names[IdSpace::Function as usize];
         let expected = index.unknown_functions().len();
         functions.names.reserve(expected);
-        functions.places.reserve(expected, |_| 0);
+        functions.indices.reserve(expected, |_| 0);
         Self {
             jit,
             last_ids: index.max_ids,
@@ -121,8 +121,8 @@ impl<'a> Assembler<'a> {
                     self.buffer.push(b'\n');
                 }
                 Piece::Function(name) => {
-                    let place = self.place(IdSpace::Function, name, || Cow::Owned(name.to_vec()))?;
-                    self.put_new(IdSpace::Function, place);
+                    let added = self.add_name(IdSpace::Function, name, || Cow::Owned(name.to_vec()))?;
+                    self.put_name(IdSpace::Function, added);
                 }
                 Piece::InputFunction(id, name) => {
                     push_id(*id, &mut self.buffer);
@@ -171,56 +171,57 @@ impl<'a> Assembler<'a> {
 
     fn put_shared(&mut self, space: IdSpace, name: &'a [u8]) -> Result<()> {
         let names = &mut self.names[space as usize];
-        let last =
-            names.last.filter(|last| names.names.get(*last as usize).is_some_and(|last| same_name(&last.name, name)));
-        let place = match last {
-            Some(place) => place,
-            None => self.place(space, name, || Cow::Borrowed(name))?,
+        let added = match names.last {
+            Some(last) if same_name(&names.names[last as usize].name, name) => last,
+            _ => self.add_name(space, name, || Cow::Borrowed(name))?,
         };
-        self.names[space as usize].last = Some(place);
-        self.put_new(space, place);
+        self.names[space as usize].last = Some(added);
+        self.put_name(space, added);
         Ok(())
     }
 
+    /// Writes the name of a JIT function with a suffix.
     fn put_code(&mut self, entry: usize, tail: &[u8]) -> Result<()> {
         let name = self.jit.name(entry);
         if !tail.is_empty() {
             let name = [name, tail].concat();
-            let place = self.place(IdSpace::Function, &name, || Cow::Owned(name.clone()))?;
-            self.put_new(IdSpace::Function, place);
+            let added = self.add_name(IdSpace::Function, &name, || Cow::Owned(name.clone()))?;
+            self.put_name(IdSpace::Function, added);
             return Ok(());
         }
         if self.entries.len() <= entry {
             self.entries.resize(entry + 1, NOT_YET);
         }
         if self.entries[entry] == NOT_YET {
-            self.entries[entry] = self.place(IdSpace::Function, name, || Cow::Borrowed(name))?;
+            self.entries[entry] = self.add_name(IdSpace::Function, name, || Cow::Borrowed(name))?;
         }
-        self.put_new(IdSpace::Function, self.entries[entry]);
+        self.put_name(IdSpace::Function, self.entries[entry]);
         Ok(())
     }
 
-    /// Index of a name. A name that is new gets an ID.
-    fn place(&mut self, space: IdSpace, name: &[u8], kept: impl FnOnce() -> Cow<'a, [u8]>) -> Result<AddedName> {
-        let AddedNames { names, places, .. } = &mut self.names[space as usize];
+    /// Index of a name. A name that is new gets an ID and is stored as `to_cow` returns it.
+    fn add_name(&mut self, space: IdSpace, name: &[u8], to_cow: impl FnOnce() -> Cow<'a, [u8]>) -> Result<AddedName> {
+        let AddedNames { names, indices, .. } = &mut self.names[space as usize];
         let hash = hash(name);
-        if let Some(place) = places.find(hash, |place| *names[*place as usize].name == *name) {
-            return Ok(*place);
+        if let Some(index) = indices.find(hash, |index| *names[*index as usize].name == *name) {
+            return Ok(*index);
         }
         let last = &mut self.last_ids[space as usize];
-        let none_left = || Error::new(format!("no ID is left for a new name (the largest in the file is {last})"));
-        let id = last.checked_add(1).ok_or_else(none_left)?;
+        let Some(id) = last.checked_add(1) else {
+            let message = format!("no ID is left for a new name (the largest in the file is {last})");
+            return Err(Error::new(message));
+        };
         *last = id;
         // There are fewer than 2^32 names, because each has an ID.
-        let place = names.len() as AddedName;
-        names.push(NewName { name: kept(), id, era: NOT_YET });
-        places.insert_unique(hash, place, |place| self::hash(&names[*place as usize].name));
-        Ok(place)
+        let index = names.len() as AddedName;
+        names.push(NewName { name: to_cow(), id, era: NOT_YET });
+        indices.insert_unique(hash, index, |index| self::hash(&names[*index as usize].name));
+        Ok(index)
     }
 
     /// Writes an ID, followed by the name unless it is already defined.
-    fn put_new(&mut self, space: IdSpace, place: AddedName) {
-        let NewName { name, id, era } = &mut self.names[space as usize].names[place as usize];
+    fn put_name(&mut self, space: IdSpace, added: AddedName) {
+        let NewName { name, id, era } = &mut self.names[space as usize].names[added as usize];
         let is_known = std::mem::replace(era, self.era) == self.era;
         push_id(*id, &mut self.buffer);
         if !is_known {

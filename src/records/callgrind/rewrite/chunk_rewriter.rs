@@ -24,7 +24,7 @@ pub fn rewrite_chunk<'a>(
     jit: &'a dyn JitFunctions,
     memory: DraftMemory<'a>,
 ) -> RewrittenChunk<'a> {
-    let context = index.context_at(chunk.index);
+    let context = index.chunk_context(chunk.index);
     let names = NameResolver { index, jit };
     let rewriter = ChunkRewriter {
         chunk: *chunk,
@@ -59,8 +59,9 @@ struct ChunkRewriter<'a> {
     lines: Vec<(usize, &'a [u8], Statement<'a>)>,
     /// New names of the callees in `lines`.
     callees: Vec<ResolvedName<'a>>,
-    /// Allocations for decoding blocks of unknown objects; `defined` are the functions that such a block defined.
+    /// Allocations for decoding blocks of unknown objects.
     memory: BlockMemory<'a>,
+    /// The functions that such a block defined. Kept for its allocation.
     defined: FxHashSet<u32>,
 }
 
@@ -80,22 +81,22 @@ impl<'a> ChunkRewriter<'a> {
         let mut cob = None;
         let text = self.chunk.bytes;
         let mut lines = statements(text);
-        while let Some((at, line_text, line)) = lines.next() {
-            let offset = self.chunk.offset + at as u64;
+        while let Some((start, line_text, line)) = lines.next() {
+            let offset = self.chunk.offset + start as u64;
             if matches!(line, Statement::Spec(Keyword::Fn | Keyword::Ob | Keyword::Fl, _) | Statement::Header(..)) {
-                self.close(open.take(), at);
+                self.end_block(open.take(), start);
                 cob = None;
             }
             match line {
                 Statement::Spec(Keyword::Fn, value) => {
                     let in_unknown = self.names.index.is_unknown_object(self.context.ob, offset);
-                    if in_unknown && let Some(end) = self.regroup(at) {
-                        lines.go_on_at(end);
+                    if in_unknown && let Some(end) = self.regroup(start) {
+                        lines.seek(end);
                         continue;
                     }
-                    open = Some(self.open(at, value, in_unknown));
+                    open = Some(self.begin_block(start, value, in_unknown));
                 }
-                Statement::Spec(Keyword::Cob, value) => cob = Some(NameRef::of(name_field(value))),
+                Statement::Spec(Keyword::Cob, value) => cob = Some(name_field(value).into()),
                 Statement::Spec(key @ (Keyword::Cfn | Keyword::Jfn), value) => {
                     if let Some(open) = open.as_mut().filter(|open| !open.in_unknown) {
                         open.renames |= self.renames_callee(key, value, cob, offset);
@@ -103,18 +104,18 @@ impl<'a> ChunkRewriter<'a> {
                 }
                 Statement::Spec(Keyword::Calls, _) => cob = None,
                 Statement::Header(b"part" | b"thread" | b"pid" | b"positions" | b"events", _) => {
-                    self.copy_to(at);
+                    self.copy_until(start);
                     self.draft.place(Piece::Forget);
                 }
                 _ => {}
             }
             if open.is_some_and(|open| !open.in_unknown) {
-                self.lines.push((at, line_text, line));
+                self.lines.push((start, line_text, line));
             }
             self.context.apply(line);
         }
-        self.close(open, text.len());
-        self.copy_to(text.len());
+        self.end_block(open, text.len());
+        self.copy_until(text.len());
         if !self.chunk.last {
             self.restore(self.context);
         }
@@ -122,10 +123,9 @@ impl<'a> ChunkRewriter<'a> {
     }
 
     /// Begins the block whose `fn=` line is at `start`.
-    fn open(&mut self, start: usize, function: &'a [u8], in_unknown: bool) -> OpenBlock<'a> {
+    fn begin_block(&mut self, start: usize, function: &'a [u8], in_unknown: bool) -> OpenBlock<'a> {
         let offset = self.chunk.offset + start as u64;
-        let resolved = || self.names.resolve(name_field(function), false, offset);
-        let renames = !in_unknown && resolved() != ResolvedName::Unchanged;
+        let renames = !in_unknown && self.names.resolve(name_field(function), false, offset) != ResolvedName::Unchanged;
         self.lines.clear();
         self.callees.clear();
         OpenBlock { start, context: self.context, in_unknown, renames }
@@ -143,10 +143,12 @@ impl<'a> ChunkRewriter<'a> {
     }
 
     /// Copies everything up to `end` unchanged.
-    fn copy_to(&mut self, end: usize) {
+    fn copy_until(&mut self, end: usize) {
         let Some(bytes) = self.chunk.bytes.get(self.copied..end) else { return };
         if let Some(reader) = &mut self.reader {
-            statements(bytes).for_each(|(_, _, line)| follow(reader, line));
+            for (_, _, line) in statements(bytes) {
+                apply_copied(reader, line);
+            }
         }
         self.draft.copy(bytes);
         self.copied = end;
@@ -155,7 +157,7 @@ impl<'a> ChunkRewriter<'a> {
     /// Writes statements so that readers of the output inherit the same as readers of the input.
     fn restore(&mut self, context: BlockContext<'a>) {
         let Some(reader) = self.reader.take() else { return };
-        let inherited = ReaderContext::of(context);
+        let inherited = ReaderContext::from(context);
         if let Some(ob) = inherited.ob.filter(|ob| reader.ob != Some(*ob)) {
             self.draft.put_object(b"ob=", ob);
         }
@@ -171,24 +173,24 @@ impl<'a> ChunkRewriter<'a> {
     }
 
     /// Finishes a block that ends at `end`.
-    fn close(&mut self, open: Option<OpenBlock<'a>>, end: usize) {
+    fn end_block(&mut self, open: Option<OpenBlock<'a>>, end: usize) {
         let Some(open) = open else { return };
         if !open.in_unknown {
             let (text, names) = (&self.chunk.bytes[open.start..end], self.names);
-            self.stats.misattributed.look(text, open.context, !names.index.is_by_valgrind(), names.jit);
+            self.stats.misattributed.examine(text, open.context, !names.index.is_by_valgrind(), names.jit);
         }
-        self.leave(open.start, open.context);
+        self.restore_before(open.start, open.context);
         if open.renames {
-            self.copy_to(open.start);
-            self.edit(open, end);
+            self.copy_until(open.start);
+            self.edit_block(open, end);
             self.copied = end;
         }
     }
 
-    /// Leaves a block unchanged.
-    fn leave(&mut self, start: usize, context: BlockContext<'a>) {
+    /// Prepares readers of the output for the block at `start`, which isn't written anew.
+    fn restore_before(&mut self, start: usize, context: BlockContext<'a>) {
         if self.reader.is_some() {
-            self.copy_to(start);
+            self.copy_until(start);
             self.restore(context);
         }
     }
@@ -198,51 +200,53 @@ impl<'a> ChunkRewriter<'a> {
     fn regroup(&mut self, start: usize) -> Option<usize> {
         let (offset, context) = (self.chunk.offset + start as u64, self.context);
         let (jit, covered) = (self.names.jit, &mut self.covered);
-        let stretch_of = &mut |addr| {
-            *covered = jit.around(addr);
+        let find_range = &mut |addr| {
+            *covered = jit.find_range(addr);
             covered.range.clone()
         };
         let text = &self.chunk.bytes[start..];
-        let by_others = !self.names.index.is_by_valgrind();
-        let parsed = FunctionBlock::parse(text, context, by_others, stretch_of, std::mem::take(&mut self.memory));
-        let Some(block) = parsed else {
+        let every_line_moves = !self.names.index.is_by_valgrind();
+        let memory = std::mem::take(&mut self.memory);
+        let Some(block) = FunctionBlock::parse(text, context, every_line_moves, find_range, memory) else {
             self.stats.skipped.add(Error::new("its positions do not add up").at(offset));
             return None;
         };
         let end = start + block.len;
         self.context.open_file = block.open_file.or(context.open_file);
         let (range, covered) = (offset..self.chunk.offset + end as u64, &mut self.covered);
-        if let Some(groups) = LineGroups::of(&block, self.names, context, range, covered, &mut self.stats) {
-            self.copy_to(start);
-            let before = self.reader.unwrap_or_else(|| ReaderContext::of(context));
+        if let Some(groups) = LineGroups::new(&block, self.names, context, range, covered, &mut self.stats) {
+            self.copy_until(start);
+            let before = self.reader.unwrap_or_else(|| ReaderContext::from(context));
             self.reader = Some(write_groups(&groups, &mut self.draft, before, &mut self.defined));
             self.copied = end;
         } else {
-            self.leave(start, context);
+            self.restore_before(start, context);
         }
         self.memory = block.into_memory();
         Some(end)
     }
 
     /// Replaces names in a block of a known object.
-    fn edit(&mut self, open: OpenBlock<'a>, end: usize) {
-        let base = self.chunk.offset + open.start as u64;
+    fn edit_block(&mut self, open: OpenBlock<'a>, end: usize) {
         let block = &self.chunk.bytes[open.start..end];
         let (lines, mut callees) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.callees));
-        let (mut callee, mut named, mut done) = (PendingCallee::default(), callees.drain(..), 0);
-        for &(at, text, line) in &lines {
-            let at = at - open.start;
+        let mut callee_names = callees.drain(..);
+        let mut callee = PendingCallee::default();
+        let mut done = 0;
+        for &(start, text, line) in &lines {
             match line {
                 Statement::Spec(Keyword::Calls, _) if callee.is_empty() => callee.cob = None,
                 Statement::Spec(key, value) if is_edited(key) => {
-                    self.draft.copy(&block[done..at]);
-                    done = (at + text.len() + 1).min(block.len());
-                    self.edit_line((key, text, value), &mut callee, &mut named, base + at as u64);
+                    let start_in_block = start - open.start;
+                    self.draft.copy(&block[done..start_in_block]);
+                    done = (start_in_block + text.len() + 1).min(block.len());
+                    let line = EditedLine { key, value, text, offset: self.chunk.offset + start as u64 };
+                    self.edit_line(line, &mut callee, &mut callee_names);
                 }
                 _ => {}
             }
         }
-        drop(named);
+        drop(callee_names);
         (self.lines, self.callees) = (lines, callees);
         self.draft.copy(&block[done..]);
         // If the last line of the file lacks its line feed, so must the copy.
@@ -259,24 +263,23 @@ impl<'a> ChunkRewriter<'a> {
     /// Writes a line that names a function, or that precedes a call.
     fn edit_line(
         &mut self,
-        (key, text, value): (Keyword, &'a [u8], &'a [u8]),
+        line: EditedLine<'a>,
         callee: &mut PendingCallee<'a>,
-        named: &mut impl Iterator<Item = ResolvedName<'a>>,
-        offset: u64,
+        callee_names: &mut impl Iterator<Item = ResolvedName<'a>>,
     ) {
-        match key {
-            Keyword::Cob => callee.hold(text, Some(value)),
-            Keyword::Cfi => callee.hold(text, None),
+        match line.key {
+            Keyword::Cob => callee.hold(line.text, Some(line.value)),
+            Keyword::Cfi => callee.hold(line.text, None),
             Keyword::Cfn => {
-                let named = named.next().unwrap_or(ResolvedName::Unchanged);
-                self.edit_callee(callee, text, named, name_field(value));
+                let name = callee_names.next().unwrap_or(ResolvedName::Unchanged);
+                self.edit_callee(callee, line.text, name, name_field(line.value));
             }
-            Keyword::Fn => self.edit_name(b"fn=", text, value, offset),
-            Keyword::Jfn => self.edit_name(b"jfn=", text, value, offset),
+            Keyword::Fn => self.edit_name(b"fn=", line),
+            Keyword::Jfn => self.edit_name(b"jfn=", line),
             _ => {
                 callee.release(&mut self.draft);
                 callee.cob = None;
-                self.put_line(text);
+                self.put_line(line.text);
             }
         }
     }
@@ -289,12 +292,12 @@ impl<'a> ChunkRewriter<'a> {
         &mut self,
         callee: &mut PendingCallee<'a>,
         text: &'a [u8],
-        named: ResolvedName<'a>,
+        name: ResolvedName<'a>,
         field: NameField<'a>,
     ) {
-        let ResolvedName::Jit(entry, tail) = named else {
+        let ResolvedName::Jit(entry, tail) = name else {
             callee.release(&mut self.draft);
-            self.put_named(b"cfn=", text, named);
+            self.put_name(b"cfn=", text, name);
             return;
         };
         callee.release_definitions(&mut self.draft);
@@ -304,13 +307,14 @@ impl<'a> ChunkRewriter<'a> {
         self.draft.place(Piece::Callee(entry, tail.into()));
     }
 
-    fn edit_name(&mut self, key: &[u8], text: &'a [u8], value: &'a [u8], offset: u64) {
-        let named = self.names.resolve(name_field(value), false, offset);
-        self.put_named(key, text, named);
+    fn edit_name(&mut self, key: &[u8], line: EditedLine<'a>) {
+        let name = self.names.resolve(name_field(line.value), false, line.offset);
+        self.put_name(key, line.text, name);
     }
 
-    fn put_named(&mut self, key: &[u8], text: &[u8], named: ResolvedName<'a>) {
-        match named {
+    /// Writes a line with a function's new name; `text` is the old line.
+    fn put_name(&mut self, key: &[u8], text: &[u8], name: ResolvedName<'a>) {
+        match name {
             ResolvedName::CallersReplaced(id, name) => {
                 self.draft.put(key);
                 if let Some(id) = id {
@@ -329,6 +333,17 @@ impl<'a> ChunkRewriter<'a> {
     }
 }
 
+/// A line that may have to be replaced in a block of a known object.
+#[derive(Debug, Clone, Copy)]
+struct EditedLine<'a> {
+    key: Keyword,
+    value: &'a [u8],
+    /// The whole line.
+    text: &'a [u8],
+    /// Offset of the line in the file.
+    offset: u64,
+}
+
 /// Statements before a `cfn=` line, held back until the callee is known.
 #[derive(Debug, Default)]
 struct PendingCallee<'a> {
@@ -340,7 +355,7 @@ impl<'a> PendingCallee<'a> {
     fn hold(&mut self, text: &'a [u8], cob: Option<&'a [u8]>) {
         self.held.push(text);
         if let Some(value) = cob {
-            self.cob = Some(NameRef::of(name_field(value)));
+            self.cob = Some(name_field(value).into());
         }
     }
 
@@ -371,16 +386,12 @@ fn is_edited(key: Keyword) -> bool {
 }
 
 /// Updates what readers of the output inherit after a copied line.
-fn follow<'a>(reader: &mut ReaderContext<'a>, line: Statement<'a>) {
-    let Statement::Spec(key, value) = line else { return };
-    let name = || Some(OutputName::Input(NameRef::of(name_field(value))));
+fn apply_copied<'a>(reader: &mut ReaderContext<'a>, line: Statement<'a>) {
+    let Statement::Spec(key @ (Keyword::Ob | Keyword::Fl | Keyword::Fi | Keyword::Fe), value) = line else { return };
+    let name = Some(OutputName::Input(name_field(value).into()));
     match key {
-        Keyword::Ob => reader.ob = name(),
-        Keyword::Fl => {
-            reader.file = name();
-            reader.fl = reader.file;
-        }
-        Keyword::Fi | Keyword::Fe => reader.file = name(),
-        _ => {}
+        Keyword::Ob => reader.ob = name,
+        Keyword::Fl => (reader.fl, reader.file) = (name, name),
+        _ => reader.file = name,
     }
 }

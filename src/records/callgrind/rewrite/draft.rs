@@ -86,12 +86,14 @@ pub(super) struct ReaderContext<'a> {
     pub(super) file: Option<OutputName<'a>>,
 }
 
-impl<'a> ReaderContext<'a> {
+impl<'a> From<BlockContext<'a>> for ReaderContext<'a> {
     /// The context that readers of the input have.
-    pub(super) fn of(context: BlockContext<'a>) -> Self {
-        let names = [context.ob, context.fl, context.open_file.or(context.fl)];
-        let [ob, fl, file] = names.map(|name| name.map(OutputName::Input));
-        Self { ob, fl, file }
+    fn from(context: BlockContext<'a>) -> Self {
+        Self {
+            ob: context.ob.map(OutputName::Input),
+            fl: context.fl.map(OutputName::Input),
+            file: context.open_file.or(context.fl).map(OutputName::Input),
+        }
     }
 }
 
@@ -125,7 +127,9 @@ impl<'a> ChunkDraft<'a> {
 
     #[inline]
     pub(super) fn put_all(&mut self, texts: &[&[u8]]) {
-        texts.iter().for_each(|text| self.put(text));
+        for text in texts {
+            self.put(text);
+        }
     }
 
     /// Appends the definition of an ID.

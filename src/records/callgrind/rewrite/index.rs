@@ -3,7 +3,7 @@
 //! With it, any chunk can be rewritten without the chunks before it. Of the function names, only those that contain an
 //! address are kept, so memory doesn't grow with the others.
 
-use super::scan::{ChunkFacts, Defined, DefiningObject, Definition};
+use super::scan::{ChunkFacts, Defined, Definition};
 use crate::bytes::digits::decimal;
 use crate::records::callgrind::grammar::{BlockContext, Columns, IdTable, NameRef, UNKNOWN, event_names, same_name};
 
@@ -45,7 +45,7 @@ pub struct FileIndex<'a> {
 impl<'a> FileIndex<'a> {
     /// Adds the facts of a chunk. Chunks must come in order. Call [`FileIndex::finish`] after the last.
     pub fn append(&mut self, facts: ChunkFacts<'a>) {
-        let at_start = self.context.ob;
+        let inherited = self.context.ob;
         self.contexts.push(self.context);
         for (word, value) in &facts.headers {
             self.apply_header(word, value);
@@ -58,7 +58,9 @@ impl<'a> FileIndex<'a> {
                     }
                 }
                 Defined::Function { name, head, object } => {
-                    if let Some(addr) = head.filter(|_| self.is_unknown_at(object, at_start, offset)) {
+                    if let Some(addr) = head
+                        && self.is_unknown_object(object.resolve(inherited), offset)
+                    {
                         self.raw_heads.push(addr);
                     }
                     if !same_name(self.raw_functions.last(id).unwrap_or_default(), name) {
@@ -68,7 +70,7 @@ impl<'a> FileIndex<'a> {
             }
         }
         for (addr, object) in facts.raw_heads {
-            if self.is_unknown_at(object, at_start, u64::MAX) {
+            if self.is_unknown_object(object.resolve(inherited), u64::MAX) {
                 self.raw_heads.push(addr);
             }
         }
@@ -79,7 +81,7 @@ impl<'a> FileIndex<'a> {
         for (max, seen) in self.max_ids.iter_mut().zip(facts.max_ids) {
             *max = seen.max(*max);
         }
-        self.follow(facts.changes, facts.changed_columns);
+        self.apply_changes(facts.changes, facts.changed_columns);
     }
 
     /// Completes the index after the last chunk.
@@ -95,7 +97,8 @@ impl<'a> FileIndex<'a> {
         self.sorted_heads = self.raw_heads.len();
     }
 
-    fn follow(&mut self, changes: BlockContext<'a>, changed_columns: bool) {
+    /// Updates the context to the end of a chunk.
+    fn apply_changes(&mut self, changes: BlockContext<'a>, changed_columns: bool) {
         if changes.fl.is_some() || changes.open_file.is_some() {
             self.context.open_file = changes.open_file;
         }
@@ -115,31 +118,23 @@ impl<'a> FileIndex<'a> {
             b"events" if header.events.is_empty() => header.events = event_names(value),
             b"part" => header.parts += 1,
             b"positions" => {
-                let has = Columns::parse(value).is_some_and(|columns| columns.instr.is_some());
-                header.has_instr = has && (header.has_instr || !self.saw_positions);
+                let has_instr = Columns::parse(value).is_some_and(|columns| columns.instr.is_some());
+                header.has_instr = has_instr && (header.has_instr || !self.saw_positions);
                 self.saw_positions = true;
             }
             _ => {}
         }
     }
 
-    fn is_unknown_at(&self, object: DefiningObject<'a>, inherited: Option<NameRef<'a>>, offset: u64) -> bool {
-        let object = match object {
-            DefiningObject::Said(object) => Some(object),
-            DefiningObject::Inherited => inherited,
-        };
-        self.is_unknown_object(object, offset)
-    }
-
     /// The context at the start of a chunk.
-    pub(super) fn context_at(&self, chunk: usize) -> BlockContext<'a> {
+    pub(super) fn chunk_context(&self, chunk: usize) -> BlockContext<'a> {
         self.contexts.get(chunk).copied().unwrap_or_default()
     }
 
     /// True if the object is `???`, as of a file offset.
     pub(super) fn is_unknown_object(&self, object: Option<NameRef<'_>>, offset: u64) -> bool {
         match object {
-            Some(NameRef::Id(id)) => self.unknown_objects.at(id, offset).unwrap_or(false),
+            Some(NameRef::Id(id)) => self.unknown_objects.get(id, offset).unwrap_or(false),
             Some(NameRef::Name(name)) => name == UNKNOWN,
             None => false,
         }
@@ -147,7 +142,7 @@ impl<'a> FileIndex<'a> {
 
     /// The name of a function ID as of a file offset, if the name contains an address.
     pub(super) fn raw_function(&self, id: u32, offset: u64) -> Option<&'a [u8]> {
-        self.raw_functions.at(id, offset).filter(|name| !name.is_empty())
+        self.raw_functions.get(id, offset).filter(|name| !name.is_empty())
     }
 
     /// True if a function in an unknown object starts at `addr`. Only then is an address among the callers in a name
@@ -172,7 +167,7 @@ impl<'a> FileIndex<'a> {
 #[derive(Debug)]
 struct IdHistory<T> {
     /// For each ID, an index into `values`.
-    places: IdTable,
+    indices: IdTable,
     values: Vec<IdValues<T>>,
     lists: Vec<Vec<(u64, T)>>,
 }
@@ -187,22 +182,18 @@ enum IdValues<T> {
 
 impl<T> Default for IdHistory<T> {
     fn default() -> Self {
-        Self { places: IdTable::default(), values: Vec::new(), lists: Vec::new() }
+        Self { indices: IdTable::default(), values: Vec::new(), lists: Vec::new() }
     }
 }
 
 impl<T: Copy> IdHistory<T> {
-    fn values(&self, id: u32) -> Option<IdValues<T>> {
-        self.values.get(self.places.get(id)? as usize).copied()
-    }
-
     /// The value as of a file offset.
-    fn at(&self, id: u32, offset: u64) -> Option<T> {
-        match self.values(id)? {
-            IdValues::One(from, value) => (from <= offset).then_some(value),
+    fn get(&self, id: u32, offset: u64) -> Option<T> {
+        match *self.values.get(self.indices.get(id)? as usize)? {
+            IdValues::One(start, value) => (start <= offset).then_some(value),
             IdValues::Many(list) => {
                 let list = self.lists.get(list as usize)?;
-                let after = list.partition_point(|(from, _)| *from <= offset);
+                let after = list.partition_point(|(start, _)| *start <= offset);
                 Some(list.get(after.checked_sub(1)?)?.1)
             }
         }
@@ -210,21 +201,21 @@ impl<T: Copy> IdHistory<T> {
 
     /// The value that was pushed last.
     fn last(&self, id: u32) -> Option<T> {
-        self.at(id, u64::MAX)
+        self.get(id, u64::MAX)
     }
 
     /// Sets the value from a file offset on.
     fn push(&mut self, id: u32, offset: u64, value: T) {
         // There are fewer than 2^32 values, because each belongs to another ID.
         let next = self.values.len() as u32;
-        let Some(values) = self.places.get(id).and_then(|place| self.values.get_mut(place as usize)) else {
-            self.places.insert(id, next);
+        let Some(values) = self.indices.get(id).and_then(|index| self.values.get_mut(index as usize)) else {
+            self.indices.insert(id, next);
             return self.values.push(IdValues::One(offset, value));
         };
         match *values {
-            IdValues::One(from, first) => {
+            IdValues::One(start, first) => {
                 *values = IdValues::Many(self.lists.len() as u32);
-                self.lists.push(vec![(from, first), (offset, value)]);
+                self.lists.push(vec![(start, first), (offset, value)]);
             }
             IdValues::Many(list) => {
                 if let Some(list) = self.lists.get_mut(list as usize) {
@@ -267,7 +258,7 @@ mod tests {
             assert!(index.is_unknown_object(Some(NameRef::Id(2)), u64::MAX));
         }
         let index = index(TEXT, 1);
-        let last = index.context_at(index.contexts.len() - 1);
+        let last = index.chunk_context(index.contexts.len() - 1);
         assert_eq!(
             (last.ob, last.fl, last.open_file),
             (Some(NameRef::Id(2)), Some(NameRef::Id(2)), Some(NameRef::Id(1)))
@@ -291,9 +282,11 @@ mod tests {
         for (id, offset, value) in [(7, 10, 'a'), (9, 15, 'x'), (7, 20, 'b'), (7, 30, 'c')] {
             history.push(id, offset, value);
         }
-        let at = |id, offsets: &[u64]| offsets.iter().map(|offset| history.at(id, *offset)).collect::<Vec<_>>();
-        assert_eq!(at(7, &[9, 10, 19, 20, 30]), [None, Some('a'), Some('a'), Some('b'), Some('c')]);
-        assert_eq!(at(9, &[14, 15]), [None, Some('x')]);
+        assert_eq!(
+            [9, 10, 19, 20, 30].map(|offset| history.get(7, offset)),
+            [None, Some('a'), Some('a'), Some('b'), Some('c')]
+        );
+        assert_eq!([14, 15].map(|offset| history.get(9, offset)), [None, Some('x')]);
         assert_eq!((history.last(7), history.last(9), history.last(8)), (Some('c'), Some('x'), None));
     }
 }

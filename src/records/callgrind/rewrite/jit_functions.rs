@@ -5,11 +5,11 @@ use std::ops::Range;
 /// The JIT-compiled functions in memory without a file. They are numbered ("entries"), and their names are unique.
 pub trait JitFunctions: Sync {
     /// The number of the JIT function (entry) that covers an address.
-    fn at(&self, addr: u64) -> Option<usize> {
-        self.around(addr).entry
+    fn find(&self, addr: u64) -> Option<usize> {
+        self.find_range(addr).entry
     }
     /// The entry that covers an address, if any, and the range of addresses for which the answer is the same.
-    fn around(&self, addr: u64) -> Covered;
+    fn find_range(&self, addr: u64) -> Covered;
     /// The name of an entry.
     fn name(&self, entry: usize) -> &[u8];
     /// The source file of an entry; `???` if unknown.

@@ -10,7 +10,7 @@ use super::name_resolver::{NameResolver, ResolvedName};
 use super::stats::RewriteStats;
 use crate::error::Error;
 use crate::records::callgrind::grammar::{
-    BlockContext, BlockItem, Callee, FunctionBlock, ItemKind, NameField, surely_fit,
+    BlockContext, BlockItem, Callee, FunctionBlock, ItemKind, NameField, cannot_overflow,
 };
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -49,7 +49,7 @@ pub(super) enum GroupName<'a> {
 impl<'a, 'b> LineGroups<'a, 'b> {
     /// Groups the lines of a block. `range` is the block's range in the file, `covered` any earlier lookup result.
     /// `None` if there is nothing to name in the block.
-    pub(super) fn of(
+    pub(super) fn new(
         block: &'b FunctionBlock<'a>,
         names: NameResolver<'a>,
         context: BlockContext<'a>,
@@ -61,57 +61,63 @@ impl<'a, 'b> LineGroups<'a, 'b> {
         let head = names.resolve_near(block.function, offset, covered);
         let (head_code, tail) = match &head {
             ResolvedName::Jit(entry, tail) => (Some(*entry), tail.clone()),
-            _ => (None, names.callers(names.callers_of(block.function, offset))),
+            _ => (None, names.name_callers(names.callers(block.function, offset))),
         };
         let mut groups = Self { block, names, context, offset, groups: Vec::new() };
         groups.push_group(head_code, &tail, true);
         groups.groups[0].items.reserve(block.items.len());
+        // Indices of all groups but the first.
+        let mut indices = FxHashMap::default();
         // Most lines belong to the same code as the line before.
-        let (mut places, mut last) = (FxHashMap::default(), (head_code, 0));
+        let (mut last_code, mut last_index) = (head_code, 0);
         for item in &block.items {
-            let code = groups.code_of(item, head_code, covered);
-            if code != last.0 {
-                let place = if code == head_code {
+            let code = groups.item_code(item, head_code, covered);
+            if code != last_code {
+                last_code = code;
+                last_index = if code == head_code {
                     0
                 } else {
-                    *places.entry(code).or_insert_with(|| {
+                    *indices.entry(code).or_insert_with(|| {
                         groups.push_group(code, &tail, false);
                         groups.groups.len() - 1
                     })
                 };
-                last = (code, place);
             }
-            groups.groups[last.1].items.push(item);
+            groups.groups[last_index].items.push(item);
         }
-        if groups.add_up().is_none() {
+        if groups.add_costs().is_none() {
             stats.skipped.add(Error::new("a cost is not a number, or the sum too large").at(range.start));
             return None;
         }
-        let anything = groups.groups.iter().any(|group| group.code.is_some())
+        let has_names = groups.groups.iter().any(|group| group.code.is_some())
             || groups.calls_code()
             || head != ResolvedName::Unchanged;
-        groups.count(stats, anything);
-        anything.then_some(groups)
+        groups.count(stats, has_names);
+        has_names.then_some(groups)
     }
 
-    /// Unknown lines belong to the function itself, and so do all lines in a file without addresses.
-    fn code_of(&self, item: &BlockItem<'_>, head: Option<usize>, covered: &mut Covered) -> Option<usize> {
+    /// The JIT function of an item. Unknown lines belong to the function itself (`head`), and so do all lines in a file
+    /// without addresses.
+    fn item_code(&self, item: &BlockItem<'_>, head: Option<usize>, covered: &mut Covered) -> Option<usize> {
         let (Some(position), Some(column)) = (item.position, self.context.columns.instr) else { return head };
         let addr = position.0[column];
         if !covered.range.contains(&addr) {
-            *covered = self.names.jit.around(addr);
+            *covered = self.names.jit.find_range(addr);
         }
         covered.entry
     }
 
-    /// Adds up the costs. The sums of the first group are not needed; usually it is clear that they don't overflow.
-    fn add_up(&mut self) -> Option<()> {
-        for (at, LineGroup { items, sums, .. }) in self.groups.iter_mut().enumerate() {
-            let count: Option<usize> = items.iter().map(|item| item.short_costs()).sum();
-            if at == 0 && count.is_some_and(surely_fit) {
+    /// Adds up the costs of each group. The sums of the first group are not needed; usually it is clear that they don't
+    /// overflow. `None` if a cost is not a number or a sum overflows.
+    fn add_costs(&mut self) -> Option<()> {
+        for (index, LineGroup { items, sums, .. }) in self.groups.iter_mut().enumerate() {
+            let lines: Option<usize> = items.iter().map(|item| item.short_costs()).sum();
+            if index == 0 && lines.is_some_and(cannot_overflow) {
                 continue;
             }
-            items.iter().try_for_each(|item| item.add_costs(sums))?;
+            for item in items {
+                item.add_costs(sums)?;
+            }
         }
         Some(())
     }
@@ -136,7 +142,8 @@ impl<'a, 'b> LineGroups<'a, 'b> {
     }
 
     pub(super) fn callee(&self, callee: Callee<'a>) -> ResolvedName<'a> {
-        self.names.resolve(callee.function, self.names.index.is_unknown_object(callee.ob, self.offset), self.offset)
+        let in_unknown = self.names.index.is_unknown_object(callee.ob, self.offset);
+        self.names.resolve(callee.function, in_unknown, self.offset)
     }
 
     fn count(&self, stats: &mut RewriteStats, rewritten: bool) {

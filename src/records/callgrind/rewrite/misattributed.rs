@@ -40,70 +40,74 @@ impl Misattributed {
     }
 
     /// Examines the block of a function of a known object.
-    pub(super) fn look(
+    pub(super) fn examine(
         &mut self,
         text: &[u8],
         context: BlockContext<'_>,
         every_line_moves: bool,
         jit: &dyn JitFunctions,
     ) {
-        let Some(column) = context.columns.instr else { return };
-        // A jump that far is always written as an absolute address, so most blocks needn't be decoded.
-        let below = jit.around(0);
-        let lowest = if below.entry.is_some() { 0 } else { below.range.end };
+        // The first column is compared below.
+        let Some(column @ 0) = context.columns.instr else { return };
+        // A jump into JIT code is far, and therefore written as an absolute address. So most blocks needn't be decoded.
+        let first = jit.find_range(0);
+        let lowest_jit = if first.entry.is_some() { 0 } else { first.range.end };
         let mut covered = Covered { range: 0..0, entry: None };
-        let mut is_jit = |addr| {
+        let is_jit = |addr| {
             if !covered.range.contains(&addr) {
-                covered = jit.around(addr);
+                covered = jit.find_range(addr);
             }
             covered.entry.is_some()
         };
-        if !(column == 0 && any_full_address(without_low(text, lowest), &mut is_jit)) {
+        if !any_full_address(skip_low_addresses(text, lowest_jit), is_jit) {
             return;
         }
         // A block that cannot be decoded is ignored here; blocks of this kind are copied anyway.
-        let (stretch_of, memory) = (&mut |addr| jit.around(addr).range, BlockMemory::default());
-        let Some(block) = FunctionBlock::parse(text, context, every_line_moves, stretch_of, memory) else { return };
+        let (find_range, memory) = (&mut |addr| jit.find_range(addr).range, BlockMemory::default());
+        let Some(block) = FunctionBlock::parse(text, context, every_line_moves, find_range, memory) else { return };
         let mut lowest = u64::MAX;
         for item in &block.items {
             let (Some(position), Some(cost)) = (item.position, item.self_cost()) else { continue };
-            if let Some(entry) = jit.at(position.0[column]) {
+            if let Some(entry) = jit.find(position.0[column]) {
                 self.add(entry, cost);
             }
-            let addr = if let ItemKind::Lines(lines) = &item.kind { lines.lowest.0 } else { position };
-            lowest = lowest.min(addr.0[column]);
+            let lowest_position = if let ItemKind::Lines(lines) = &item.kind { lines.lowest.0 } else { position };
+            lowest = lowest.min(lowest_position.0[column]);
         }
-        self.native_entries.extend(jit.at(lowest));
+        self.native_entries.extend(jit.find(lowest));
     }
 }
 
 /// Skips lines at the beginning of a text that cannot hold an address of `lowest` or above. JIT code usually has
 /// addresses with more digits than those in objects, which can be tested for many bytes at once.
 #[inline(never)] // When inlined, the compiler does not vectorize it.
-fn without_low(text: &[u8], lowest: u64) -> &[u8] {
+fn skip_low_addresses(text: &[u8], lowest: u64) -> &[u8] {
     let digits = (67 - lowest.leading_zeros() as usize) / 4;
-    let mut at = 0;
     if digits < LAST_DIGITS {
         return text;
     }
+    let mut start = 0;
+    // Looks for a line feed, `0x` and this many digits, beginning at any of the next bytes.
     loop {
-        // The loop looks for a line feed, `0x` and this many digits.
-        let first_of = |offset: usize| text.get(at + offset..).and_then(<[u8]>::first_chunk::<AT_ONCE>);
-        let (Some(feeds), Some(marks), Some(_)) = (first_of(0), first_of(2), first_of(digits + 2)) else { break };
+        let bytes_at = |offset: usize| text.get(start + offset..).and_then(<[u8]>::first_chunk::<AT_ONCE>);
+        let (Some(line_feeds), Some(marks), Some(_)) = (bytes_at(0), bytes_at(2), bytes_at(digits + 2)) else { break };
+        // For each possible beginning, the least of its last digits. Blanks are less than digits.
         let mut least = [u8::MAX; AT_ONCE];
-        for digit in (digits + 3 - LAST_DIGITS..digits + 3).filter_map(first_of) {
-            least.iter_mut().zip(digit).for_each(|(least, digit)| *least = (*least).min(*digit));
+        for digits in (digits + 3 - LAST_DIGITS..digits + 3).filter_map(bytes_at) {
+            for (least, digit) in least.iter_mut().zip(digits) {
+                *least = (*least).min(*digit);
+            }
         }
         let mut found = 0;
-        for ((feed, mark), least) in feeds.iter().zip(marks).zip(&least) {
-            found |= u8::from(*feed == b'\n') & u8::from(*mark == b'x') & u8::from(*least > b' ');
+        for ((line_feed, mark), least) in line_feeds.iter().zip(marks).zip(&least) {
+            found |= u8::from(*line_feed == b'\n') & u8::from(*mark == b'x') & u8::from(*least > b' ');
         }
         if found != 0 {
             break;
         }
-        at += AT_ONCE;
+        start += AT_ONCE;
     }
-    &text[at..]
+    &text[start..]
 }
 
 /// Number of bytes tested at once.
@@ -112,27 +116,28 @@ const AT_ONCE: usize = 64;
 /// How many of the last digits are tested. Addresses in objects rarely differ more in length.
 const LAST_DIGITS: usize = 6;
 
-/// True if `is_such` holds for an absolute address at the start of any line but the first.
-fn any_full_address(text: &[u8], is_such: &mut impl FnMut(u64) -> bool) -> bool {
-    let (mut rest, mut before): (_, Option<AddressText>) = (text, None);
+/// True if the condition holds for an absolute address at the start of any line but the first.
+fn any_full_address(text: &[u8], mut condition: impl FnMut(u64) -> bool) -> bool {
+    let mut rest = text;
+    let mut previous: Option<AddressText> = None;
     while let Some(line) = rest.get(line_len(rest) + 1..) {
         rest = line;
         if !line.starts_with(b"0x") {
             continue;
         }
-        let like_before = before.as_ref().and_then(|before| before.same_but_two_digits(line));
-        let addr = like_before.or_else(|| {
-            before = AddressText::read(line);
-            full_address(line)
-        });
-        if addr.is_some_and(&mut *is_such) {
+        let mut addr = previous.as_ref().and_then(|previous| previous.read_similar(line));
+        if addr.is_none() {
+            previous = AddressText::read(line);
+            addr = parse_full_address(line);
+        }
+        if addr.is_some_and(&mut condition) {
             return true;
         }
     }
     false
 }
 
-fn full_address(line: &[u8]) -> Option<u64> {
+fn parse_full_address(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(b"0x")?;
     let len = digits.iter().position(u8::is_ascii_whitespace)?;
     hex(&digits[..len])
@@ -146,7 +151,7 @@ mod tests {
     fn lines_are_passed_over_up_to_the_first_address_that_is_not_low() {
         let low = "0x4001f0 12 345\n".repeat(50);
         let text = |line: &str, behind: usize| format!("fn=(1) 0x00007f0000001000\n{low}{line}{}", &low[..behind]);
-        let left = |text: &str| without_low(text.as_bytes(), 0x7f00_0000_1000).to_vec();
+        let left = |text: &str| skip_low_addresses(text.as_bytes(), 0x7f00_0000_1000).to_vec();
         for behind in [0, 16, 160] {
             // Up to one step's bytes may be left over.
             let none = left(&text("calls=1 0x7f0000001000 0\n", behind));
@@ -157,22 +162,23 @@ mod tests {
             }
         }
         let all = text("", 0);
-        assert_eq!(without_low(all.as_bytes(), 0x1000).len(), all.len(), "addresses as short as those of objects");
-        assert_eq!(without_low(all.as_bytes(), 0).len(), all.len());
+        assert_eq!(
+            skip_low_addresses(all.as_bytes(), 0x1000).len(),
+            all.len(),
+            "addresses as short as those of objects"
+        );
+        assert_eq!(skip_low_addresses(all.as_bytes(), 0).len(), all.len());
     }
 
     #[test]
     fn full_addresses_begin_lines() {
-        let found = |text: &str| {
-            let mut told = Vec::new();
-            any_full_address(text.as_bytes(), &mut |addr| {
-                told.push(addr);
-                false
-            });
-            told
-        };
         let text =
             "fn=(1) 0x99\n0x1000000000 1 1\n0x1000000012 1 1\n+3 0x5 7\n0x10000000AB 1\n0x1000000100 1\n0x5\n0x7";
-        assert_eq!(found(text), [0x10_0000_0000, 0x10_0000_0012, 0x10_0000_00ab, 0x10_0000_0100, 5]);
+        let mut found = Vec::new();
+        any_full_address(text.as_bytes(), |addr| {
+            found.push(addr);
+            false
+        });
+        assert_eq!(found, [0x10_0000_0000, 0x10_0000_0012, 0x10_0000_00ab, 0x10_0000_0100, 5]);
     }
 }

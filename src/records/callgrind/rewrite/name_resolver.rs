@@ -27,58 +27,65 @@ pub(super) struct NameResolver<'a> {
 impl<'a> NameResolver<'a> {
     /// Resolves a name as of a file offset. `in_unknown` tells whether the function's object is `???`.
     pub(super) fn resolve(self, field: NameField<'a>, in_unknown: bool, offset: u64) -> ResolvedName<'a> {
-        self.resolve_with(field, in_unknown, offset, |addr| self.jit.at(addr))
+        self.resolve_with(field, in_unknown, offset, |addr| self.jit.find(addr))
     }
 
     /// Like [`Self::resolve`], for a function in an unknown object. Its address is probably in the range of `covered`.
     pub(super) fn resolve_near(self, field: NameField<'a>, offset: u64, covered: &Covered) -> ResolvedName<'a> {
-        let at = |addr| if covered.range.contains(&addr) { covered.entry } else { self.jit.at(addr) };
-        self.resolve_with(field, true, offset, at)
+        self.resolve_with(field, true, offset, |addr| match covered.range.contains(&addr) {
+            true => covered.entry,
+            false => self.jit.find(addr),
+        })
     }
 
+    /// Like [`Self::resolve`]. `find_entry` finds the entry that covers the function's address.
     fn resolve_with(
         self,
         field: NameField<'a>,
         in_unknown: bool,
         offset: u64,
-        at: impl FnOnce(u64) -> Option<usize>,
+        find_entry: impl FnOnce(u64) -> Option<usize>,
     ) -> ResolvedName<'a> {
-        let (id, name, defines) = match field {
-            NameField::Plain(name) => (None, name, true),
-            NameField::Define(id, name) => (Some(id), name, true),
+        let (id, name) = match field {
+            NameField::Plain(name) => (None, name),
+            NameField::Define(id, name) => (Some(id), name),
             NameField::Refer(id) => match self.index.raw_function(id, offset) {
-                Some(name) => (Some(id), name, false),
+                Some(name) => (Some(id), name),
                 None => return ResolvedName::Unchanged,
             },
         };
-        let head = raw_name(name).and_then(|(addr, tail)| Some((at(addr)?, tail)));
-        match (head, id) {
-            (Some((entry, tail)), _) if in_unknown => return ResolvedName::Jit(entry, self.callers(tail)),
-            (Some(_), Some(id)) if !defines => return ResolvedName::Raw(id, name),
-            _ => {}
+        if let Some((addr, tail)) = raw_name(name)
+            && let Some(entry) = find_entry(addr)
+        {
+            if in_unknown {
+                return ResolvedName::Jit(entry, self.name_callers(tail));
+            }
+            if let NameField::Refer(id) = field {
+                return ResolvedName::Raw(id, name);
+            }
         }
-        if !defines || !has_raw_caller(name) {
+        if matches!(field, NameField::Refer(_)) || !has_raw_caller(name) {
             return ResolvedName::Unchanged;
         }
-        let edited = self.callers(name);
-        if edited != name { ResolvedName::CallersReplaced(id, edited) } else { ResolvedName::Unchanged }
+        let new_name = self.name_callers(name);
+        if new_name == name { ResolvedName::Unchanged } else { ResolvedName::CallersReplaced(id, new_name) }
     }
 
-    /// A name whose callers' addresses are replaced.
-    pub(super) fn callers(self, tail: &[u8]) -> Vec<u8> {
+    /// Replaces the addresses of callers in a name, or in the part of a name that lists them.
+    pub(super) fn name_callers(self, name: &[u8]) -> Vec<u8> {
         let resolve = |addr| {
-            let entry = self.jit.at(addr).filter(|_| self.index.is_raw_head(addr))?;
-            Some(self.jit.name(entry).to_vec())
+            let entry = self.jit.find(addr)?;
+            self.index.is_raw_head(addr).then(|| self.jit.name(entry).to_vec())
         };
-        replace_callers(tail, resolve).into_owned()
+        replace_callers(name, resolve).into_owned()
     }
 
-    /// The callers after the function's own name, as in the file.
-    pub(super) fn callers_of(self, function: NameField<'a>, offset: u64) -> &'a [u8] {
+    /// The part of a function's name that lists its callers, as in the file.
+    pub(super) fn callers(self, function: NameField<'a>, offset: u64) -> &'a [u8] {
         let name = self.full_name(function, offset);
         match raw_name(name) {
             Some((_, tail)) => tail,
-            None => name.iter().position(|&byte| byte == b'\'').map_or(&[], |at| &name[at..]),
+            None => name.iter().position(|&byte| byte == b'\'').map_or(&[], |quote| &name[quote..]),
         }
     }
 

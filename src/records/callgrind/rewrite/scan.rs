@@ -48,8 +48,8 @@ pub(super) enum Defined<'a> {
 impl Defined<'_> {
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Function { name, object, .. }, Self::Function { name: other, object: of_other, .. }) => {
-                same_name(name, other) && object == of_other
+            (Self::Function { name, object, .. }, Self::Function { name: other, object: other_object, .. }) => {
+                same_name(name, other) && object == other_object
             }
             _ => false,
         }
@@ -60,16 +60,26 @@ impl Defined<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum DefiningObject<'a> {
     /// An `ob=` or `cob=` in this chunk specified it.
-    Said(NameRef<'a>),
+    Stated(NameRef<'a>),
     /// The object in effect at the start of the chunk.
     Inherited,
+}
+
+impl<'a> DefiningObject<'a> {
+    /// The object, given the one in effect at the start of the chunk.
+    pub(super) fn resolve(self, inherited: Option<NameRef<'a>>) -> Option<NameRef<'a>> {
+        match self {
+            Self::Stated(object) => Some(object),
+            Self::Inherited => inherited,
+        }
+    }
 }
 
 /// Scans a chunk, independently of all others.
 pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
     let mut scan = ChunkScan::default();
-    for (at, _, line) in statements(chunk.bytes) {
-        scan.statement(chunk.offset + at as u64, line);
+    for (offset, _, line) in statements(chunk.bytes) {
+        scan.read_statement(chunk.offset + offset as u64, line);
     }
     let ChunkScan { definitions, headers, raw_heads, max_ids, context, changed_columns, .. } = scan;
     ChunkFacts { definitions, headers, raw_heads, max_ids, changes: context, changed_columns }
@@ -89,23 +99,23 @@ struct ChunkScan<'a> {
 }
 
 impl<'a> ChunkScan<'a> {
-    fn statement(&mut self, offset: u64, line: Statement<'a>) {
+    fn read_statement(&mut self, offset: u64, line: Statement<'a>) {
         match line {
-            Statement::Spec(key, value) => self.spec(offset, key, value),
-            Statement::Header(word, value) => self.header(word, value),
+            Statement::Spec(key, value) => self.read_spec(offset, key, value),
+            Statement::Header(word, value) => self.read_header(word, value),
             Statement::Cost(_) | Statement::Other => {}
         }
         self.context.apply(line);
     }
 
-    fn header(&mut self, word: &'a [u8], value: &'a [u8]) {
+    fn read_header(&mut self, word: &'a [u8], value: &'a [u8]) {
         if matches!(word, b"creator" | b"cmd" | b"pid" | b"events" | b"part" | b"positions") {
             self.headers.push((word, value));
             self.changed_columns |= word == b"positions";
         }
     }
 
-    fn spec(&mut self, offset: u64, key: Keyword, value: &'a [u8]) {
+    fn read_spec(&mut self, offset: u64, key: Keyword, value: &'a [u8]) {
         let Some(space) = key.space() else {
             if key == Keyword::Calls {
                 self.cob = None;
@@ -114,7 +124,7 @@ impl<'a> ChunkScan<'a> {
         };
         let field = name_field(value);
         if key == Keyword::Cob {
-            self.cob = Some(NameRef::of(field));
+            self.cob = Some(field.into());
         }
         if let NameField::Define(id, _) | NameField::Refer(id) = field {
             let max = &mut self.max_ids[space as usize];
@@ -128,7 +138,7 @@ impl<'a> ChunkScan<'a> {
             (NameField::Define(id, name), IdSpace::Function) => {
                 let head = raw_name(name).map(|(addr, _)| addr);
                 let name = if head.is_some() || has_raw_caller(name) { name } else { &[] };
-                let what = Defined::Function { name, head, object: self.object_of(key) };
+                let what = Defined::Function { name, head, object: self.defining_object(key) };
                 // Some writers define a function again where its block follows the call.
                 if !self.definitions.last().is_some_and(|last| last.id == id && last.what.is_same(&what)) {
                     self.definitions.push(Definition { offset, id, what });
@@ -136,20 +146,21 @@ impl<'a> ChunkScan<'a> {
             }
             (NameField::Plain(name), IdSpace::Function) => {
                 if let Some((addr, _)) = raw_name(name)
-                    && self.seen.insert((addr, self.said_object(key)))
+                    && self.seen.insert((addr, self.stated_object(key)))
                 {
-                    self.raw_heads.push((addr, self.object_of(key)));
+                    self.raw_heads.push((addr, self.defining_object(key)));
                 }
             }
             _ => {}
         }
     }
 
-    fn said_object(&self, key: Keyword) -> Option<NameRef<'a>> {
-        self.cob.filter(|_| key == Keyword::Cfn).or(self.context.ob)
+    /// The object of a function that is named with this keyword. `None` if this chunk doesn't specify it.
+    fn stated_object(&self, key: Keyword) -> Option<NameRef<'a>> {
+        if key == Keyword::Cfn { self.cob.or(self.context.ob) } else { self.context.ob }
     }
 
-    fn object_of(&self, key: Keyword) -> DefiningObject<'a> {
-        self.said_object(key).map_or(DefiningObject::Inherited, DefiningObject::Said)
+    fn defining_object(&self, key: Keyword) -> DefiningObject<'a> {
+        self.stated_object(key).map_or(DefiningObject::Inherited, DefiningObject::Stated)
     }
 }

@@ -63,11 +63,11 @@ pub struct EntrySet {
 impl EntrySet {
     /// Adds a number.
     pub(super) fn insert(&mut self, entry: usize) {
-        let at = entry / 64;
-        if at >= self.words.len() {
-            self.words.resize(at + 1, 0);
+        let word = entry / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
         }
-        self.words[at] |= 1 << (entry % 64);
+        self.words[word] |= 1 << (entry % 64);
     }
 
     /// Removes a number. True if it was in the set.
@@ -81,11 +81,10 @@ impl EntrySet {
 
     /// The numbers in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
-        let of_word = |(at, word): (usize, &u64)| {
-            let word = *word;
-            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit)
-        };
-        self.words.iter().enumerate().flat_map(of_word)
+        self.words.iter().enumerate().flat_map(|(index, &word)| {
+            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
+            bits.map(move |bit| index * 64 + bit)
+        })
     }
 
     fn append(&mut self, other: &Self) {

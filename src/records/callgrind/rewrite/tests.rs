@@ -8,7 +8,7 @@ struct Code;
 const NAMES: [&[u8]; 3] = [b"f", b"g", b"h"];
 
 impl JitFunctions for Code {
-    fn around(&self, addr: u64) -> Covered {
+    fn find_range(&self, addr: u64) -> Covered {
         let start = addr & !0xff;
         let entry = (0x1000..0x1300).contains(&addr).then(|| (start as usize - 0x1000) / 0x100);
         Covered { range: start..start.saturating_add(0x100), entry }

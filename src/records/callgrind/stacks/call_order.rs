@@ -9,40 +9,69 @@ use crate::model::lists::Lists;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Priority of a function: whether all its callers are placed; how much of its cost came from placed callers, in
-/// rounded halves; that cost as bits, which for non-negative numbers have the same order; and the smallest number
-/// first.
-type Rank = (bool, u8, u64, Reverse<u32>);
+/// Priority of a function that isn't placed yet. The fields are compared in this order, and the greatest is next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    has_all_callers: bool,
+    /// How much of the function's cost came from placed callers, in rounded halves.
+    halves: u8,
+    /// The cost that came from placed callers, as bits. For non-negative numbers, these have the order of the numbers.
+    cost_bits: u64,
+    /// Among equals, the smallest number comes first.
+    function: Reverse<u32>,
+}
 
-/// `callees[f]` are the callees of `f` with weights; none is `f` itself. `begun[f]` is the cost that no call accounts
-/// for.
-pub(super) fn order(callees: &Lists<(u32, f64)>, begun: &[f64]) -> Vec<u32> {
-    let count = callees.count();
-    let (mut cost, mut unplaced) = (begun.to_vec(), vec![0usize; count]);
-    let mut whole = begun.to_vec();
-    callees.items().for_each(|(_, (callee, weight))| {
-        unplaced[callee as usize] += 1;
-        whole[callee as usize] += weight;
-    });
-    let rank = |function: u32, cost: &[f64], unplaced: &[usize]| -> Rank {
-        let at = function as usize;
-        let halves = if cost[at] > 0.0 { (2.0 * cost[at] / whole[at]).round() as u8 } else { 0 };
-        (unplaced[at] == 0, halves, cost[at].to_bits(), Reverse(function))
-    };
-    let mut heap: BinaryHeap<Rank> = (0..count as u32).map(|at| rank(at, &cost, &unplaced)).collect();
-    let (mut order, mut is_placed) = (Vec::with_capacity(count), vec![false; count]);
+/// What is known of a function while the order is determined.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    /// Cost that placed callers brought, and cost without a caller.
+    cost: f64,
+    /// Like `cost`, from all callers.
+    whole_cost: f64,
+    /// Number of callers that aren't placed yet.
+    unplaced_callers: usize,
+    is_placed: bool,
+}
+
+impl Candidate {
+    fn rank(&self, function: u32) -> Rank {
+        let halves = if self.cost > 0.0 { (2.0 * self.cost / self.whole_cost).round() as u8 } else { 0 };
+        Rank {
+            has_all_callers: self.unplaced_callers == 0,
+            halves,
+            cost_bits: self.cost.to_bits(),
+            function: Reverse(function),
+        }
+    }
+}
+
+/// The functions in order. `callees[f]` are the callees of `f` with weights; none is `f` itself. `uncalled[f]` is the
+/// cost of `f` that no call accounts for.
+pub(super) fn order(callees: &Lists<(u32, f64)>, uncalled: &[f64]) -> Vec<u32> {
+    let mut candidates = Vec::with_capacity(callees.count());
+    for &cost in uncalled {
+        candidates.push(Candidate { cost, whole_cost: cost, unplaced_callers: 0, is_placed: false });
+    }
+    for (_, (callee, weight)) in callees.items() {
+        let candidate = &mut candidates[callee as usize];
+        candidate.unplaced_callers += 1;
+        candidate.whole_cost += weight;
+    }
+    let ranks = (0u32..).zip(&candidates).map(|(function, candidate)| candidate.rank(function));
+    let mut heap: BinaryHeap<Rank> = ranks.collect();
+    let mut order = Vec::with_capacity(candidates.len());
     // Outdated entries of a function stay in the heap behind its newest one.
-    while let Some((.., Reverse(function))) = heap.pop() {
-        if std::mem::replace(&mut is_placed[function as usize], true) {
+    while let Some(Rank { function: Reverse(function), .. }) = heap.pop() {
+        if std::mem::replace(&mut candidates[function as usize].is_placed, true) {
             continue;
         }
         order.push(function);
         for &(callee, weight) in &callees[function as usize] {
-            let at = callee as usize;
-            cost[at] += weight;
-            unplaced[at] -= 1;
-            if !is_placed[at] {
-                heap.push(rank(callee, &cost, &unplaced));
+            let candidate = &mut candidates[callee as usize];
+            candidate.cost += weight;
+            candidate.unplaced_callers -= 1;
+            if !candidate.is_placed {
+                heap.push(candidate.rank(callee));
             }
         }
     }

@@ -26,14 +26,14 @@ const FINEST: f64 = 16_384.0;
 const LARGE_PART: f64 = 4.0;
 
 /// A function with fewer paths than this may get a part of a path that is worth less than a unit.
-const FEW_WAYS: usize = 4;
+const FEW_PATHS: usize = 4;
 
 /// A function has at most this many paths, plus as many for each unit of its cost.
-const MANY_WAYS: f64 = 8.0;
+const MANY_PATHS: f64 = 8.0;
 
 /// A path to a function.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct CallPath {
     caller: Option<StackId>,
     /// The cost that came along this path.
     cost: f64,
@@ -44,7 +44,8 @@ struct Way {
 struct DividedStack {
     stack: StackId,
     cost: f64,
-    left: f64,
+    /// The part of `cost` that isn't passed on yet.
+    remaining: f64,
 }
 
 /// The stacks that end in a function.
@@ -57,11 +58,12 @@ pub(super) struct FunctionStacks {
 }
 
 /// The state while stacks are made from an event's costs.
-struct Paths<'f> {
+struct PathFinder<'f> {
     flow: &'f EventFlow,
+    /// The smallest cost that is worth splitting.
     unit: f64,
     /// The paths to each function. The last element holds the paths of the current function that end in it.
-    arrivals: Vec<Vec<Way>>,
+    arrivals: Vec<Vec<CallPath>>,
     /// For each function, how much more cost the callers processed so far should have passed on to it than they did.
     owed: Vec<f64>,
     /// The costliest call to each function with the largest stack of its caller. Used as the path if the function gets
@@ -69,123 +71,157 @@ struct Paths<'f> {
     costliest: Vec<Option<(f64, StackId)>>,
 }
 
-/// The stacks of all functions with self cost, callers first.
-pub(super) fn stacks(
+/// The part of a function's cost that goes to one of its callees, or stays in it.
+struct Part {
+    /// A callee, or [`PathFinder::itself`].
+    taker: usize,
+    cost: f64,
+}
+
+/// Finds the stacks of all functions with self cost, callers first.
+pub(super) fn find_stacks(
     flow: &EventFlow,
     order: &[u32],
     frames: &[FrameId],
     profile: &mut Profile,
 ) -> Vec<FunctionStacks> {
     let count = order.len();
-    let (whole, below) = (flow.own.iter().sum::<f64>(), flow.below.iter().sum::<f64>());
-    let mut paths = Paths {
+    let (self_costs, inclusive) = (flow.self_costs.iter().sum::<f64>(), flow.inclusive.iter().sum::<f64>());
+    let mut finder = PathFinder {
         flow,
-        unit: (below / MOST_STACKS).max(whole / FINEST),
+        unit: (inclusive / MOST_STACKS).max(self_costs / FINEST),
         arrivals: vec![Vec::new(); count + 1],
         owed: vec![0.0; count],
         costliest: vec![None; count],
     };
     let mut found = Vec::new();
     for &function in order {
-        let at = function as usize;
-        if flow.below[at] <= 0.0 {
+        let index = function as usize;
+        if flow.inclusive[index] <= 0.0 {
             continue;
         }
-        let stack =
-            |way: &Way| DividedStack { stack: profile.stack(way.caller, frames[at]), cost: way.cost, left: way.cost };
-        let mut open: Vec<DividedStack> = paths.ways(at).iter().map(stack).collect();
-        let stacks = paths.divide(at, &mut open);
-        if flow.own[at] > 0.0 {
+        let mut open = Vec::new();
+        for CallPath { caller, cost } in finder.take_paths(index) {
+            open.push(DividedStack { stack: profile.stack(caller, frames[index]), cost, remaining: cost });
+        }
+        let stacks = finder.divide(index, &mut open);
+        if flow.self_costs[index] > 0.0 {
             found.push(FunctionStacks { function, stacks });
         }
     }
     found
 }
 
-impl Paths<'_> {
+impl PathFinder<'_> {
+    /// Stands for the current function as the taker of its self cost.
+    fn itself(&self) -> usize {
+        self.owed.len()
+    }
+
     /// The paths to a function; at least one.
-    fn ways(&mut self, at: usize) -> Vec<Way> {
-        let mut ways = std::mem::take(&mut self.arrivals[at]);
-        let below = self.flow.below[at];
-        if self.flow.begun[at] > 0.0 {
-            ways.push(Way { caller: None, cost: below * self.flow.begun[at] });
-        } else if ways.is_empty() {
-            ways.push(Way { caller: self.costliest[at].map(|(_, stack)| stack), cost: 0.0 });
+    fn take_paths(&mut self, function: usize) -> Vec<CallPath> {
+        let mut paths = std::mem::take(&mut self.arrivals[function]);
+        let inclusive = self.flow.inclusive[function];
+        let uncalled = self.flow.uncalled[function];
+        if uncalled > 0.0 {
+            paths.push(CallPath { caller: None, cost: inclusive * uncalled });
+        } else if paths.is_empty() {
+            paths.push(CallPath { caller: self.costliest[function].map(|(_, stack)| stack), cost: 0.0 });
         }
-        let many = (MANY_WAYS * (1.0 + below / self.unit)) as usize;
-        if ways.len() > many { thinned(ways, many / 2) } else { ways }
+        let many = (MANY_PATHS * (1.0 + inclusive / self.unit)) as usize;
+        if paths.len() > many {
+            thin_out(&mut paths, many / 2);
+        }
+        paths
     }
 
     /// Divides the cost of a function among its callees and itself. Returns the stacks that end in it.
-    fn divide(&mut self, at: usize, open: &mut [DividedStack]) -> Vec<(StackId, f64)> {
+    fn divide(&mut self, function: usize, open: &mut [DividedStack]) -> Vec<(StackId, f64)> {
         open.sort_by(|a, b| b.cost.total_cmp(&a.cost));
         let largest = open[0].stack;
         let whole = open.iter().map(|open| open.cost).sum();
-        let itself = self.owed.len();
-        let mut parts = self.parts(at, whole, largest);
-        for (taker, part) in parts.iter_mut().filter(|(_, part)| *part > 0.0) {
-            let (share, least) = (*part / whole, LARGE_PART * self.unit);
-            for open in open.iter_mut().take_while(|open| open.cost * share >= least) {
-                *part -= open.cost * share;
-                self.give(*taker, open, open.cost * share);
-            }
-        }
-        open.sort_by(|a, b| a.left.total_cmp(&b.left));
-        // Ignore rounding errors.
-        let none = whole * 1e-12;
-        let (mut next, mut more) = (0, 0.0);
-        for (taker, part) in parts {
-            more += part;
-            while more > none
-                && let Some(open) = open.get_mut(next)
-            {
-                let is_cut = taker == itself || open.left >= self.unit || self.arrivals[taker].len() < FEW_WAYS;
-                if !is_cut && more < open.left / 2.0 {
-                    break;
-                }
-                let cost = if is_cut { more.min(open.left) } else { open.left };
-                if cost > none {
-                    self.give(taker, open, cost);
-                }
-                more -= cost;
-                next += usize::from(open.left <= none);
-            }
-        }
+        let mut parts = self.parts(function, whole, largest);
+        self.divide_large(&mut parts, whole, open);
+        open.sort_by(|a, b| a.remaining.total_cmp(&b.remaining));
+        self.divide_rest(parts, whole, open);
+        let itself = self.itself();
         let ended = std::mem::take(&mut self.arrivals[itself]);
-        let mut stacks: Vec<_> = ended.into_iter().filter_map(|way| Some((way.caller?, way.cost))).collect();
+        let mut stacks: Vec<_> = ended.into_iter().filter_map(|path| Some((path.caller?, path.cost))).collect();
         if stacks.is_empty() {
             stacks.push((largest, whole));
         }
         stacks
     }
 
-    /// How the whole cost that arrived at a function is divided: its own part first, then one for each callee.
-    fn parts(&mut self, at: usize, whole: f64, largest: StackId) -> Vec<(usize, f64)> {
-        let own = self.flow.own[at].min(whole);
-        let mut parts = vec![(self.owed.len(), own)];
-        for &(callee, share) in &self.flow.callees[at] {
+    /// Splits the stacks that are large enough in proportion to the parts. `open` must be sorted by descending cost.
+    fn divide_large(&mut self, parts: &mut [Part], whole: f64, open: &mut [DividedStack]) {
+        let least = LARGE_PART * self.unit;
+        for part in parts.iter_mut().filter(|part| part.cost > 0.0) {
+            let share = part.cost / whole;
+            for stack in open.iter_mut().take_while(|stack| stack.cost * share >= least) {
+                part.cost -= stack.cost * share;
+                self.give(part.taker, stack, stack.cost * share);
+            }
+        }
+    }
+
+    /// Lays the stacks end to end and cuts them into parts. `open` must be sorted by what remains of the stacks.
+    fn divide_rest(&mut self, parts: Vec<Part>, whole: f64, open: &mut [DividedStack]) {
+        // Ignore rounding errors.
+        let negligible = whole * 1e-12;
+        let (mut next, mut wanted) = (0, 0.0);
+        for Part { taker, cost } in parts {
+            wanted += cost;
+            while wanted > negligible
+                && let Some(stack) = open.get_mut(next)
+            {
+                let may_cut =
+                    taker == self.itself() || stack.remaining >= self.unit || self.arrivals[taker].len() < FEW_PATHS;
+                if !may_cut && wanted < stack.remaining / 2.0 {
+                    break;
+                }
+                let given = if may_cut { wanted.min(stack.remaining) } else { stack.remaining };
+                if given > negligible {
+                    self.give(taker, stack, given);
+                }
+                wanted -= given;
+                next += usize::from(stack.remaining <= negligible);
+            }
+        }
+    }
+
+    /// How the whole cost that arrived at a function is divided: its self cost first, then one part for each callee.
+    fn parts(&mut self, function: usize, whole: f64, largest: StackId) -> Vec<Part> {
+        let self_cost = self.flow.self_costs[function].min(whole);
+        let mut callees = Vec::new();
+        for &(callee, share) in &self.flow.callees[function] {
             let callee = callee as usize;
-            let cost = self.flow.below[callee] * share;
+            let cost = self.flow.inclusive[callee] * share;
             if cost > 0.0 {
                 self.owed[callee] += cost;
                 if self.costliest[callee].is_none_or(|(costliest, _)| costliest < cost) {
                     self.costliest[callee] = Some((cost, largest));
                 }
-                parts.push((callee, cost));
+                callees.push(Part { taker: callee, cost });
             }
         }
-        let owed: f64 = parts[1..].iter().map(|(callee, _)| self.owed[*callee].max(0.0)).sum();
+        let owed: f64 = callees.iter().map(|part| self.owed[part.taker].max(0.0)).sum();
         if owed > 0.0 {
-            parts[1..].iter_mut().for_each(|(callee, part)| *part = self.owed[*callee].max(0.0));
+            for part in &mut callees {
+                part.cost = self.owed[part.taker].max(0.0);
+            }
         }
-        let sum: f64 = parts[1..].iter().map(|(_, part)| part).sum();
-        parts[1..].iter_mut().for_each(|(_, part)| *part *= (whole - own) / sum);
-        parts
+        let sum: f64 = callees.iter().map(|part| part.cost).sum();
+        for part in &mut callees {
+            part.cost *= (whole - self_cost) / sum;
+        }
+        callees.insert(0, Part { taker: self.itself(), cost: self_cost });
+        callees
     }
 
-    fn give(&mut self, taker: usize, open: &mut DividedStack, cost: f64) {
-        open.left -= cost;
-        self.arrivals[taker].push(Way { caller: Some(open.stack), cost });
+    fn give(&mut self, taker: usize, stack: &mut DividedStack, cost: f64) {
+        stack.remaining -= cost;
+        self.arrivals[taker].push(CallPath { caller: Some(stack.stack), cost });
         if let Some(owed) = self.owed.get_mut(taker) {
             *owed -= cost;
         }
@@ -194,33 +230,34 @@ impl Paths<'_> {
 
 /// Reduces paths to about `most` that represent all: those worth the most, and of the others, laid end to end, those at
 /// equal distances.
-fn thinned(mut ways: Vec<Way>, most: usize) -> Vec<Way> {
-    let step = ways.iter().map(|way| way.cost).sum::<f64>() / most as f64;
+fn thin_out(paths: &mut Vec<CallPath>, most: usize) {
+    let step = paths.iter().map(|path| path.cost).sum::<f64>() / most as f64;
     let (mut upto, mut taken) = (0.0, 0.0);
-    ways.retain_mut(|way| {
-        if way.cost >= step {
+    paths.retain_mut(|path| {
+        if path.cost >= step {
             return true;
         }
-        upto += way.cost;
+        upto += path.cost;
         let points = (upto / step).round() - taken;
         taken += points;
-        way.cost = points * step;
+        path.cost = points * step;
         points > 0.0
     });
-    ways
 }
 
 /// Splits a cost into integer parts in proportion to the stacks' shares. The parts add up to the cost.
-pub(super) fn share_out(cost: u64, stacks: &[(StackId, f64)], mut part: impl FnMut(StackId, u64)) {
+pub(super) fn share_out(cost: u64, stacks: &[(StackId, f64)]) -> Vec<(StackId, u64)> {
     let all: f64 = stacks.iter().map(|(_, share)| share).sum();
+    let mut parts = Vec::new();
     let (mut upto, mut given) = (0.0, 0);
-    for (at, &(stack, share)) in stacks.iter().enumerate() {
+    for (index, &(stack, share)) in stacks.iter().enumerate() {
         upto += share;
-        let last = at + 1 == stacks.len();
-        let until = if last { cost } else { ((cost as f64 * (upto / all)).round() as u64).clamp(given, cost) };
+        let is_last = index + 1 == stacks.len();
+        let until = if is_last { cost } else { ((cost as f64 * (upto / all)).round() as u64).clamp(given, cost) };
         if until > given {
-            part(stack, until - given);
+            parts.push((stack, until - given));
         }
         given = until;
     }
+    parts
 }

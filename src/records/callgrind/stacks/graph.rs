@@ -44,7 +44,7 @@ pub(super) struct Thread {
     /// For each element of `costs`, the cost by file and line. Empty if lines are not requested or not in the file.
     pub(super) lines: Vec<BTreeMap<(TextNumber, u32), Costs>>,
     /// Index of each function in `costs`.
-    places: FxHashMap<u32, usize>,
+    cost_indices: FxHashMap<u32, usize>,
     /// Calls by (caller, callee).
     pub(super) calls: FxHashMap<(u32, u32), Calls>,
 }
@@ -72,10 +72,11 @@ pub(super) struct Calls {
 
 impl Costs {
     /// The cost of one event.
-    pub(super) fn of(&self, event: usize) -> i64 {
+    pub(super) fn get(&self, event: usize) -> i64 {
         self.0.get(event).copied().unwrap_or(0)
     }
 
+    /// Adds the costs of a line, one word per event.
     fn add<'t>(&mut self, words: impl Iterator<Item = &'t [u8]>) -> Result<()> {
         for (event, word) in words.enumerate() {
             let cost = signed_number(word).ok_or_else(not_a_number)?;
@@ -102,19 +103,18 @@ struct DerivedEvent(Vec<(usize, i64)>);
 impl DerivedEvent {
     /// Parses a formula such as `Ir + 10 Bm` over the given events. `None` if it is invalid or names an unknown event.
     fn parse(formula: &[u8], events: &[Vec<u8>]) -> Option<Self> {
-        let (mut terms, mut sign, mut factor) = (Vec::new(), 1i64, None);
-        let spaced: Vec<u8> = formula
-            .iter()
-            .flat_map(|byte| match byte {
-                b'+' | b'-' | b'*' => vec![b' ', *byte, b' '],
-                _ => vec![*byte],
-            })
-            .collect();
+        let index_of = |name: &[u8]| events.iter().position(|event| event == name);
+        let mut terms = Vec::new();
+        let mut sign = 1i64;
+        let mut factor = None;
+        // True after a term.
         let mut needs_sign = false;
-        for word in spaced.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+        for word in space_operators(formula).split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
             match word {
                 b"+" | b"-" => {
-                    (sign, factor, needs_sign) = (if word == b"-" { -1 } else { 1 }, None, false);
+                    sign = if word == b"-" { -1 } else { 1 };
+                    factor = None;
+                    needs_sign = false;
                 }
                 b"*" if factor.is_some() => {}
                 _ if needs_sign => return None,
@@ -124,12 +124,12 @@ impl DerivedEvent {
                     let number = i64::try_from(decimal(&word[..digits])?).ok()?;
                     factor = Some(number);
                     if digits < word.len() {
-                        terms.push((place_of(&word[digits..], events)?, sign.checked_mul(number)?));
+                        terms.push((index_of(&word[digits..])?, sign.checked_mul(number)?));
                         needs_sign = true;
                     }
                 }
                 name => {
-                    terms.push((place_of(name, events)?, sign.checked_mul(factor.unwrap_or(1))?));
+                    terms.push((index_of(name)?, sign.checked_mul(factor.unwrap_or(1))?));
                     needs_sign = true;
                 }
             }
@@ -138,71 +138,86 @@ impl DerivedEvent {
     }
 
     fn cost(&self, costs: &Costs) -> i64 {
-        let terms = self.0.iter().map(|(event, factor)| costs.of(*event).saturating_mul(*factor));
+        let terms = self.0.iter().map(|(event, factor)| costs.get(*event).saturating_mul(*factor));
         terms.fold(0, i64::saturating_add)
     }
+}
+
+/// Puts blanks around the operators in a formula.
+fn space_operators(formula: &[u8]) -> Vec<u8> {
+    let mut spaced = Vec::with_capacity(formula.len());
+    for &byte in formula {
+        match byte {
+            b'+' | b'-' | b'*' => spaced.extend([b' ', byte, b' ']),
+            _ => spaced.push(byte),
+        }
+    }
+    spaced
 }
 
 /// The most derived events that are read; the rest are skipped. Each one adds a cost to every function and call, so a
 /// file with many formulas would need a lot of memory.
 const MOST_FORMULAS: usize = 64;
 
-fn place_of(name: &[u8], events: &[Vec<u8>]) -> Option<usize> {
-    events.iter().position(|event| event == name)
-}
-
 impl CallGraph {
     /// Adds the derived events. A formula may refer to another derived event.
     fn derive_events(&mut self, skipped: &mut Skipped) {
-        let mut left = std::mem::take(&mut self.formulas);
-        let beyond = left.split_off(MOST_FORMULAS.min(left.len()));
+        let mut remaining = std::mem::take(&mut self.formulas);
+        let too_many = remaining.split_off(MOST_FORMULAS.min(remaining.len()));
+        // Each round adds the events whose formulas only need those of earlier rounds.
         loop {
-            let before = left.len();
-            left.retain(|(name, formula)| {
-                let is_taken = self.events.contains(name);
-                let derived = DerivedEvent::parse(formula, &self.events).filter(|_| !is_taken);
-                if let Some(derived) = &derived {
-                    self.events.push(name.clone());
-                    self.add_derived(self.events.len() - 1, derived);
+            let before = remaining.len();
+            remaining.retain(|(name, formula)| {
+                if self.events.contains(name) {
+                    return false;
                 }
-                derived.is_none() && !is_taken
+                let Some(derived) = DerivedEvent::parse(formula, &self.events) else { return true };
+                self.add_derived(name, &derived);
+                false
             });
-            if left.len() == before {
+            if remaining.len() == before {
                 break;
             }
         }
-        for _ in beyond {
+        for _ in too_many {
             skipped.add(Error::new(format!("the file has more than {MOST_FORMULAS} formulas")));
         }
-        for (name, formula) in left {
+        for (name, formula) in remaining {
             let [name, formula] = [name, formula].map(|text| String::from_utf8_lossy(&text).into_owned());
             skipped.add(Error::new(format!("event {name} is {formula}, which uses events that are not in the file")));
         }
     }
 
-    fn add_derived(&mut self, event: usize, derived: &DerivedEvent) {
-        for thread in &mut self.threads {
-            let own = thread.costs.iter_mut().map(|(_, costs)| costs);
-            let own = own.chain(thread.lines.iter_mut().flat_map(BTreeMap::values_mut));
-            for costs in own.chain(thread.calls.values_mut().map(|calls| &mut calls.costs)) {
-                let cost = derived.cost(costs);
-                costs.0.resize(event + 1, 0);
-                costs.0[event] = cost;
-            }
+    /// Adds an event, with its cost in all functions, lines and calls.
+    fn add_derived(&mut self, name: &[u8], derived: &DerivedEvent) {
+        let event = self.events.len();
+        self.events.push(name.to_vec());
+        for costs in self.threads.iter_mut().flat_map(Thread::all_costs_mut) {
+            let cost = derived.cost(costs);
+            costs.0.resize(event + 1, 0);
+            costs.0[event] = cost;
         }
     }
 }
 
 impl Thread {
+    /// The costs of all functions, lines and calls.
+    fn all_costs_mut(&mut self) -> impl Iterator<Item = &mut Costs> {
+        let functions = self.costs.iter_mut().map(|(_, costs)| costs);
+        let lines = self.lines.iter_mut().flat_map(BTreeMap::values_mut);
+        let calls = self.calls.values_mut().map(|calls| &mut calls.costs);
+        functions.chain(lines).chain(calls)
+    }
+
     /// Index of a function in `costs`; added if it is new.
-    fn place(&mut self, function: u32) -> usize {
+    fn cost_index(&mut self, function: u32) -> usize {
         let next = self.costs.len();
-        let place = *self.places.entry(function).or_insert(next);
-        if place == next {
+        let index = *self.cost_indices.entry(function).or_insert(next);
+        if index == next {
             self.costs.push((function, Costs::default()));
             self.lines.push(BTreeMap::new());
         }
-        place
+        index
     }
 }
 
@@ -213,10 +228,10 @@ pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) 
     reader.text(b"");
     reader.enter_thread(None);
     for chunk in ReadChunks::new(input, CHUNK_SIZE) {
-        let (offset, bytes) = chunk?;
-        for (at, text) in lines(&bytes) {
-            if let Err(error) = reader.line(Statement::parse(text)) {
-                reader.skipped.add(error.at(offset + at as u64));
+        let (chunk_offset, bytes) = chunk?;
+        for (line_offset, text) in lines(&bytes) {
+            if let Err(error) = reader.read_line(Statement::parse(text)) {
+                reader.skipped.add(error.at(chunk_offset + line_offset as u64));
             }
         }
     }
@@ -237,7 +252,8 @@ struct GraphReader {
     ids: [FxHashMap<u32, TextNumber>; 2],
     /// Numbers of functions in the graph, by their IDs in the file.
     function_ids: IdTable,
-    known: FxHashMap<[TextNumber; 3], u32>,
+    /// Numbers of functions in the graph, by object, file and name.
+    functions: FxHashMap<[TextNumber; 3], u32>,
     columns: Columns,
     /// True if self costs per line are requested.
     with_lines: bool,
@@ -250,12 +266,16 @@ struct GraphReader {
     thread: usize,
     /// Index of each thread by its number.
     threads: FxHashMap<Option<i32>, usize>,
-    /// Index of the current function in the thread's self costs.
-    place: Option<usize>,
+    /// Index of the current function in the thread's self costs; `None` until it has some.
+    cost_index: Option<usize>,
+    /// The last `ob=` and `fl=`.
     ob: TextNumber,
     fl: TextNumber,
+    /// File of the lines that follow.
     file: TextNumber,
+    /// The function of the lines that follow; `None` if its `fn=` isn't understood.
     function: Option<u32>,
+    /// The last `cob=`, `cfi=` and `cfn=` since the last call.
     cob: Option<TextNumber>,
     cfi: Option<TextNumber>,
     callee: Option<u32>,
@@ -268,6 +288,7 @@ struct GraphReader {
 enum NextCost {
     #[default]
     SelfCost,
+    /// Holds the number of calls.
     Inclusive(u64),
     Jump,
 }
@@ -284,19 +305,19 @@ impl GraphReader {
         if self.thread == threads.len() {
             threads.push(Thread { number, ..Thread::default() });
         }
-        self.place = None;
+        self.cost_index = None;
     }
 
-    fn line(&mut self, line: Statement<'_>) -> Result<()> {
+    fn read_line(&mut self, line: Statement<'_>) -> Result<()> {
         match line {
-            Statement::Spec(key, value) => self.spec(key, value),
-            Statement::Cost(text) => self.cost(text),
-            Statement::Header(word, value) => self.header(word, value),
+            Statement::Spec(key, value) => self.read_spec(key, value),
+            Statement::Cost(text) => self.read_cost(text),
+            Statement::Header(word, value) => self.read_header(word, value),
             Statement::Other => Ok(()),
         }
     }
 
-    fn header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
+    fn read_header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
         let graph = &mut self.graph;
         match word {
             b"positions" => {
@@ -323,14 +344,10 @@ impl GraphReader {
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
             b"event" => {
-                // `event: NAME = FORMULA : LONG NAME`. Without a formula, this is just the long name of an event in the
-                // file.
-                let text = value.split(|byte| *byte == b':').next().unwrap_or_default();
-                if let Some(at) = text.iter().position(|byte| *byte == b'=') {
-                    let [name, formula] = [&text[..at], &text[at + 1..]].map(|text| text.trim_ascii().to_vec());
-                    if graph.formulas.len() > MOST_FORMULAS || !graph.formulas.iter().any(|(known, _)| *known == name) {
-                        graph.formulas.push((name, formula));
-                    }
+                if let Some((name, formula)) = parse_formula(value)
+                    && (graph.formulas.len() > MOST_FORMULAS || !graph.formulas.iter().any(|(known, _)| *known == name))
+                {
+                    graph.formulas.push((name, formula));
                 }
             }
             b"cmd" if graph.command.is_empty() => graph.command = value.to_vec(),
@@ -340,20 +357,20 @@ impl GraphReader {
         Ok(())
     }
 
-    fn spec(&mut self, key: Keyword, value: &[u8]) -> Result<()> {
+    fn read_spec(&mut self, key: Keyword, value: &[u8]) -> Result<()> {
         match key {
-            Keyword::Ob => self.ob = self.place(IdSpace::Object, value)?,
+            Keyword::Ob => self.ob = self.object_or_file(IdSpace::Object, value)?,
             Keyword::Fl => {
-                self.fl = self.place(IdSpace::File, value)?;
+                self.fl = self.object_or_file(IdSpace::File, value)?;
                 self.file = self.fl;
             }
-            Keyword::Fi | Keyword::Fe => self.file = self.place(IdSpace::File, value)?,
-            Keyword::Cob => self.cob = Some(self.place(IdSpace::Object, value)?),
-            Keyword::Cfi => self.cfi = Some(self.place(IdSpace::File, value)?),
-            Keyword::Jfi => _ = self.place(IdSpace::File, value)?,
+            Keyword::Fi | Keyword::Fe => self.file = self.object_or_file(IdSpace::File, value)?,
+            Keyword::Cob => self.cob = Some(self.object_or_file(IdSpace::Object, value)?),
+            Keyword::Cfi => self.cfi = Some(self.object_or_file(IdSpace::File, value)?),
+            Keyword::Jfi => _ = self.object_or_file(IdSpace::File, value)?,
             Keyword::Fn => {
                 self.file = self.fl;
-                (self.function, self.place) = (None, None);
+                (self.function, self.cost_index) = (None, None);
                 self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
                 self.function = Some(self.function(value, self.ob, self.fl)?);
             }
@@ -372,19 +389,20 @@ impl GraphReader {
         Ok(())
     }
 
-    fn place(&mut self, space: IdSpace, value: &[u8]) -> Result<TextNumber> {
-        let ids = space as usize;
+    /// The name that an object's or file's statement gives.
+    fn object_or_file(&mut self, space: IdSpace, value: &[u8]) -> Result<TextNumber> {
         match name_field(value) {
             NameField::Define(id, name) => {
                 let text = self.text(name);
-                self.ids[ids].insert(id, text);
+                self.ids[space as usize].insert(id, text);
                 Ok(text)
             }
-            NameField::Refer(id) => self.ids[ids].get(&id).copied().ok_or_else(|| undefined(id)),
+            NameField::Refer(id) => self.ids[space as usize].get(&id).copied().ok_or_else(|| undefined(id)),
             NameField::Plain(name) => Ok(self.text(name)),
         }
     }
 
+    /// The number of a function, which is added if it is new. `ob` and `file` are only used where its ID is defined.
     fn function(&mut self, value: &[u8], ob: TextNumber, file: TextNumber) -> Result<u32> {
         let (id, name) = match name_field(value) {
             NameField::Refer(id) => return self.function_ids.get(id).ok_or_else(|| undefined(id)),
@@ -393,7 +411,7 @@ impl GraphReader {
         };
         let name = self.text(name);
         let next = u32::try_from(self.graph.functions.len()).map_err(|_| Error::new("more than 2^32 functions"))?;
-        let function = *self.known.entry([ob, file, name]).or_insert(next);
+        let function = *self.functions.entry([ob, file, name]).or_insert(next);
         if function == next {
             self.graph.functions.push(GraphFunction { name, file, object: ob });
         }
@@ -404,21 +422,24 @@ impl GraphReader {
     }
 
     /// The source line of a cost line; 0 if it has none or belongs to a call.
-    fn line_of(&mut self, text: &[u8], next_cost: NextCost) -> u32 {
-        let position = match next_cost {
-            NextCost::SelfCost => self.decoder.cost(text),
+    fn source_line(&mut self, text: &[u8], next_cost: NextCost) -> u32 {
+        match next_cost {
+            NextCost::SelfCost => {
+                let (Some((position, _)), Some(column)) = (self.decoder.cost(text), self.columns.line) else {
+                    return 0;
+                };
+                u32::try_from(position.0[column]).unwrap_or(0)
+            }
             NextCost::Inclusive(_) | NextCost::Jump => {
                 self.decoder.site(text);
-                None
+                0
             }
-        };
-        let line = position.zip(self.columns.line).map(|((position, _), column)| position.0[column]);
-        line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0)
+        }
     }
 
-    fn cost(&mut self, text: &[u8]) -> Result<()> {
+    fn read_cost(&mut self, text: &[u8]) -> Result<()> {
         let next_cost = std::mem::take(&mut self.next_cost);
-        let line = if self.with_lines { self.line_of(text, next_cost) } else { 0 };
+        let line = if self.with_lines { self.source_line(text, next_cost) } else { 0 };
         let costs = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).skip(self.columns.count);
         let Some(function) = self.function else {
             return Err(Error::new("a cost line before any valid fn="));
@@ -428,11 +449,11 @@ impl GraphReader {
         match next_cost {
             NextCost::Jump => Ok(()),
             NextCost::SelfCost => {
-                let place = *self.place.get_or_insert_with(|| thread.place(function));
+                let index = *self.cost_index.get_or_insert_with(|| thread.cost_index(function));
                 if line > 0 {
-                    thread.lines[place].entry((self.file, line)).or_default().add(costs.clone())?;
+                    thread.lines[index].entry((self.file, line)).or_default().add(costs.clone())?;
                 }
-                thread.costs[place].1.add(costs)
+                thread.costs[index].1.add(costs)
             }
             NextCost::Inclusive(count) => {
                 (self.cob, self.cfi) = (None, None);
@@ -443,6 +464,15 @@ impl GraphReader {
             }
         }
     }
+}
+
+/// Parses `NAME = FORMULA : LONG NAME`, the value of an `event:` header. `None` if it has no formula; then it is just
+/// the long name of an event in the file.
+fn parse_formula(value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let text = value.split(|byte| *byte == b':').next().unwrap_or_default();
+    let equals = text.iter().position(|byte| *byte == b'=')?;
+    let (name, formula) = (&text[..equals], &text[equals + 1..]);
+    Some((name.trim_ascii().to_vec(), formula.trim_ascii().to_vec()))
 }
 
 fn undefined(id: u32) -> Error {

@@ -17,5 +17,5 @@ use std::io;
 /// Reads a call graph and makes stacks from it.
 pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let with_lines = options.detail.is_none_or(|detail| detail >= Detail::Lines);
-    Ok(read::profile_of(&graph::read(input, with_lines, warnings)?))
+    Ok(read::to_profile(&graph::read(input, with_lines, warnings)?))
 }

@@ -52,7 +52,7 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
     let mut encoder = Encoder::new(target);
     let mut len = 0;
     for slot in slots {
-        encoder.piece(slot.code, 0, len);
+        encoder.encode_piece(slot.code, 0, len);
         len += encoder.out.len() as u64;
     }
     // The fixed part of `.eh_frame_hdr`, and its entries.
@@ -80,7 +80,7 @@ pub(super) fn write<W: Write + Seek>(
     let start = sink.offset();
     let mut encoder = Encoder::new(image.target);
     for piece in pieces {
-        match encoder.piece(image.slots[piece.slot as usize].code, piece.addr, sink.offset()) {
+        match encoder.encode_piece(image.slots[piece.slot as usize].code, piece.addr, sink.offset()) {
             Some(count) => counts.with_unwind += u64::from(count > 0),
             None => counts.bad_unwind += 1,
         }
@@ -92,14 +92,14 @@ pub(super) fn write<W: Write + Seek>(
     sections.push_loaded(b".eh_frame", header.clone(), start..sink.offset());
     sink.align(8)?;
     let at = sink.offset();
-    sink.bytes(&header_of(encoder.table, image.target.endian, at, start))?;
+    sink.bytes(&encode_header(encoder.table, image.target.endian, at, start))?;
     sections.push_loaded(b".eh_frame_hdr", header, at..sink.offset());
     Ok(Frames { all: start..sink.offset(), header: at..sink.offset() })
 }
 
 /// Encodes `.eh_frame_hdr` at address `at` for an `.eh_frame` at `eh_frame`: a table of (code, FDE) sorted by code, for
 /// binary search (LSB Core 5.0, 10.6.2).
-fn header_of(mut table: Vec<(u32, u32)>, endian: Endian, at: u64, eh_frame: u64) -> Vec<u8> {
+fn encode_header(mut table: Vec<(u32, u32)>, endian: Endian, at: u64, eh_frame: u64) -> Vec<u8> {
     table.sort_unstable();
     // Binary search needs unique addresses. Of several entries for an address, the last one dumped is valid.
     table.reverse();
@@ -136,19 +136,20 @@ impl Encoder {
 
     /// Encodes the information of code at `addr` into `out`, which will be written at `at`. Returns the number of FDEs,
     /// or `None` if something is malformed; the piece then gets none.
-    fn piece(&mut self, code: &Code, addr: u64, at: u64) -> Option<usize> {
+    fn encode_piece(&mut self, code: &Code, addr: u64, at: u64) -> Option<usize> {
         self.out.clear();
         let Some(unwind) = code.unwind else { return Some(0) };
         let endian = self.target.endian.into();
         let fdes = records::parse(unwind.eh_frame, code, endian, self.target.address_size())?;
         for fde in &fdes {
-            let cie = self.cie(&fde.cie, at);
-            self.fde(fde, cie, addr, at);
+            let cie = self.encode_cie(&fde.cie, at);
+            self.encode_fde(fde, cie, addr, at);
         }
         Some(fdes.len())
     }
 
-    fn cie(&mut self, cie: &Cie, at: u64) -> u64 {
+    /// Encodes a CIE unless an equal one was encoded before. Returns its address.
+    fn encode_cie(&mut self, cie: &Cie, at: u64) -> u64 {
         let encoded = cie.encode(self.target);
         let next = at + self.out.len() as u64;
         *self.cies.entry(encoded).or_insert_with_key(|encoded| {
@@ -157,7 +158,7 @@ impl Encoder {
         })
     }
 
-    fn fde(&mut self, fde: &Fde, cie: u64, addr: u64, at: u64) {
+    fn encode_fde(&mut self, fde: &Fde, cie: u64, addr: u64, at: u64) {
         let start = at + self.out.len() as u64;
         let pc = addr + fde.start;
         fde.encode(self.target, start, cie, pc, &mut self.out);

@@ -35,7 +35,7 @@ pub(super) struct Fde<'data> {
 type RecordReader<'data> = EndianSlice<'data, RunTimeEndian>;
 
 /// Reads a pointer in the given format.
-fn formatted(reader: &mut RecordReader, format: dw::DwEhPe, address_size: u8) -> Option<u64> {
+fn read_pointer(reader: &mut RecordReader, format: dw::DwEhPe, address_size: u8) -> Option<u64> {
     let number = match format {
         dw::DW_EH_PE_absptr if address_size == 4 => reader.read_u32().map(u64::from),
         dw::DW_EH_PE_absptr | dw::DW_EH_PE_udata8 | dw::DW_EH_PE_sdata8 => reader.read_u64(),
@@ -102,7 +102,7 @@ impl<'data> Cie<'data> {
         };
         if let Some(letters) = augmentation.strip_prefix(b"z") {
             cie.sized = true;
-            cie.augment(letters, sized(&mut body)?, address_size)?;
+            cie.augment(letters, read_sized(&mut body)?, address_size)?;
         } else if !augmentation.is_empty() {
             return None;
         }
@@ -118,7 +118,7 @@ impl<'data> Cie<'data> {
                 b'L' => data.skip(1).ok()?,
                 b'P' => {
                     let encoding = dw::DwEhPe(data.read_u8().ok()?);
-                    formatted(&mut data, encoding.format(), address_size)?;
+                    read_pointer(&mut data, encoding.format(), address_size)?;
                 }
                 b'S' => self.signal_frame = true,
                 b'B' => self.key_b = true,
@@ -158,7 +158,7 @@ impl<'data> Fde<'data> {
     fn parse(mut body: RecordReader<'data>, at: usize, cie: Cie<'data>, code: &Code, address_size: u8) -> Option<Self> {
         // perf and V8 put the section at the next multiple of 8 after the code.
         let place = code.size.checked_next_multiple_of(8)?.checked_add(at as u64)?;
-        let begin = formatted(&mut body, cie.encoding.format(), address_size)?;
+        let begin = read_pointer(&mut body, cie.encoding.format(), address_size)?;
         let start = match cie.encoding.application() {
             dw::DW_EH_PE_pcrel => place.wrapping_add(begin),
             dw::DW_EH_PE_absptr => begin.wrapping_sub(code.addr.0),
@@ -166,12 +166,12 @@ impl<'data> Fde<'data> {
         };
         let start = if address_size == 4 { start & u64::from(u32::MAX) } else { start };
         // The length has the same format, but is always unsigned.
-        let len = formatted(&mut body, dw::DwEhPe(cie.encoding.format().0 & 7), address_size)?;
+        let len = read_pointer(&mut body, dw::DwEhPe(cie.encoding.format().0 & 7), address_size)?;
         if start.checked_add(len)? > code.size {
             return None;
         }
         if cie.sized {
-            sized(&mut body)?;
+            read_sized(&mut body)?;
         }
         check_instructions(body, address_size)?;
         Some(Self { cie, start, len, instructions: body.slice() })
@@ -202,7 +202,7 @@ fn push_record(out: &mut Vec<u8>, body: &[u8], target: Target) {
 }
 
 /// Reads a length, and splits off that many bytes.
-fn sized<'data>(reader: &mut RecordReader<'data>) -> Option<RecordReader<'data>> {
+fn read_sized<'data>(reader: &mut RecordReader<'data>) -> Option<RecordReader<'data>> {
     let len = reader.read_uleb128().ok()?;
     reader.split(usize::try_from(len).ok()?).ok()
 }
@@ -219,7 +219,7 @@ fn check_instructions(mut reader: RecordReader, address_size: u8) -> Option<()> 
         reader.skip(bytes).ok()?;
         (0..numbers).try_for_each(|_| reader.skip_leb128()).ok()?;
         if has_block {
-            sized(&mut reader)?;
+            read_sized(&mut reader)?;
         }
     }
     Some(())

@@ -17,7 +17,7 @@
 //! On recordings of Node.js, CPython and Erlang, both libraries unwind at least as far as through perf's own images, of
 //! which there is one per function.
 
-use super::mirror::{FAR, Item, MAX_LAYERS, MIRROR_LIMIT, sorted};
+use super::mirror::{FAR, Item, MAX_LAYERS, MIRROR_LIMIT, sorted_items};
 use crate::records::elf_image::slot::Slot;
 use std::ops::Range;
 
@@ -44,15 +44,17 @@ impl Ranges {
         let mut sorted: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
         sorted.sort_unstable_by_key(|range| (range.start, range.end));
         sorted.dedup_by(|next, range| {
-            let joined = next.start <= range.end;
-            range.end = if joined { range.end.max(next.end) } else { range.end };
-            joined
+            let touches = next.start <= range.end;
+            if touches {
+                range.end = range.end.max(next.end);
+            }
+            touches
         });
         Self(sorted)
     }
 
     /// True if one of the ranges overlaps `range`.
-    pub(in super::super) fn touch(&self, range: &Range<u64>) -> bool {
+    pub(in super::super) fn overlap(&self, range: &Range<u64>) -> bool {
         let next = self.0.partition_point(|known| known.end <= range.start);
         !range.is_empty() && self.0.get(next).is_some_and(|known| known.start < range.end)
     }
@@ -60,50 +62,58 @@ impl Ranges {
     /// Only the ranges that contain none of the given addresses. The addresses must be sorted.
     fn without(&self, addresses: impl Iterator<Item = u64>) -> Self {
         let mut addresses = addresses.peekable();
-        let holds_none = |range: &&Range<u64>| {
+        let mut kept = Vec::new();
+        for range in &self.0 {
             while addresses.next_if(|&addr| addr < range.start).is_some() {}
-            addresses.peek().is_none_or(|&addr| addr >= range.end)
-        };
-        Self(self.0.iter().filter(holds_none).cloned().collect())
+            if addresses.peek().is_none_or(|&addr| addr >= range.end) {
+                kept.push(range.clone());
+            }
+        }
+        Self(kept)
     }
 }
 
 /// Groups the slots by address range and layer. `foreign` are the addresses of other files.
-pub(in super::super) fn groups(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
-    let items = sorted(slots);
+pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
+    let items = sorted_items(slots);
     // If code lies inside another file's map (Node.js's builtins), that map does not separate it from other code.
-    let between = foreign.without(items.iter().map(|item| item.addr));
-    let (fit, rest): (Vec<&Item>, Vec<&Item>) = items.iter().partition(|item| item.layer < MAX_LAYERS);
+    let separators = foreign.without(items.iter().map(|item| item.addr));
+    let (fitting, too_many): (Vec<&Item>, Vec<&Item>) = items.iter().partition(|item| item.layer < MAX_LAYERS);
     let mut groups: Vec<Group> = Vec::new();
-    let mut left = &fit[..];
-    while let Some(first) = left.first() {
+    let mut remaining = &fitting[..];
+    while let Some(first) = remaining.first() {
         let mut span = first.addr..first.addr + first.len;
-        let after = left.iter().position(|item| !joins(&mut span, item, &between));
-        let (stretch, behind) = left.split_at(after.unwrap_or(left.len()));
-        let of_layer = |layer| stretch.iter().filter(move |item| item.layer == layer).map(|item| item.slot).collect();
-        let in_file = foreign.touch(&span);
-        let layers = (0..MAX_LAYERS).map(|layer| Group { slots: of_layer(layer), span: Some(span.clone()), in_file });
-        groups.extend(layers.filter(|group| !group.slots.is_empty()));
-        left = behind;
+        let end = remaining.iter().position(|item| !extend_span(&mut span, item, &separators));
+        let (in_span, after) = remaining.split_at(end.unwrap_or(remaining.len()));
+        let in_file = foreign.overlap(&span);
+        for layer in 0..MAX_LAYERS {
+            let slots: Vec<u32> = in_span.iter().filter(|item| item.layer == layer).map(|item| item.slot).collect();
+            if !slots.is_empty() {
+                groups.push(Group { slots, span: Some(span.clone()), in_file });
+            }
+        }
+        remaining = after;
     }
-    let mut rest: Vec<u32> = rest.iter().map(|item| item.slot).collect();
+    let mut rest: Vec<u32> = too_many.iter().map(|item| item.slot).collect();
     keep_largest(&mut groups, &mut rest);
     if !rest.is_empty() {
         groups.push(Group { slots: rest, span: None, in_file: false });
     }
-    groups.iter_mut().for_each(|group| group.slots.sort_unstable());
+    for group in &mut groups {
+        group.slots.sort_unstable();
+    }
     groups
 }
 
-/// True if the next code range belongs to the current range, which is then extended to its end.
-fn joins(span: &mut Range<u64>, next: &Item, between: &Ranges) -> bool {
+/// Extends a range to the end of the next code, if that is near and no other file is between. Returns false otherwise.
+fn extend_span(span: &mut Range<u64>, next: &Item, separators: &Ranges) -> bool {
     let end = next.addr + next.len;
-    let near = next.addr.saturating_sub(span.end) < FAR && end - span.start < MIRROR_LIMIT;
-    let joins = near && !between.touch(&(span.end..next.addr));
-    if joins {
-        span.end = span.end.max(end);
+    let is_near = next.addr.saturating_sub(span.end) < FAR && end - span.start < MIRROR_LIMIT;
+    if !is_near || separators.overlap(&(span.end..next.addr)) {
+        return false;
     }
-    joins
+    span.end = span.end.max(end);
+    true
 }
 
 /// Moves the code of all but the largest groups to `rest`.
@@ -141,21 +151,21 @@ mod tests {
         let foreign = Ranges::new([0x2000..0x2001, 0x9000_0080..0x9000_0081]);
         let again = Some(0x3000..0x3180);
         let expected = [(2, Some(0x1000..0x1200)), (1, again.clone()), (1, again), (1, Some(0x9000_0000..0x9000_0100))];
-        assert_eq!(spans(&groups(&slots, &foreign)), expected);
+        assert_eq!(spans(&group_slots(&slots, &foreign)), expected);
     }
 
     #[test]
     fn code_within_a_mapped_file_stays_together() {
         let codes = [named(0x100); 2];
         let slots = slots(&codes, &[0x1000, 0x3000]);
-        assert_eq!(spans(&groups(&slots, &Ranges::new(Some(0x800..0x4000)))), [(2, Some(0x1000..0x3100))]);
+        assert_eq!(spans(&group_slots(&slots, &Ranges::new(Some(0x800..0x4000)))), [(2, Some(0x1000..0x3100))]);
     }
 
     #[test]
     fn code_too_scattered_or_used_again_too_often_shares_the_last_image() {
         let codes = vec![named(0x100); 90];
         let addresses: Vec<u64> = (0..90).map(|n| if n < 80 { (n + 1) << 32 } else { 0x1000 }).collect();
-        let groups = groups(&slots(&codes, &addresses), &Ranges::new([]));
+        let groups = group_slots(&slots(&codes, &addresses), &Ranges::new([]));
         assert_eq!(groups.len(), MAX_IMAGES + 1);
         assert_eq!(groups.iter().map(|group| group.slots.len()).sum::<usize>(), 90);
         assert_eq!(groups[MAX_IMAGES].span, None);
@@ -165,6 +175,8 @@ mod tests {
     fn ranges_are_merged() {
         let ranges = Ranges::new([5..7, 1..3, 2..4, 9..9]);
         assert_eq!(ranges.0, [1..4, 5..7]);
-        assert!(ranges.touch(&(0..2)) && ranges.touch(&(6..9)) && !ranges.touch(&(4..5)) && !ranges.touch(&(6..6)));
+        assert!(
+            ranges.overlap(&(0..2)) && ranges.overlap(&(6..9)) && !ranges.overlap(&(4..5)) && !ranges.overlap(&(6..6))
+        );
     }
 }

@@ -12,6 +12,7 @@
 
 use crate::model::Addr;
 use crate::records::elf_image::slot::{Piece, Place, Slot};
+use std::ops::Range;
 
 /// Code with a gap of this size belongs to different regions: the hole would only make the file look large.
 pub(super) const FAR: u64 = 1 << 24;
@@ -40,12 +41,13 @@ pub(super) struct Item {
 }
 
 /// An address range, and how many layers its code needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct MirrorRegion {
     start: u64,
     end: u64,
     layers: u64,
-    items: (usize, usize),
+    /// Indices of its items.
+    items: Range<usize>,
 }
 
 impl MirrorRegion {
@@ -61,56 +63,56 @@ impl MirrorRegion {
 
 /// Gives every slot an offset, from `header` on.
 pub(super) fn place(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
-    let items = sorted(slots);
-    let regions = regions(&items);
-    let mut places = vec![None; slots.len()];
-    let mut at = header.next_multiple_of(PAGE);
-    let end_of_mirrors = at + MIRROR_LIMIT;
+    let items = sorted_items(slots);
+    let mut offsets = vec![None; slots.len()];
+    let mut next = header.next_multiple_of(PAGE);
+    let mirrors_end = next + MIRROR_LIMIT;
     let mut packed = Vec::new();
-    for region in regions {
-        let items = &items[region.items.0..region.items.1];
-        let fits = at + region.len() <= end_of_mirrors;
-        for item in items {
+    for region in find_regions(&items) {
+        let fits = next + region.len() <= mirrors_end;
+        for item in &items[region.items.clone()] {
             if !fits || item.layer >= MAX_LAYERS {
                 packed.push(item.slot);
             } else {
-                let base = at + u64::from(item.layer) * region.stride();
-                places[item.slot as usize] = Some(base + (item.addr - (region.start & !(PAGE - 1))));
+                let mirror = next + u64::from(item.layer) * region.stride();
+                offsets[item.slot as usize] = Some(mirror + (item.addr - (region.start & !(PAGE - 1))));
             }
         }
-        at += if fits { region.len() } else { 0 };
+        if fits {
+            next += region.len();
+        }
     }
-    pack(slots, packed, at, &mut places);
-    finish(slots, places)
+    pack(slots, packed, next, &mut offsets);
+    to_places(slots, offsets)
 }
 
 /// Gives every slot of one region and layer the offset `address - base`.
 pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
-    finish(slots, slots.iter().map(|slot| Some(slot.addr.0.wrapping_sub(base))).collect())
+    to_places(slots, slots.iter().map(|slot| Some(slot.addr.0.wrapping_sub(base))).collect())
 }
 
-fn finish(slots: &[Slot], places: Vec<Option<u64>>) -> (Vec<Option<Place>>, Vec<Piece>) {
-    let mut pieces: Vec<Piece> = places.iter().zip(slots).enumerate().filter_map(piece).collect();
+/// Places and pieces, given the offset of each slot. The pieces are sorted by offset.
+fn to_places(slots: &[Slot], offsets: Vec<Option<u64>>) -> (Vec<Option<Place>>, Vec<Piece>) {
+    let mut pieces = Vec::with_capacity(slots.len());
+    for (index, (slot, offset)) in slots.iter().zip(&offsets).enumerate() {
+        if let Some(offset) = *offset {
+            pieces.push(Piece { addr: offset, skip: 0, len: slot.code.size, slot: index as u32 });
+        }
+    }
     pieces.sort_unstable_by_key(|piece| (piece.addr, piece.len, piece.slot));
-    (places.into_iter().map(|at| at.map(|at| Place { offset: at, addr: at })).collect(), pieces)
-}
-
-fn piece((slot, (place, what)): (usize, (&Option<u64>, &Slot))) -> Option<Piece> {
-    (*place).map(|addr| Piece { addr, skip: 0, len: what.code.size, slot: slot as u32 })
+    let places = offsets.into_iter().map(|offset| offset.map(|offset| Place { offset, addr: offset }));
+    (places.collect(), pieces)
 }
 
 /// All slots of plausible size with their layers, sorted by address and then by the order of adding.
-pub(super) fn sorted(slots: &[Slot]) -> Vec<Item> {
-    let sane = slots.iter().enumerate().filter(|(_, slot)| {
-        slot.code.size <= LONGEST && slot.addr.0.checked_add(slot.code.size).is_some_and(|end| end < u64::MAX - PAGE)
-    });
-    let item = |(slot, &Slot { code, addr: Addr(addr) }): (usize, &Slot)| Item {
-        addr,
-        len: code.size,
-        slot: slot as u32,
-        layer: 0,
-    };
-    let mut items: Vec<Item> = sane.map(item).collect();
+pub(super) fn sorted_items(slots: &[Slot]) -> Vec<Item> {
+    let mut items = Vec::with_capacity(slots.len());
+    for (index, &Slot { code, addr: Addr(addr) }) in slots.iter().enumerate() {
+        let end = addr.checked_add(code.size);
+        if code.size <= LONGEST && end.is_some_and(|end| end < u64::MAX - PAGE) {
+            items.push(Item { addr, len: code.size, slot: index as u32, layer: 0 });
+        }
+    }
     items.sort_unstable_by_key(|item| (item.addr, item.slot));
     assign_layers(&mut items);
     items
@@ -129,35 +131,33 @@ fn assign_layers(items: &mut [Item]) {
 }
 
 /// Groups code into regions, separated by gaps of [`FAR`] or more.
-fn regions(items: &[Item]) -> Vec<MirrorRegion> {
+fn find_regions(items: &[Item]) -> Vec<MirrorRegion> {
     let mut regions: Vec<MirrorRegion> = Vec::new();
-    for part in items.iter().enumerate().map(region_of) {
+    for (index, item) in items.iter().enumerate() {
+        let end = item.addr + item.len;
+        let layers = u64::from(item.layer.min(MAX_LAYERS - 1)) + 1;
         match regions.last_mut() {
-            Some(last) if part.start < last.end.saturating_add(FAR) => {
-                last.end = last.end.max(part.end);
-                last.layers = last.layers.max(part.layers);
-                last.items.1 = part.items.1;
+            Some(last) if item.addr < last.end.saturating_add(FAR) => {
+                last.end = last.end.max(end);
+                last.layers = last.layers.max(layers);
+                last.items.end = index + 1;
             }
-            _ => regions.push(part),
+            _ => regions.push(MirrorRegion { start: item.addr, end, layers, items: index..index + 1 }),
         }
     }
     regions
 }
 
-fn region_of((index, item): (usize, &Item)) -> MirrorRegion {
-    let layers = u64::from(item.layer.min(MAX_LAYERS - 1)) + 1;
-    MirrorRegion { start: item.addr, end: item.addr + item.len, layers, items: (index, index + 1) }
-}
-
-/// Packs code one after the other, aligned to 16 bytes as in most code heaps.
-fn pack(slots: &[Slot], mut packed: Vec<u32>, mut at: u64, places: &mut [Option<u64>]) {
+/// Packs code one after the other from an offset on, aligned to 16 bytes as in most code heaps.
+fn pack(slots: &[Slot], mut packed: Vec<u32>, start: u64, offsets: &mut [Option<u64>]) {
     packed.sort_unstable();
+    let mut next = start;
     for slot in packed {
-        at = at.next_multiple_of(16);
-        let end = at.saturating_add(slots[slot as usize].code.size);
+        next = next.next_multiple_of(16);
+        let end = next.saturating_add(slots[slot as usize].code.size);
         if end <= IMAGE_LIMIT {
-            places[slot as usize] = Some(at);
-            at = end;
+            offsets[slot as usize] = Some(next);
+            next = end;
         }
     }
 }

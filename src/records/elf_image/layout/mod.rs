@@ -62,10 +62,10 @@ const JOIN_GAP: u64 = 4096;
 const MAX_RUNS: usize = 0x4000;
 
 /// Groups pieces, sorted by address, into runs. File offsets are not set yet.
-fn runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
+fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut gap = JOIN_GAP;
     loop {
-        let runs = runs_joined_over(gap, pieces, slots);
+        let runs = join_runs(gap, pieces, slots);
         if runs.len() <= MAX_RUNS {
             return runs;
         }
@@ -74,7 +74,9 @@ fn runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     }
 }
 
-fn runs_joined_over(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
+/// Groups pieces into runs. Pieces closer than `gap` are joined, but code isn't joined with names only unless `gap` is
+/// `u64::MAX`.
+fn join_runs(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut runs: Vec<LayoutRun> = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         let has_bytes = slots[piece.slot as usize].code.bytes.is_some();
@@ -105,7 +107,7 @@ impl Layout {
     pub(super) fn mirror(slots: &[Slot], target: Target) -> Self {
         let header = target.header_size(SEGMENTS);
         let (places, pieces) = mirror::place(slots, header);
-        Self::of_file(slots, (places, pieces), header, FramesAt::Behind)
+        Self::new(slots, (places, pieces), header, FramesAt::Behind)
     }
 
     /// A layout for perf in which the offset of all code is its address minus `base`. The code part is as long as
@@ -113,12 +115,13 @@ impl Layout {
     pub(super) fn one_region(slots: &[Slot], target: Target, base: u64, span: &Range<u64>, frames: FramesAt) -> Self {
         let placed = mirror::place_one_region(slots, base);
         let code = span.start.wrapping_sub(base)..span.end.wrapping_sub(base);
-        Self { code, ..Self::of_file(slots, placed, target.header_size(SEGMENTS), frames) }
+        Self { code, ..Self::new(slots, placed, target.header_size(SEGMENTS), frames) }
     }
 
-    fn of_file(slots: &[Slot], placed: (Vec<Option<Place>>, Vec<Piece>), header: u64, frames: FramesAt) -> Self {
+    /// A layout in which addresses equal file offsets.
+    fn new(slots: &[Slot], placed: (Vec<Option<Place>>, Vec<Piece>), header: u64, frames: FramesAt) -> Self {
         let (places, pieces) = placed;
-        let runs = runs(&pieces, slots);
+        let runs = find_runs(&pieces, slots);
         let code = match (runs.first(), runs.last()) {
             (Some(first), Some(last)) => first.addr..last.addr + last.size,
             _ => header..header,
@@ -131,7 +134,9 @@ impl Layout {
     /// functions of a file, so two sentinels are added after the code, with a gap, because the last call would return
     /// to the byte right after it.
     pub(super) fn for_viewers(&mut self) {
-        self.runs.iter_mut().for_each(|run| run.has_bytes = true);
+        for run in &mut self.runs {
+            run.has_bytes = true;
+        }
         if let Some(last) = self.runs.last_mut() {
             let sentinels = (last.addr + last.size).next_multiple_of(SENTINEL_LEN) + SENTINEL_LEN;
             self.code.end = sentinels + SENTINELS * SENTINEL_LEN;
@@ -143,8 +148,8 @@ impl Layout {
     /// The layout for callgrind's viewers: run-time addresses, with the sections one after the other in the file.
     pub(super) fn at_run_time(slots: &[Slot], target: Target) -> Self {
         let limit = if target.is_64 { u64::MAX } else { u64::from(u32::MAX) };
-        let pieces = cut(slots, limit);
-        let mut runs = runs(&pieces, slots);
+        let pieces = cut_into_pieces(slots, limit);
+        let mut runs = find_runs(&pieces, slots);
         // At least one, even if only PT_NULL: a program without program headers looks damaged.
         let segments = runs.iter().filter(|run| run.has_bytes).count().max(1);
         let header = target.header_size(segments);
@@ -166,7 +171,7 @@ impl Layout {
 
 /// Cuts code that shared addresses into disjoint pieces at run-time addresses, sorted by address. The last code at an
 /// address wins. Code beyond `limit` has no piece.
-fn cut(slots: &[Slot], limit: u64) -> Vec<Piece> {
+fn cut_into_pieces(slots: &[Slot], limit: u64) -> Vec<Piece> {
     // From the last code to the first, each takes the addresses that are still free. Maps the start of each taken range
     // to its end.
     let mut taken = BTreeMap::<u64, u64>::new();
@@ -174,8 +179,9 @@ fn cut(slots: &[Slot], limit: u64) -> Vec<Piece> {
     for (index, slot) in slots.iter().enumerate().rev() {
         let start = slot.addr.0;
         let Some(end) = start.checked_add(slot.code.size).filter(|&end| end <= limit) else { continue };
-        take_free(&mut taken, start, end, |from, to| {
-            pieces.push(Piece { addr: from, skip: from - start, len: to - from, slot: index as u32 });
+        take_free(&mut taken, start, end, |free_start, free_end| {
+            let (skip, len) = (free_start - start, free_end - free_start);
+            pieces.push(Piece { addr: free_start, skip, len, slot: index as u32 });
         });
     }
     pieces.sort_unstable_by_key(|piece| (piece.addr, piece.len, piece.slot));

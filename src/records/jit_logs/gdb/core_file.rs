@@ -42,9 +42,9 @@ struct CoreSegment {
 
 /// True if a file that starts with `head` is a core dump.
 pub(super) fn is_core(head: &[u8]) -> bool {
-    let kind = head.get(16..18);
-    let is_little = head.get(5) == Some(&elf::ELFDATA2LSB.0);
-    head.starts_with(&elf::ELFMAG) && (kind == Some(&if is_little { [4, 0] } else { [0, 4] }))
+    let is_little_endian = head.get(5) == Some(&elf::ELFDATA2LSB.0);
+    let et_core = if is_little_endian { [4, 0] } else { [0, 4] };
+    head.starts_with(&elf::ELFMAG) && head.get(16..18) == Some(&et_core)
 }
 
 impl<'data> Core<'data> {
@@ -62,61 +62,65 @@ impl<'data> Core<'data> {
         header.bytes(12, "e_version and e_entry")?;
         let (headers, sections) = (header.u64("e_phoff")?, header.u64("e_shoff")?);
         header.bytes(8, "e_flags, e_ehsize and e_phentsize")?;
-        let count = u64::from(header.u16("e_phnum")?);
-        let count = if count == MANY { many(bytes, sections, endian).unwrap_or(count) } else { count };
+        let mut count = u64::from(header.u16("e_phnum")?);
+        if count == MANY {
+            count = header_count_of_section(bytes, sections, endian).unwrap_or(count);
+        }
         let (segments, pid, files) = (Vec::new(), None, Vec::new());
         let mut core = Self { bytes, endian, machine, segments, pid, files, is_cut: false };
-        core.headers(headers, count)?;
+        core.read_program_headers(headers, count)?;
         core.segments.sort_by_key(|segment| segment.addr.start);
         core.files.sort_by_key(|file| file.start);
         Ok(core)
     }
 
-    fn headers(&mut self, offset: u64, count: u64) -> Result<()> {
-        let at = usize::try_from(offset).ok().filter(|at| *at <= self.bytes.len());
-        let at = at.ok_or_else(|| Error::new("its program headers are beyond its end").at(32))?;
-        let mut headers = Cursor::new(&self.bytes[at..], offset, self.endian);
-        self.is_cut |= count > (headers.left() / PROGRAM_HEADER) as u64;
-        for _ in 0..count.min((headers.left() / PROGRAM_HEADER) as u64) {
-            self.program_header(&mut headers)?;
+    fn read_program_headers(&mut self, offset: u64, count: u64) -> Result<()> {
+        let Some(bytes) = usize::try_from(offset).ok().and_then(|start| self.bytes.get(start..)) else {
+            return Err(Error::new("its program headers are beyond its end").at(32));
+        };
+        let mut headers = Cursor::new(bytes, offset, self.endian);
+        let available = (headers.left() / PROGRAM_HEADER) as u64;
+        self.is_cut |= count > available;
+        for _ in 0..count.min(available) {
+            self.read_program_header(&mut headers)?;
         }
         Ok(())
     }
 
-    fn program_header(&mut self, cursor: &mut Cursor<'data>) -> Result<()> {
+    fn read_program_header(&mut self, cursor: &mut Cursor<'data>) -> Result<()> {
         let (kind, flags) = (cursor.u32("p_type")?, cursor.u32("p_flags")?);
         let (offset, addr) = (cursor.u64("p_offset")?, cursor.u64("p_vaddr")?);
         cursor.bytes(8, "p_paddr")?;
         let size = cursor.u64("p_filesz")?;
         cursor.bytes(16, "p_memsz and p_align")?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
-        let there = size.min((self.bytes.len() - start) as u64);
-        self.is_cut |= there < size;
-        match kind {
-            kind if kind == elf::PT_LOAD.0 && there > 0 => {
-                let Some(end) = addr.checked_add(there) else { return Ok(()) };
+        let available = size.min((self.bytes.len() - start) as u64);
+        self.is_cut |= available < size;
+        match elf::ProgramType(kind) {
+            elf::PT_LOAD if available > 0 => {
+                let Some(end) = addr.checked_add(available) else { return Ok(()) };
                 let is_writable = flags & elf::PF_W.0 != 0;
                 self.segments.push(CoreSegment { addr: addr..end, offset: start, is_writable });
             }
-            kind if kind == elf::PT_NOTE.0 => {
-                let notes = &self.bytes[start..start + there as usize];
+            elf::PT_NOTE => {
+                let notes = &self.bytes[start..start + available as usize];
                 // If notes are damaged, those before the damage are used.
-                let _ = self.notes(Cursor::new(notes, offset, self.endian));
+                let _ = self.read_notes(Cursor::new(notes, offset, self.endian));
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn notes(&mut self, mut notes: Cursor<'data>) -> Result<()> {
+    fn read_notes(&mut self, mut notes: Cursor<'data>) -> Result<()> {
         while !notes.is_empty() {
             let (name, size, kind) = (notes.u32("n_namesz")?, notes.u32("n_descsz")?, notes.u32("n_type")?);
             notes.bytes(u64::from(name).next_multiple_of(4), "n_name")?;
             let mut description = notes.part(u64::from(size), "n_desc")?;
             notes.bytes(u64::from(size.next_multiple_of(4) - size).min(notes.left() as u64), "padding")?;
             match elf::NoteType(kind) {
-                elf::NT_PRPSINFO => self.pid = pid(description),
-                elf::NT_FILE => self.mapped_files(&mut description)?,
+                elf::NT_PRPSINFO => self.pid = parse_pid(description),
+                elf::NT_FILE => self.read_mapped_files(&mut description)?,
                 _ => {}
             }
         }
@@ -124,12 +128,12 @@ impl<'data> Core<'data> {
     }
 
     /// Parses NT_FILE: number of files, page size, then start, end and offset (in pages) of each, then their names.
-    fn mapped_files(&mut self, note: &mut Cursor<'data>) -> Result<()> {
+    fn read_mapped_files(&mut self, note: &mut Cursor<'data>) -> Result<()> {
         let (count, page) = (note.u64("count")?, note.u64("page_size")?);
-        let mut places = note.part(count.saturating_mul(24), "mapped files")?;
-        while !places.is_empty() {
-            let (start, end) = (places.u64("start")?, places.u64("end")?);
-            let offset = places.u64("file_ofs")?.saturating_mul(page);
+        let mut ranges = note.part(count.saturating_mul(24), "mapped files")?;
+        while !ranges.is_empty() {
+            let (start, end) = (ranges.u64("start")?, ranges.u64("end")?);
+            let offset = ranges.u64("file_ofs")?.saturating_mul(page);
             let path = note.cstr("name of a mapped file")?.to_vec();
             self.files.push(MappedFile { start, end, offset, path });
         }
@@ -140,42 +144,49 @@ impl<'data> Core<'data> {
     /// files, the first writable memory of any kind, up to [`UNLISTED`] bytes.
     pub(super) fn data_of_files(&self) -> Vec<Range<u64>> {
         let writable = self.segments.iter().filter(|segment| segment.is_writable);
-        let is_file = |segment: &&CoreSegment| MappedFile::at(&self.files, segment.addr.start).is_some();
+        let mut ranges = Vec::new();
         if !self.files.is_empty() {
-            return writable.filter(is_file).map(|segment| segment.addr.clone()).collect();
+            for segment in writable {
+                if MappedFile::find(&self.files, segment.addr.start).is_some() {
+                    ranges.push(segment.addr.clone());
+                }
+            }
+            return ranges;
         }
         let mut left = UNLISTED;
-        let first = |segment: &CoreSegment| {
+        for segment in writable {
             let len = left.min(segment.addr.end - segment.addr.start);
             left -= len;
-            segment.addr.start..segment.addr.start + len
-        };
-        writable.map(first).filter(|range| !range.is_empty()).collect()
+            if len > 0 {
+                ranges.push(segment.addr.start..segment.addr.start + len);
+            }
+        }
+        ranges
     }
 
     /// The range of the file that holds this memory, if all of it is in the file and contiguous.
     pub(super) fn range(&self, addr: u64, size: u64) -> Option<Range<usize>> {
         let end = addr.checked_add(size)?;
         let after = self.segments.partition_point(|segment| segment.addr.start <= addr);
-        let first = after.checked_sub(1)?;
-        let start =
-            self.segments[first].offset.checked_add(usize::try_from(addr - self.segments[first].addr.start).ok()?)?;
+        let first = &self.segments[after.checked_sub(1)?];
+        let start = first.offset.checked_add(usize::try_from(addr - first.addr.start).ok()?)?;
         // Memory with different access rights is a segment of its own, which usually follows directly.
-        let mut reach = self.segments[first].addr.end;
-        let mut behind = self.segments[first].behind()?;
+        let mut segment_end = first.addr.end;
+        let mut file_end = first.file_end()?;
         for segment in &self.segments[after..] {
-            if reach >= end || segment.addr.start != reach || segment.offset != behind {
+            if segment_end >= end || segment.addr.start != segment_end || segment.offset != file_end {
                 break;
             }
-            (reach, behind) = (segment.addr.end, segment.behind()?);
+            segment_end = segment.addr.end;
+            file_end = segment.file_end()?;
         }
-        (addr < reach && end <= reach).then(|| start..start + size as usize)
+        (addr < segment_end && end <= segment_end).then(|| start..start + size as usize)
     }
 }
 
 impl CoreSegment {
     /// The end of the segment in the file.
-    fn behind(&self) -> Option<usize> {
+    fn file_end(&self) -> Option<usize> {
         self.offset.checked_add(usize::try_from(self.addr.end - self.addr.start).ok()?)
     }
 }
@@ -187,14 +198,14 @@ impl Memory for Core<'_> {
 
     fn read(&self, addr: u64, into: &mut [u8]) -> bool {
         let bytes = self.range(addr, into.len() as u64).and_then(|range| self.bytes.get(range));
-        bytes.is_some_and(|bytes| {
-            into.copy_from_slice(bytes);
-            true
-        })
+        let Some(bytes) = bytes else { return false };
+        into.copy_from_slice(bytes);
+        true
     }
 }
 
-fn many(bytes: &[u8], sections: u64, endian: Endian) -> Option<u64> {
+/// The number of program headers according to the first section header, which is at file offset `sections`.
+fn header_count_of_section(bytes: &[u8], sections: u64, endian: Endian) -> Option<u64> {
     let first = bytes.get(usize::try_from(sections).ok()?..)?;
     let mut header = Cursor::new(first, sections, endian);
     header.bytes(44, "sh_name to sh_link").ok()?;
@@ -202,7 +213,7 @@ fn many(bytes: &[u8], sections: u64, endian: Endian) -> Option<u64> {
 }
 
 /// `pr_pid` of `struct elf_prpsinfo`, which follows state, flags, user and group.
-fn pid(mut note: Cursor<'_>) -> Option<i32> {
+fn parse_pid(mut note: Cursor<'_>) -> Option<i32> {
     note.bytes(24, "pr_state to pr_gid").ok()?;
     note.u32("pr_pid").ok().map(|pid| pid as i32).filter(|pid| *pid > 0)
 }

@@ -28,7 +28,7 @@ pub(super) struct RegisteredObject {
 }
 
 impl Registered {
-    /// Adds an object with lines. Returns its number, for [`place`].
+    /// Adds an object with lines. Returns its number, for [`encode_key`].
     pub(super) fn push(&mut self, range: Range<usize>, machine: u16) -> u32 {
         self.objects.push(RegisteredObject { range, machine, lines: OnceLock::new() });
         self.objects.len() as u32 - 1
@@ -36,29 +36,27 @@ impl Registered {
 }
 
 /// Encodes the key under which the lines of a function are looked up: object number and address.
-pub(super) fn place(object: u32, addr: u64) -> [u8; 12] {
-    let mut place = [0; 12];
-    place[..4].copy_from_slice(&object.to_le_bytes());
-    place[4..].copy_from_slice(&addr.to_le_bytes());
-    place
+pub(super) fn encode_key(object: u32, addr: u64) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..4].copy_from_slice(&object.to_le_bytes());
+    key[4..].copy_from_slice(&addr.to_le_bytes());
+    key
 }
 
-fn parse_place(place: &[u8]) -> Option<(u32, u64)> {
-    let (object, addr) = place.split_first_chunk()?;
+fn decode_key(key: &[u8]) -> Option<(u32, u64)> {
+    let (object, addr) = key.split_first_chunk()?;
     Some((u32::from_le_bytes(*object), u64::from_le_bytes(*addr.first_chunk()?)))
 }
 
 impl LogPositions for Registered {
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
-        let known = parse_place(entry).and_then(|(object, addr)| {
-            let object = self.objects.get(object as usize)?;
-            let lines = object.lines.get_or_init(|| {
-                let bytes = file.get(object.range.clone()).unwrap_or_default();
-                Symfile::parse(bytes, object.machine).map(|symfile| ObjectLines::read(&symfile)).unwrap_or_default()
-            });
-            lines.source_map(addr)
+        let Some((object, addr)) = decode_key(entry) else { return SourceMap::default() };
+        let Some(object) = self.objects.get(object as usize) else { return SourceMap::default() };
+        let lines = object.lines.get_or_init(|| {
+            let bytes = file.get(object.range.clone()).unwrap_or_default();
+            Symfile::parse(bytes, object.machine).map(|symfile| ObjectLines::read(&symfile)).unwrap_or_default()
         });
-        known.unwrap_or_default()
+        lines.source_map(addr).unwrap_or_default()
     }
 }
 
@@ -78,23 +76,27 @@ struct FunctionLines {
     calls: Vec<Call>,
 }
 
+/// The source line of the code from an offset in the function on.
 #[derive(Debug, Clone, Copy)]
 struct LineRow {
     offset: u64,
-    place: SourcePlace,
+    location: SourceLocation,
+    /// Index of the inlined call that the code belongs to.
     inlined: Option<u32>,
 }
 
+/// An inlined call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Call {
     function: TextId,
     /// Where the call is in its caller.
-    place: SourcePlace,
+    location: SourceLocation,
+    /// Index of the inlined call that contains this one.
     parent: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct SourcePlace {
+struct SourceLocation {
     file: TextId,
     line: u32,
 }
@@ -109,46 +111,47 @@ impl ObjectLines {
         let endian = RunTimeEndian::from(symfile.endian());
         let mut sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
         let too_deep = limit_sections(&mut sections, endian, MOST_INLINED);
-        let dwarf = || sections.borrow(|bytes| EndianSlice::new(bytes, endian));
-        let edges = edges(&dwarf());
-        let context = Context::from_dwarf(dwarf()).ok()?;
+        let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, endian));
+        let edges = inlined_edges(&dwarf);
+        let context = Context::from_dwarf(dwarf).ok()?;
         // Each line and each inlined call takes at least one byte of the object, which limits their number.
         let mut reader =
-            LineProgramReader { context, edges, left: symfile.size, lines: Self { too_deep, ..Self::default() } };
+            LineProgramReader { context, edges, room: symfile.size, lines: Self { too_deep, ..Self::default() } };
         for function in symfile.functions() {
-            let lines = reader.function(&function);
+            let lines = reader.read_function(&function);
             reader.lines.functions.insert(function.addr, lines);
         }
         Some(reader.lines)
     }
 
+    /// The source map of the function that starts at an address.
     fn source_map(&self, addr: u64) -> Option<SourceMap<'_>> {
         let FunctionLines { rows, calls } = self.functions.get(&addr)?;
-        let file = |place: SourcePlace| self.texts.get(place.file);
-        let line = |row: &LineRow| Line {
-            offset: row.offset,
-            file: file(row.place),
-            line: row.place.line,
-            discriminator: 0,
-            inlined: row.inlined,
-        };
-        let call = |call: &Call| InlinedCall {
-            function: self.texts.get(call.function).into(),
-            file: file(call.place),
-            line: call.place.line,
-            column: 0,
-            parent: call.parent,
-        };
-        Some(SourceMap {
-            lines: rows.iter().map(line).collect(),
-            calls: calls.iter().map(call).collect(),
-            too_deep: self.too_deep,
-        })
+        let mut map = SourceMap { too_deep: self.too_deep, ..SourceMap::default() };
+        for row in rows {
+            map.lines.push(Line {
+                offset: row.offset,
+                file: self.texts.get(row.location.file),
+                line: row.location.line,
+                discriminator: 0,
+                inlined: row.inlined,
+            });
+        }
+        for call in calls {
+            map.calls.push(InlinedCall {
+                function: self.texts.get(call.function).into(),
+                file: self.texts.get(call.location.file),
+                line: call.location.line,
+                column: 0,
+                parent: call.parent,
+            });
+        }
+        Some(map)
     }
 }
 
 /// Start and end addresses of inlined calls, sorted.
-fn edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
+fn inlined_edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
@@ -171,63 +174,93 @@ fn edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
 
 struct LineProgramReader<'a> {
     context: Context<LineTableReader<'a>>,
+    /// Start and end addresses of inlined calls, sorted.
     edges: Vec<u64>,
     /// How many more lines and calls may be kept.
-    left: usize,
+    room: usize,
     lines: ObjectLines,
 }
 
+/// A frame at an address: the function itself or an inlined one.
+struct DwarfFrame {
+    function: TextId,
+    location: SourceLocation,
+}
+
 impl LineProgramReader<'_> {
-    fn function(&mut self, function: &Function<'_>) -> FunctionLines {
-        let (start, end) = (function.addr, function.addr.saturating_add(function.size));
-        let mut places = vec![start];
-        let below = |limit| self.edges.partition_point(|edge| *edge < limit);
-        places.extend(&self.edges[below(start)..below(end).max(below(start))]);
-        if let Ok(rows) = self.context.find_location_range(start, end) {
-            let edges = rows.flat_map(|(at, len, _)| [at, at.saturating_add(len)]);
-            places.extend(edges.filter(|at| (start..end).contains(at)).take(self.left));
-        }
-        places.sort_unstable();
-        places.dedup();
-        let (mut lines, mut known) = (FunctionLines::default(), FxHashMap::default());
-        for at in places {
+    fn read_function(&mut self, function: &Function<'_>) -> FunctionLines {
+        let mut lines = FunctionLines::default();
+        let mut call_indices = FxHashMap::default();
+        for addr in self.change_points(function) {
             let before = lines.rows.len() + lines.calls.len();
-            let row = self.row(at, at - start, &mut lines, &mut known);
-            let is_same = |last: &LineRow| (last.place, last.inlined) == (row.place, row.inlined);
+            let row = self.read_row(addr, addr - function.addr, &mut lines, &mut call_indices);
+            let is_same = |last: &LineRow| (last.location, last.inlined) == (row.location, row.inlined);
             if !lines.rows.last().is_some_and(is_same) {
                 lines.rows.push(row);
             }
-            match self.left.checked_sub(lines.rows.len() + lines.calls.len() - before) {
-                Some(left) => self.left = left,
+            match self.room.checked_sub(lines.rows.len() + lines.calls.len() - before) {
+                Some(room) => self.room = room,
                 None => break,
             }
         }
         lines
     }
 
-    /// The source line at an address, with its inlined calls. All frames there but the last are inlined.
-    fn row(&mut self, addr: u64, offset: u64, lines: &mut FunctionLines, known: &mut FxHashMap<Call, u32>) -> LineRow {
-        let mut frames = Vec::new();
-        if let Ok(mut found) = self.context.find_frames(addr).skip_all_loads() {
-            while let Ok(Some(frame)) = found.next() {
-                let texts = &mut self.lines.texts;
-                let name = frame.function.as_ref().map_or(&b""[..], |function| function.name.slice());
-                let location = frame.location.as_ref();
-                let file = texts.intern(location.and_then(|location| location.file).unwrap_or_default().as_bytes());
-                let line = location.and_then(|location| location.line).unwrap_or(0);
-                frames.push((texts.intern(name), SourcePlace { file, line }));
-            }
+    /// The addresses in a function at which its line or inlined calls may change, sorted.
+    fn change_points(&self, function: &Function<'_>) -> Vec<u64> {
+        let range = function.addr..function.addr.saturating_add(function.size);
+        let mut points = vec![range.start];
+        let first = self.edges.partition_point(|edge| *edge < range.start);
+        points.extend(self.edges[first..].iter().take_while(|edge| **edge < range.end));
+        if let Ok(rows) = self.context.find_location_range(range.start, range.end) {
+            let edges = rows.flat_map(|(addr, len, _)| [addr, addr.saturating_add(len)]);
+            points.extend(edges.filter(|addr| range.contains(addr)).take(self.room));
         }
-        let unknown = || SourcePlace { file: self.lines.texts.intern(b""), line: 0 };
-        let place = frames.first().map(|(_, place)| *place);
-        let mut parent = None;
-        for (callee, caller) in frames.iter().zip(frames.iter().skip(1)).rev() {
-            let call = Call { function: callee.0, place: caller.1, parent };
-            parent = Some(*known.entry(call).or_insert_with(|| {
+        points.sort_unstable();
+        points.dedup();
+        points
+    }
+
+    /// The source line at an address. New inlined calls there are added to `lines`; `call_indices` are the indices of
+    /// those that it has.
+    fn read_row(
+        &mut self,
+        addr: u64,
+        offset: u64,
+        lines: &mut FunctionLines,
+        call_indices: &mut FxHashMap<Call, u32>,
+    ) -> LineRow {
+        let frames = self.find_frames(addr);
+        // All frames but the last are inlined into the next one.
+        let mut inlined = None;
+        for pair in frames.windows(2).rev() {
+            let [callee, caller] = pair else { break };
+            let call = Call { function: callee.function, location: caller.location, parent: inlined };
+            inlined = Some(*call_indices.entry(call).or_insert_with(|| {
                 lines.calls.push(call);
                 lines.calls.len() as u32 - 1
             }));
         }
-        LineRow { offset, place: place.unwrap_or_else(unknown), inlined: parent }
+        let location = match frames.first() {
+            Some(frame) => frame.location,
+            None => SourceLocation { file: self.lines.texts.intern(b""), line: 0 },
+        };
+        LineRow { offset, location, inlined }
+    }
+
+    /// The frames at an address, innermost first.
+    fn find_frames(&mut self, addr: u64) -> Vec<DwarfFrame> {
+        let mut frames = Vec::new();
+        let Ok(mut found) = self.context.find_frames(addr).skip_all_loads() else { return frames };
+        while let Ok(Some(frame)) = found.next() {
+            let texts = &mut self.lines.texts;
+            let name = frame.function.as_ref().map_or(&b""[..], |function| function.name.slice());
+            let location = frame.location.as_ref();
+            let file = location.and_then(|location| location.file).unwrap_or_default();
+            let line = location.and_then(|location| location.line).unwrap_or(0);
+            let location = SourceLocation { file: texts.intern(file.as_bytes()), line };
+            frames.push(DwarfFrame { function: texts.intern(name), location });
+        }
+        frames
     }
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 /// Limit of entries. A program with more code than this would register few objects with many functions each.
-const MOST: usize = 1 << 20;
+const MOST_ENTRIES: usize = 1 << 20;
 
 /// Number of bytes searched at a time.
 const CHUNK: usize = 1 << 16;
@@ -29,10 +29,12 @@ pub trait Memory {
 /// Reads `N` consecutive 64-bit words.
 fn words<const N: usize>(memory: &impl Memory, addr: u64) -> Option<[u64; N]> {
     let mut words = [0; N];
-    for (at, word) in words.iter_mut().enumerate() {
+    for (index, word) in words.iter_mut().enumerate() {
         let mut bytes = [0; 8];
-        let addr = addr.checked_add(at as u64 * 8)?;
-        memory.read(addr, &mut bytes).then_some(())?;
+        let addr = addr.checked_add(index as u64 * 8)?;
+        if !memory.read(addr, &mut bytes) {
+            return None;
+        }
         *word = memory.endian().u64(bytes);
     }
     Some(words)
@@ -64,74 +66,87 @@ pub(super) struct List {
 pub(super) fn find(memory: &impl Memory, data: &[Range<u64>]) -> List {
     let mut list = List::default();
     let (mut seen, mut chunk) = (FxHashSet::default(), vec![0; CHUNK + DESCRIPTOR]);
-    for (descriptor, first) in data.iter().flat_map(|range| descriptors(memory, range, &mut chunk)) {
-        list.descriptors.push(descriptor);
-        list.follow(memory, first, &mut seen);
+    for range in data {
+        for descriptor in find_descriptors(memory, range, &mut chunk) {
+            list.descriptors.push(descriptor.addr);
+            list.follow(memory, descriptor.first_entry, &mut seen);
+        }
     }
     list
 }
 
-/// Possible descriptors in a range: (address, address of the first entry).
-fn descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Vec<(u64, u64)> {
+/// A `jit_descriptor` in memory.
+struct Descriptor {
+    addr: u64,
+    /// Address of the first entry.
+    first_entry: u64,
+}
+
+/// The descriptors in a range, as far as their first entry leads to an object. `chunk` is scratch memory.
+fn find_descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Vec<Descriptor> {
     let mut found = Vec::new();
-    let mut at = range.start.next_multiple_of(8);
-    while at < range.end {
+    let mut chunk_start = range.start.next_multiple_of(8);
+    while chunk_start < range.end {
         // Chunks overlap, so that a descriptor that begins in one chunk is read completely.
-        let len = usize::try_from(range.end - at).unwrap_or(usize::MAX).min(chunk.len());
+        let len = usize::try_from(range.end - chunk_start).unwrap_or(usize::MAX).min(chunk.len());
         let bytes = &mut chunk[..len];
-        if memory.read(at, bytes) {
-            let starts = (0..len.saturating_sub(DESCRIPTOR - 1).min(CHUNK)).step_by(8);
-            let is_one = |start: &usize| first_entry(&bytes[*start..*start + DESCRIPTOR], memory.endian());
-            let candidates = starts.filter_map(|start| Some((at + start as u64, is_one(&start)?)));
-            let leads = |(_, first): &(u64, u64)| leads_to_an_object(memory, *first);
-            found.extend(candidates.filter(leads));
+        if memory.read(chunk_start, bytes) {
+            let offsets = (0..len.saturating_sub(DESCRIPTOR - 1).min(CHUNK)).step_by(8);
+            for offset in offsets {
+                let bytes = &bytes[offset..offset + DESCRIPTOR];
+                if let Some(first_entry) = parse_descriptor(bytes, memory.endian())
+                    && leads_to_object(memory, first_entry)
+                {
+                    found.push(Descriptor { addr: chunk_start + offset as u64, first_entry });
+                }
+            }
         }
-        at = at.saturating_add(CHUNK as u64);
+        chunk_start = chunk_start.saturating_add(CHUNK as u64);
     }
     found
 }
 
 /// The first entry of a possible descriptor: it has version 1, a valid action and an entry.
-fn first_entry(bytes: &[u8], endian: Endian) -> Option<u64> {
-    let word = |at: usize| Some(endian.u64(*bytes.get(at..)?.first_chunk()?));
-    let half = |at: usize| Some(endian.u32(*bytes.get(at..)?.first_chunk()?));
-    let (version, action) = (half(0)?, half(4)?);
+fn parse_descriptor(bytes: &[u8], endian: Endian) -> Option<u64> {
+    let version = endian.u32(*bytes.first_chunk()?);
+    let action = endian.u32(*bytes.get(4..)?.first_chunk()?);
+    let relevant = endian.u64(*bytes.get(8..)?.first_chunk()?);
+    let first = endian.u64(*bytes.get(16..)?.first_chunk()?);
     let is_entry = |addr: u64| addr != 0 && addr.is_multiple_of(8);
-    let (relevant, first) = (word(8)?, word(16)?);
-    let is_one = version == 1 && action <= 2 && (relevant == 0 || is_entry(relevant)) && is_entry(first);
-    is_one.then_some(first)
+    let is_descriptor = version == 1 && action <= 2 && (relevant == 0 || is_entry(relevant)) && is_entry(first);
+    is_descriptor.then_some(first)
 }
 
-fn leads_to_an_object(memory: &impl Memory, entry: u64) -> bool {
+/// True if an entry refers to a 64-bit ELF file.
+fn leads_to_object(memory: &impl Memory, entry: u64) -> bool {
+    let Some([_next, _previous, symfile, size]) = words(memory, entry) else { return false };
     let mut magic = [0; 5];
-    words(memory, entry).is_some_and(|[_, _, symfile, size]: [u64; 4]| {
-        size >= HEADER && memory.read(symfile, &mut magic) && magic == *b"\x7fELF\x02"
-    })
+    size >= HEADER && memory.read(symfile, &mut magic) && magic == *b"\x7fELF\x02"
 }
 
 impl List {
+    /// Adds the entries of a list. `seen` holds the addresses of all entries and objects so far.
     fn follow(&mut self, memory: &impl Memory, first: u64, seen: &mut FxHashSet<u64>) {
-        let mut next = first;
-        while next != 0 {
-            let addr = next;
+        let mut addr = first;
+        while addr != 0 {
             if !seen.insert(addr) {
-                return self.ends(addr, "is in the list twice");
+                return self.add_damage(addr, "is in the list twice");
             }
-            if self.entries.len() >= MOST {
-                return self.ends(addr, "is over the limit");
+            if self.entries.len() >= MOST_ENTRIES {
+                return self.add_damage(addr, "is over the limit");
             }
-            let Some([behind, _before, symfile, size]) = words(memory, addr) else {
-                return self.ends(addr, "cannot be read");
+            let Some([next, _previous, symfile, size]) = words(memory, addr) else {
+                return self.add_damage(addr, "cannot be read");
             };
-            next = behind;
             // An object is read only once, even if several entries refer to it.
             if seen.insert(symfile) {
                 self.entries.push(Entry { addr, symfile, size });
             }
+            addr = next;
         }
     }
 
-    fn ends(&mut self, addr: u64, why: &str) {
+    fn add_damage(&mut self, addr: u64, why: &str) {
         self.damage.push(Error::new(format!("the list of objects ends here: the entry at {addr:#x} {why}")));
     }
 }

@@ -40,7 +40,7 @@ mod tests;
 mod unwind;
 
 pub use list::Memory;
-pub use snapshot::{SnapshotOf, snapshot};
+pub use snapshot::{SnapshotProcess, snapshot};
 
 use super::code_log::{CodeLog, JitLog, LogClock, LogCode, LogProcess};
 use crate::error::{Error, Result};
@@ -58,7 +58,7 @@ pub(super) const CORE: JitLog = JitLog {
     files: &["core", "core.PID", "core-PID", "core.*.PID", "core.*.PID.*"],
     sniff: core_file::is_core,
     read,
-    process: Some(process),
+    process: Some(read_process),
 };
 
 /// Reads the objects in a core. Fails if nothing is registered.
@@ -86,7 +86,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
         match Symfile::parse(&bytes[range.clone()], core.machine) {
             Ok(symfile) => {
                 let number = symfile.has_lines().then(|| registered.push(range, core.machine));
-                add(&symfile, number, &core, &mut log);
+                add_object(&symfile, number, &core, &mut log);
             }
             Err(error) => log.skipped.add(error.at(range.start as u64)),
         }
@@ -98,12 +98,12 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
 }
 
 /// Adds the functions of an object to the log. `number` identifies the object if it has lines.
-fn add(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: &mut CodeLog) {
-    let mut records = UnwindRecords::of(symfile);
+fn add_object(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: &mut CodeLog) {
+    let mut records = UnwindRecords::read(symfile);
     for function in symfile.functions() {
-        let unwind = records.as_mut().and_then(|records| records.of_function(&function));
+        let unwind = records.as_mut().and_then(|records| records.convert(&function));
         let unwind = unwind.map(|unwind| log.texts.push(&unwind));
-        let place = number.map(|number| log.texts.push(&lines::place(number, function.addr)));
+        let place = number.map(|number| log.texts.push(&lines::encode_key(number, function.addr)));
         let name = log.texts.intern(function.name);
         let memory = core.range(function.addr, function.size).unwrap_or_default();
         let memory = (memory.start as u64, memory.end as u64);
@@ -113,7 +113,7 @@ fn add(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: &mut Co
 }
 
 /// Reads the process of a core from its notes only.
-fn process(bytes: &[u8]) -> Option<LogProcess> {
+fn read_process(bytes: &[u8]) -> Option<LogProcess> {
     let core = Core::parse(bytes).ok()?;
     Some(LogProcess { pid: core.pid, files: core.files })
 }

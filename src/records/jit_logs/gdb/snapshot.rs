@@ -18,7 +18,7 @@ const PROGRAM_HEADER: usize = 56;
 
 /// The process to copy.
 #[derive(Debug, Clone, Copy)]
-pub struct SnapshotOf {
+pub struct SnapshotProcess {
     /// The process ID in its own namespace.
     pub pid: i32,
     /// ELF `e_machine` of its program.
@@ -27,7 +27,7 @@ pub struct SnapshotOf {
 
 /// Makes a core dump with the descriptors in these ranges of memory, their lists, objects and machine code. `None` if
 /// no object has a function; then some data only looked like a descriptor.
-pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], of: SnapshotOf) -> Option<Vec<u8>> {
+pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProcess) -> Option<Vec<u8>> {
     let list = list::find(memory, data);
     let mut has_code = false;
     let mut pages = MemoryPages { ranges: Vec::new(), left: MOST };
@@ -42,12 +42,12 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], of: SnapshotOf) -> Op
         if !memory.read(entry.symfile, &mut object) {
             continue;
         }
-        let Ok(symfile) = Symfile::parse(&object, of.machine) else { continue };
+        let Ok(symfile) = Symfile::parse(&object, process.machine) else { continue };
         let functions = symfile.functions();
         has_code |= !functions.is_empty();
         functions.iter().for_each(|function| pages.add(function.addr, function.size));
     }
-    has_code.then(|| write(memory, pages.merged(), &list.descriptors, of))
+    has_code.then(|| write_core(memory, pages.merge(), &list.descriptors, process))
 }
 
 /// The pages to copy.
@@ -69,7 +69,8 @@ impl MemoryPages {
         self.ranges.push(start..end);
     }
 
-    fn merged(mut self) -> Vec<Range<u64>> {
+    /// The ranges to copy, sorted and without overlaps.
+    fn merge(mut self) -> Vec<Range<u64>> {
         self.ranges.sort_by_key(|range| range.start);
         let mut merged: Vec<Range<u64>> = Vec::new();
         for range in self.ranges {
@@ -82,12 +83,13 @@ impl MemoryPages {
     }
 }
 
-fn program_header(out: &mut ByteWriter, kind: elf::ProgramType, flags: u32, addr: u64, place: Range<usize>) {
-    let (offset, size) = (place.start as u64, place.len() as u64);
+/// Writes a program header. `file` is the segment's range in the file.
+fn write_program_header(out: &mut ByteWriter, kind: elf::ProgramType, flags: u32, addr: u64, file: Range<usize>) {
+    let (offset, size) = (file.start as u64, file.len() as u64);
     out.u32(kind.0).u32(flags).u64(offset).u64(addr).u64(0).u64(size).u64(size).u64(1);
 }
 
-fn write(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], of: SnapshotOf) -> Vec<u8> {
+fn write_core(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], process: SnapshotProcess) -> Vec<u8> {
     /// Size of `struct elf_prpsinfo` in 64-bit processes.
     const PRPSINFO: usize = 136;
     const NOTE: usize = 12 + 8 + PRPSINFO;
@@ -105,19 +107,19 @@ fn write(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], of:
     let mut out = ByteWriter::new(memory.endian());
     let data = if memory.endian() == Endian::Little { elf::ELFDATA2LSB.0 } else { elf::ELFDATA2MSB.0 };
     out.bytes(&[0x7f, b'E', b'L', b'F', elf::ELFCLASS64.0, data, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    out.u16(elf::ET_CORE.0).u16(of.machine).u32(1).u64(0).u64(HEADER as u64).u64(0).u32(0);
+    out.u16(elf::ET_CORE.0).u16(process.machine).u32(1).u64(0).u64(HEADER as u64).u64(0).u32(0);
     out.u16(HEADER as u16).u16(PROGRAM_HEADER as u16).u16(count as u16).u16(0).u16(0).u16(0);
-    let mut at = HEADER + count * PROGRAM_HEADER;
-    program_header(&mut out, elf::PT_NOTE, 0, 0, at..at + NOTE);
-    at += NOTE;
+    let mut offset = HEADER + count * PROGRAM_HEADER;
+    write_program_header(&mut out, elf::PT_NOTE, 0, 0, offset..offset + NOTE);
+    offset += NOTE;
     for (range, bytes) in &segments {
         let is_data = descriptors.iter().any(|addr| range.contains(addr));
         let flags = if is_data { elf::PF_R.0 | elf::PF_W.0 } else { elf::PF_R.0 };
-        program_header(&mut out, elf::PT_LOAD, flags, range.start, at..at + bytes.len());
-        at += bytes.len();
+        write_program_header(&mut out, elf::PT_LOAD, flags, range.start, offset..offset + bytes.len());
+        offset += bytes.len();
     }
     out.u32(5).u32(PRPSINFO as u32).u32(elf::NT_PRPSINFO.0).bytes(b"CORE\0\0\0\0");
-    out.bytes(&[0; 24]).u32(of.pid.cast_unsigned()).bytes(&[0; PRPSINFO - 28]);
+    out.bytes(&[0; 24]).u32(process.pid.cast_unsigned()).bytes(&[0; PRPSINFO - 28]);
     for (_, bytes) in &segments {
         out.bytes(bytes);
     }

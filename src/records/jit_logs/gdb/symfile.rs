@@ -26,12 +26,12 @@ impl<'data> Symfile<'data> {
     /// Parses an object. `machine` is the machine of the process that registered it.
     pub(super) fn parse(bytes: &'data [u8], machine: u16) -> Result<Self> {
         let file = object::File::parse(bytes).map_err(|error| Error::new("a damaged object").because(error))?;
-        let own = match &file {
-            object::File::Elf64(file) => file.elf_header().e_machine.get(file.endian()),
-            _ => return Err(Error::new("an object that is not a 64-bit ELF file")),
+        let object::File::Elf64(elf) = &file else {
+            return Err(Error::new("an object that is not a 64-bit ELF file"));
         };
-        if own.0 != machine {
-            return Err(Error::new(format!("an object for machine {}, in a core of machine {machine}", own.0)));
+        let object_machine = elf.elf_header().e_machine.get(elf.endian()).0;
+        if object_machine != machine {
+            return Err(Error::new(format!("an object for machine {object_machine}, in a core of machine {machine}")));
         }
         Ok(Self { file, size: bytes.len() })
     }
@@ -60,15 +60,14 @@ impl<'data> Symfile<'data> {
     /// The content of a section, relocated to where it was loaded. Empty if the section is missing, compressed or
     /// damaged.
     pub(super) fn section(&self, name: &str) -> Cow<'data, [u8]> {
-        let section = self.file.section_by_name(name).filter(|section| !is_compressed(section));
-        let relocated = section.and_then(|section| {
-            let bytes = section.data().ok()?;
-            match self.file.kind() {
-                ObjectKind::Relocatable => self.relocated(&section, bytes),
-                _ => Some(Cow::Borrowed(bytes)),
-            }
-        });
-        relocated.unwrap_or_default()
+        let Some(section) = self.file.section_by_name(name).filter(|section| !is_compressed(section)) else {
+            return Cow::default();
+        };
+        let Ok(bytes) = section.data() else { return Cow::default() };
+        match self.file.kind() {
+            ObjectKind::Relocatable => self.relocate(&section, bytes).unwrap_or_default(),
+            _ => Cow::Borrowed(bytes),
+        }
     }
 
     /// True if the object has line information.
@@ -77,38 +76,38 @@ impl<'data> Symfile<'data> {
     }
 
     /// Applies relocations. `None` if one of them is unknown, because the result would be wrong.
-    fn relocated(&self, section: &object::Section<'data, '_>, bytes: &'data [u8]) -> Option<Cow<'data, [u8]>> {
+    fn relocate(&self, section: &object::Section<'data, '_>, bytes: &'data [u8]) -> Option<Cow<'data, [u8]>> {
         let mut out = Cow::Borrowed(bytes);
         for (offset, relocation) in section.relocations() {
             let target = match relocation.target() {
-                RelocationTarget::Symbol(index) => self.target(index)?,
+                RelocationTarget::Symbol(index) => self.relocation_target(index)?,
                 RelocationTarget::Absolute => 0,
                 _ => return None,
             };
-            let (kind, size) = self.kind(&relocation);
+            let (kind, size) = self.relocation_kind(&relocation);
             let width = match (kind, size) {
                 (RelocationKind::None, _) => continue,
                 (RelocationKind::Absolute | RelocationKind::Relative, 64) => 8,
                 (RelocationKind::Absolute | RelocationKind::Relative, 32) => 4,
                 _ => return None,
             };
-            let here = if kind == RelocationKind::Relative { section.address().wrapping_add(offset) } else { 0 };
-            let at = usize::try_from(offset).ok()?;
-            let field = out.to_mut().get_mut(at..at.checked_add(width)?)?;
+            let base = if kind == RelocationKind::Relative { section.address().wrapping_add(offset) } else { 0 };
+            let start = usize::try_from(offset).ok()?;
+            let field = out.to_mut().get_mut(start..start.checked_add(width)?)?;
             let endian = self.endian();
-            let there = match *field {
+            let implicit_addend = match *field {
                 _ if !relocation.has_implicit_addend() => 0,
                 [a, b, c, d] => endian.u32([a, b, c, d]).into(),
                 _ => endian.u64(*field.first_chunk()?),
             };
-            let value = target.wrapping_add(relocation.addend() as u64).wrapping_add(there).wrapping_sub(here);
-            endian.put(value, field);
+            let addend = (relocation.addend() as u64).wrapping_add(implicit_addend);
+            endian.put(target.wrapping_add(addend).wrapping_sub(base), field);
         }
         Some(out)
     }
 
     /// The kind of a relocation, and its size in bits.
-    fn kind(&self, relocation: &object::Relocation) -> (RelocationKind, u8) {
+    fn relocation_kind(&self, relocation: &object::Relocation) -> (RelocationKind, u8) {
         match (self.file.architecture(), relocation.flags()) {
             // The crate `object` doesn't know this one. Code of LLVM's large code model has it in its `.eh_frame`.
             (Architecture::X86_64, RelocationFlags::Elf { r_type }) if r_type == elf::R_X86_64_PC64 => {
@@ -119,29 +118,32 @@ impl<'data> Symfile<'data> {
     }
 
     /// What a symbol refers to: an address in memory, or an offset in a section that isn't loaded.
-    fn target(&self, index: object::SymbolIndex) -> Option<u64> {
+    fn relocation_target(&self, index: object::SymbolIndex) -> Option<u64> {
         let symbol = self.file.symbol_by_index(index).ok()?;
         let section = symbol.section_index().and_then(|index| self.file.section_by_index(index).ok());
         let base = section.filter(is_loaded).map_or(0, |section| section.address());
         Some(base.wrapping_add(symbol.address()))
     }
 
+    /// The function that a symbol defines. `None` for other symbols, and if the function has no name, address or size.
     fn function(&self, symbol: &object::Symbol<'data, '_>) -> Option<Function<'data>> {
         if symbol.kind() != SymbolKind::Text || !symbol.is_definition() {
             return None;
         }
         let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
         let section = self.file.section_by_index(symbol.section_index()?).ok()?;
+        if !is_loaded(&section) || section.address() == 0 {
+            return None;
+        }
         let end = section.address().checked_add(section.size())?;
-        let is_placed = is_loaded(&section) && section.address() != 0;
-        let addr = self.placed(symbol.address(), &section)?;
+        let addr = self.symbol_address(symbol.address(), &section)?;
         let size = symbol.size().min(end.checked_sub(addr)?);
-        (is_placed && size > 0).then_some(Function { name, addr, size })
+        (size > 0).then_some(Function { name, addr, size })
     }
 
     /// The address of a symbol in a section. A value outside the section's addresses is taken as relative to the
     /// section.
-    fn placed(&self, value: u64, section: &object::Section<'data, '_>) -> Option<u64> {
+    fn symbol_address(&self, value: u64, section: &object::Section<'data, '_>) -> Option<u64> {
         let start = section.address();
         let is_address = self.file.kind() != ObjectKind::Relocatable
             && (start..start.saturating_add(section.size())).contains(&value);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bytes::cursor::Endian;
-use crate::records::jit_logs::{LogEvent, LogEventKind, MappedFile};
+use crate::records::jit_logs::{LogEventKind, MappedFile};
 use object::write::{Object, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
 
@@ -48,8 +48,8 @@ impl TestMemory {
     }
 
     /// Puts these objects in memory, registered in this order. The code of a single object is at the address that
-    /// [`code_of`] returns.
-    fn of(objects: &[Vec<u8>]) -> Self {
+    /// [`code_addr`] returns.
+    fn with_objects(objects: &[Vec<u8>]) -> Self {
         let mut memory = Self::default();
         let entry = |number: usize| MEMORY + 24 + number as u64 * 32;
         memory.words(&[1, 0, entry(0)]);
@@ -82,34 +82,33 @@ impl Memory for TestMemory {
     }
 
     fn read(&self, addr: u64, into: &mut [u8]) -> bool {
-        let start = addr.checked_sub(MEMORY).and_then(|at| usize::try_from(at).ok());
+        let Some(start) = addr.checked_sub(MEMORY).and_then(|start| usize::try_from(start).ok()) else { return false };
+        if start >= self.bytes.len() {
+            return false;
+        }
         // A page exists or not; the part of it that wasn't filled is zero.
-        let there = start.filter(|at| *at < self.bytes.len());
-        there.is_some_and(|at| {
-            let rest = &self.bytes[at..];
-            let len = rest.len().min(into.len());
-            into[..len].copy_from_slice(&rest[..len]);
-            true
-        })
+        let rest = &self.bytes[start..];
+        let len = rest.len().min(into.len());
+        into[..len].copy_from_slice(&rest[..len]);
+        true
     }
 }
 
 /// Address of the code in a core with one object.
-fn code_of(object: &[u8]) -> u64 {
+fn code_addr(object: &[u8]) -> u64 {
     MEMORY + 24 + 32 + object.len() as u64
 }
 
 /// Name, address, size and first byte of each code range.
-fn told(core: &[u8]) -> Vec<(String, u64, u64, Option<u8>)> {
+fn codes(core: &[u8]) -> Vec<(String, u64, u64, Option<u8>)> {
     let log = read(core).unwrap();
-    let code = |event: &LogEvent| match event.kind {
-        LogEventKind::Load(code) => {
-            let name = String::from_utf8_lossy(log.texts.get(code.name)).into_owned();
-            (name, code.addr, code.size, core[code.memory()].first().copied())
-        }
-        other => panic!("{other:?}"),
-    };
-    log.events.iter().map(code).collect()
+    let mut codes = Vec::new();
+    for event in &log.events {
+        let LogEventKind::Load(code) = event.kind else { panic!("{event:?}") };
+        let name = String::from_utf8_lossy(log.texts.get(code.name)).into_owned();
+        codes.push((name, code.addr, code.size, core[code.memory()].first().copied()));
+    }
+    codes
 }
 
 fn code(name: &str, addr: u64, first: Option<u8>) -> (String, u64, u64, Option<u8>) {
@@ -118,23 +117,23 @@ fn code(name: &str, addr: u64, first: Option<u8>) -> (String, u64, u64, Option<u
 
 #[test]
 fn functions_are_where_their_section_went_with_the_code_that_is_there() {
-    let at = code_of(&object(&["f", "g"], 0));
-    let core = TestMemory::of(&[object(&["f", "g"], at)]).core();
+    let at = code_addr(&object(&["f", "g"], 0));
+    let core = TestMemory::with_objects(&[object(&["f", "g"], at)]).core();
     assert!(core_file::is_core(&core));
-    assert_eq!(told(&core), [code("f", at, Some(0)), code("g", at + 16, Some(16))]);
+    assert_eq!(codes(&core), [code("f", at, Some(0)), code("g", at + 16, Some(16))]);
     let log = read(&core).unwrap();
     assert_eq!((log.machine, log.torn, log.skipped.count()), (Some(X86_64), false, 0));
 }
 
 #[test]
 fn of_objects_for_one_address_the_newer_comes_last() {
-    let core = TestMemory::of(&[object(&["newer"], 0x1000), object(&["older"], 0x1000)]).core();
-    assert_eq!(told(&core), [code("older", 0x1000, None), code("newer", 0x1000, None)]);
+    let core = TestMemory::with_objects(&[object(&["newer"], 0x1000), object(&["older"], 0x1000)]).core();
+    assert_eq!(codes(&core), [code("older", 0x1000, None), code("newer", 0x1000, None)]);
 }
 
 #[test]
 fn a_list_that_runs_in_a_circle_ends_and_reports_it() {
-    let mut memory = TestMemory::of(&[object(&["f"], 0x1000), object(&["g"], 0x2000)]);
+    let mut memory = TestMemory::with_objects(&[object(&["f"], 0x1000), object(&["g"], 0x2000)]);
     // Makes the second entry point back to the first.
     memory.bytes[56..64].copy_from_slice(&(MEMORY + 24).to_le_bytes());
     let log = read(&memory.core()).unwrap();
@@ -145,7 +144,7 @@ fn a_list_that_runs_in_a_circle_ends_and_reports_it() {
 
 #[test]
 fn an_object_that_is_longer_than_the_memory_is_left_out() {
-    let mut memory = TestMemory::of(&[object(&["f"], 0x1000), object(&["g"], 0x2000)]);
+    let mut memory = TestMemory::with_objects(&[object(&["f"], 0x1000), object(&["g"], 0x2000)]);
     memory.bytes[48..56].copy_from_slice(&u64::MAX.to_le_bytes());
     let log = read(&memory.core()).unwrap();
     assert_eq!((log.events.len(), log.skipped.count()), (1, 1));
@@ -153,7 +152,7 @@ fn an_object_that_is_longer_than_the_memory_is_left_out() {
 
 #[test]
 fn a_core_in_which_nothing_is_registered_is_refused() {
-    let mut memory = TestMemory::of(&[object(&["f"], 0x1000)]);
+    let mut memory = TestMemory::with_objects(&[object(&["f"], 0x1000)]);
     memory.bytes[0] = 2;
     let error = read(&memory.core()).unwrap_err().to_string();
     assert_eq!(error, "nothing was registered in it with GDB's JIT interface");
@@ -178,18 +177,18 @@ fn distances_of_64_bits_to_the_code_are_relocated() {
 
 #[test]
 fn a_snapshot_of_memory_shows_what_the_memory_does() {
-    let at = code_of(&object(&["f", "g"], 0));
-    let memory = TestMemory::of(&[object(&["f", "g"], at)]);
-    let of = SnapshotOf { pid: 77, machine: X86_64 };
-    let copy = |start, end| snapshot(&memory, std::slice::from_ref(&(start..end)), of);
+    let at = code_addr(&object(&["f", "g"], 0));
+    let memory = TestMemory::with_objects(&[object(&["f", "g"], at)]);
+    let process = SnapshotProcess { pid: 77, machine: X86_64 };
+    let copy = |start, end| snapshot(&memory, std::slice::from_ref(&(start..end)), process);
     let nothing = copy(MEMORY + 8, MEMORY + 64);
     let copy = copy(MEMORY, MEMORY + memory.bytes.len() as u64).unwrap();
-    assert_eq!(told(&copy), told(&memory.core()));
-    assert_eq!(process(&copy), Some(LogProcess { pid: Some(77), files: Vec::new() }));
+    assert_eq!(codes(&copy), codes(&memory.core()));
+    assert_eq!(read_process(&copy), Some(LogProcess { pid: Some(77), files: Vec::new() }));
     assert!(nothing.is_none());
-    let memory = TestMemory::of(&[b"This is data that is not an object.".to_vec()]);
+    let memory = TestMemory::with_objects(&[b"This is data that is not an object.".to_vec()]);
     let whole = MEMORY..MEMORY + memory.bytes.len() as u64;
-    assert!(snapshot(&memory, &[whole], of).is_none(), "a list without a function is not worth a core");
+    assert!(snapshot(&memory, &[whole], process).is_none(), "a list without a function is not worth a core");
 }
 
 #[test]
@@ -212,13 +211,13 @@ fn notes_show_the_process_and_its_files() {
     // The only segment contains notes.
     core[64] = 4;
     let file = MappedFile { start: 0x1000, end: 0x3000, offset: 0x2000, path: b"/usr/bin/lli".to_vec() };
-    assert_eq!(process(&core), Some(LogProcess { pid: Some(4711), files: vec![file] }));
+    assert_eq!(read_process(&core), Some(LogProcess { pid: Some(4711), files: vec![file] }));
 }
 
 #[test]
 fn damaged_cores_do_no_harm() {
-    let at = code_of(&object(&["f", "g"], 0));
-    let core = TestMemory::of(&[object(&["f", "g"], at)]).core();
+    let at = code_addr(&object(&["f", "g"], 0));
+    let core = TestMemory::with_objects(&[object(&["f", "g"], at)]).core();
     let read_all = |bytes: &[u8]| {
         let Ok(log) = read(bytes) else { return 0 };
         for event in &log.events {
@@ -235,7 +234,7 @@ fn damaged_cores_do_no_harm() {
             let mut changed = core.clone();
             changed[at] ^= change;
             read_all(&changed);
-            process(&changed);
+            read_process(&changed);
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::bytes::cursor::Endian;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection, constants as dw};
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The `.eh_frame` of an object, with its records sorted by address of the code.
 #[derive(Debug)]
@@ -21,10 +22,13 @@ pub(super) struct UnwindRecords<'data> {
 /// Where a frame description is in the section, and its CIE, with which it is parsed.
 #[derive(Debug, Clone)]
 struct UnwindRecord {
+    /// Address range of the code.
     start: u64,
     end: u64,
-    cie: (usize, usize),
-    fde: (usize, usize),
+    /// Ranges of the section.
+    cie: Range<usize>,
+    fde: Range<usize>,
+    /// Encoding of the code's address in the frame description.
     encoding: dw::DwEhPe,
 }
 
@@ -32,7 +36,8 @@ struct UnwindRecord {
 const LENGTH: usize = 4;
 
 impl<'data> UnwindRecords<'data> {
-    pub(super) fn of(symfile: &Symfile<'data>) -> Option<Self> {
+    /// Reads the records of an object. `None` if it has none.
+    pub(super) fn read(symfile: &Symfile<'data>) -> Option<Self> {
         let section = symfile.file.section_by_name(".eh_frame").filter(|section| section.address() != 0)?;
         let endian = symfile.endian();
         let text = symfile.file.section_by_name(".text").map_or(0, |text| text.address());
@@ -45,13 +50,12 @@ impl<'data> UnwindRecords<'data> {
         while let Ok(Some(entry)) = entries.next() {
             let CieOrFde::Fde(partial) = entry else { continue };
             let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else { continue };
-            let record = |offset: usize, len: usize| (offset, offset.saturating_add(LENGTH).saturating_add(len));
             let cie = fde.cie();
             records.push(UnwindRecord {
                 start: fde.initial_address(),
                 end: fde.initial_address().saturating_add(fde.len()),
-                cie: record(cie.offset(), cie.entry_len()),
-                fde: record(fde.offset(), fde.entry_len()),
+                cie: record_range(cie.offset(), cie.entry_len()),
+                fde: record_range(fde.offset(), fde.entry_len()),
                 encoding: cie.fde_address_encoding().unwrap_or(dw::DW_EH_PE_absptr),
             });
         }
@@ -61,55 +65,74 @@ impl<'data> UnwindRecords<'data> {
     }
 
     /// The records of a function. `None` if it has none, or if they can't be converted.
-    pub(super) fn of_function(&mut self, function: &Function<'_>) -> Option<Vec<u8>> {
-        let records = self.put_behind(function);
-        // Failures reduce the limit too, so that they can't be repeated endlessly.
-        self.left = records.as_ref().map_or(self.left / 2, |records| self.left.saturating_sub(records.len()));
-        records.filter(|records| !records.is_empty()).map(|mut records| {
-            records.extend_from_slice(&[0; LENGTH]);
-            records
-        })
+    pub(super) fn convert(&mut self, function: &Function<'_>) -> Option<Vec<u8>> {
+        let Some(mut records) = self.build_records(function) else {
+            // Failures reduce the limit too, so that they can't be repeated endlessly.
+            self.left /= 2;
+            return None;
+        };
+        self.left = self.left.saturating_sub(records.len());
+        if records.is_empty() {
+            return None;
+        }
+        // A record of length 0 ends the list.
+        records.extend_from_slice(&[0; LENGTH]);
+        Some(records)
     }
 
-    /// Builds the records of a function; empty if it has none.
-    fn put_behind(&self, function: &Function<'_>) -> Option<Vec<u8>> {
+    /// Builds the records of a function, as if they began at the first multiple of 8 after its code. Empty if it has
+    /// none.
+    fn build_records(&self, function: &Function<'_>) -> Option<Vec<u8>> {
         let end = function.addr.checked_add(function.size)?;
-        let at = end.checked_next_multiple_of(8)?;
+        let records_addr = end.checked_next_multiple_of(8)?;
         let first = self.records.partition_point(|record| record.end <= function.addr);
-        let own = self.records[first..].iter().take_while(|record| record.start < end);
         let mut out = Vec::new();
-        for record in own {
-            let (cie, fde) =
-                (self.section.get(record.cie.0..record.cie.1)?, self.section.get(record.fde.0..record.fde.1)?);
+        for record in self.records[first..].iter().take_while(|record| record.start < end) {
+            let cie = self.section.get(record.cie.clone())?;
+            let fde = self.section.get(record.fde.clone())?;
             if out.len() + cie.len() + fde.len() > self.left {
                 return None;
             }
             out.extend_from_slice(cie);
-            let begin = out.len();
+            let fde_start = out.len();
             out.extend_from_slice(fde);
             // A frame description starts with the distance to its CIE, followed by the start of the code.
-            let back = u32::try_from(cie.len() + LENGTH).ok()?;
-            self.put(&mut out, begin + LENGTH, 4, u64::from(back))?;
-            let field = begin + 2 * LENGTH;
-            let here = at.checked_add(field as u64)?;
-            let (width, value) = match (record.encoding.application(), record.encoding.format()) {
-                (dw::DW_EH_PE_pcrel, dw::DW_EH_PE_sdata4) => {
-                    let distance = i32::try_from(record.start.wrapping_sub(here) as i64).ok()?;
-                    (4, u64::from(distance as u32))
-                }
-                (dw::DW_EH_PE_pcrel, dw::DW_EH_PE_absptr | dw::DW_EH_PE_sdata8) => (8, record.start.wrapping_sub(here)),
-                (dw::DW_EH_PE_absptr, dw::DW_EH_PE_absptr | dw::DW_EH_PE_sdata8 | dw::DW_EH_PE_udata8) => {
-                    (8, record.start)
-                }
-                _ => return None,
-            };
+            let distance = u32::try_from(cie.len() + LENGTH).ok()?;
+            self.put(&mut out, fde_start + LENGTH, 4, u64::from(distance))?;
+            let field = fde_start + 2 * LENGTH;
+            let (width, value) = record.encode_start(records_addr.checked_add(field as u64)?)?;
             self.put(&mut out, field, width, value)?;
         }
         Some(out)
     }
 
-    fn put(&self, out: &mut [u8], at: usize, width: usize, value: u64) -> Option<()> {
-        self.endian.put(value, out.get_mut(at..at.checked_add(width)?)?);
+    /// Overwrites a number of `width` bytes.
+    fn put(&self, out: &mut [u8], offset: usize, width: usize, value: u64) -> Option<()> {
+        self.endian.put(value, out.get_mut(offset..offset.checked_add(width)?)?);
         Some(())
     }
+}
+
+impl UnwindRecord {
+    /// Width in bytes and value of the field for the code's start, if the field is at `field_addr`. `None` if the
+    /// encoding isn't supported or the value doesn't fit.
+    fn encode_start(&self, field_addr: u64) -> Option<(usize, u64)> {
+        let distance = self.start.wrapping_sub(field_addr);
+        match (self.encoding.application(), self.encoding.format()) {
+            (dw::DW_EH_PE_pcrel, dw::DW_EH_PE_sdata4) => {
+                let distance = i32::try_from(distance as i64).ok()?;
+                Some((4, u64::from(distance as u32)))
+            }
+            (dw::DW_EH_PE_pcrel, dw::DW_EH_PE_absptr | dw::DW_EH_PE_sdata8) => Some((8, distance)),
+            (dw::DW_EH_PE_absptr, dw::DW_EH_PE_absptr | dw::DW_EH_PE_sdata8 | dw::DW_EH_PE_udata8) => {
+                Some((8, self.start))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The range of a record in the section, given its offset and the value of its length field.
+fn record_range(offset: usize, len: usize) -> Range<usize> {
+    offset..offset.saturating_add(LENGTH).saturating_add(len)
 }

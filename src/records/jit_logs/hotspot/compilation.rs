@@ -18,7 +18,7 @@
 //!
 //! **Clock.** Stamps are seconds since the JVM started, in whole milliseconds. `time_ms` is the wall-clock time of the
 //! start (computed as the current time minus the elapsed time, both truncated to milliseconds:
-//! `defaultStream::init_log` in share/utilities/ostream.cpp). Times are therefore accurate to [`ERROR`]. Code is
+//! `defaultStream::init_log` in share/utilities/ostream.cpp). Times are therefore accurate to [`MOST_DEVIATION`]. Code is
 //! assumed to exist that much earlier. Early does no harm, because freed memory is not reused immediately; late would
 //! be wrong.
 //!
@@ -29,7 +29,7 @@
 //! files, `/tmp/hs_cTHREAD_pidPID.log`, until the JVM exits. A JVM that was killed leaves all `nmethod` elements, but
 //! no inlined calls. Newer JDKs move code (`<relocated nmethod …>`, with a blank in the element's name).
 
-use super::element::{address, attribute, attributes, tag, unescaped};
+use super::element::{address, attribute, attributes, tag, unescape};
 use super::inlining::Inlining;
 use super::method::{Method, compiler_mark};
 use crate::bytes::digits::number;
@@ -38,32 +38,37 @@ use crate::records::jit_logs::code_log::{CodeLog, LogClock, LogCode, LogEvent, L
 use memchr::memmem;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// How much a time may be off, in nanoseconds: the start by a millisecond, a stamp by half a millisecond.
-const ERROR: u64 = 2_000_000;
+const MOST_DEVIATION: u64 = 2_000_000;
 
 /// True if a file that starts with `head` is such a log.
 pub(super) fn sniff(head: &[u8]) -> bool {
-    header(head).is_some()
+    find_root(head).is_some()
 }
 
-fn header(bytes: &[u8]) -> Option<&[u8]> {
+/// The tag of the root element.
+fn find_root(bytes: &[u8]) -> Option<&[u8]> {
     let head = &bytes[..bytes.len().min(4096)];
-    let begins = head.starts_with(b"<?xml ") || head.starts_with(b"<hotspot_log ");
-    memmem::find(head, b"<hotspot_log ").filter(|_| begins).and_then(|at| tag(&head[at..]))
+    if !head.starts_with(b"<?xml ") && !head.starts_with(b"<hotspot_log ") {
+        return None;
+    }
+    let start = memmem::find(head, b"<hotspot_log ")?;
+    tag(&head[start..])
 }
 
 /// Reads a compilation log. Fails only if its root element is missing.
 pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
-    let header = header(bytes).ok_or_else(|| Error::new("has no <hotspot_log> element"))?;
-    let began = attribute(header, b"time_ms").and_then(number::<u64>).and_then(|ms| ms.checked_mul(1_000_000));
+    let root = find_root(bytes).ok_or_else(|| Error::new("has no <hotspot_log> element"))?;
+    let began = attribute(root, b"time_ms").and_then(number::<u64>).and_then(|ms| ms.checked_mul(1_000_000));
     let mut log = CodeLog::new(LogClock::SinceStart { began }, "nmethod element");
-    log.pid = attribute(header, b"process").and_then(number);
+    log.pid = attribute(root, b"process").and_then(number);
     // If the last line is incomplete, the JVM is still running or was killed.
     log.torn = !bytes.trim_ascii_end().ends_with(b">");
-    let mut reader = CompilationReader { log, by_id: FxHashMap::default(), blobs: BTreeMap::new() };
-    reader.methods(bytes);
-    reader.tasks(bytes);
+    let mut reader = CompilationReader { log, loads_by_id: FxHashMap::default(), blobs: BTreeMap::new() };
+    reader.read_methods(bytes);
+    reader.find_tasks(bytes);
     reader.log.positions = Some(Box::new(Inlining));
     Ok(reader.log)
 }
@@ -71,41 +76,63 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
 struct CompilationReader {
     log: CodeLog,
     /// Index of the load event, by compilation ID.
-    by_id: FxHashMap<u32, usize>,
-    /// What is in the code cache: start address → (end address, index of the load event).
-    blobs: BTreeMap<u64, (u64, usize)>,
+    loads_by_id: FxHashMap<u32, usize>,
+    /// What is in the code cache, by start address. None of them overlap.
+    blobs: BTreeMap<u64, LoadedBlob>,
+}
+
+/// A range of memory in the code cache.
+#[derive(Debug, Clone, Copy)]
+struct LoadedBlob {
+    /// End address, exclusive.
+    end: u64,
+    /// Index of the load event.
+    load: usize,
 }
 
 impl CompilationReader {
-    fn methods(&mut self, bytes: &[u8]) {
-        for at in memmem::find_iter(bytes, b"nmethod compile_id='") {
-            let start = [&b"<"[..], b"<relocated "].into_iter().find(|begin| bytes[..at].ends_with(begin));
-            let Some(start) = start.map(|begin| at - begin.len()) else { continue };
-            match tag(&bytes[start..]).map(Nmethod::parse) {
-                Some(Some(method)) => self.load(&method),
-                Some(None) => {
+    fn read_methods(&mut self, bytes: &[u8]) {
+        for name in memmem::find_iter(bytes, b"nmethod compile_id='") {
+            let start = if bytes[..name].ends_with(b"<") {
+                name - b"<".len()
+            } else if bytes[..name].ends_with(b"<relocated ") {
+                name - b"<relocated ".len()
+            } else {
+                continue;
+            };
+            let Some(tag) = tag(&bytes[start..]) else {
+                self.log.skipped.add(Error::new("an nmethod element has no end").at(start as u64));
+                continue;
+            };
+            match Nmethod::parse(tag) {
+                Some(method) => self.load(&method),
+                None => {
                     self.log.skipped.add(Error::new("an nmethod element has no address or name").at(start as u64));
                 }
-                None => self.log.skipped.add(Error::new("an nmethod element has no end").at(start as u64)),
             }
         }
     }
 
     fn load(&mut self, method: &Nmethod) {
-        let time = method.stamp.map(|stamp| stamp.saturating_sub(ERROR));
-        self.make_room(method.blob, time);
+        let time = method.stamp.map(|stamp| stamp.saturating_sub(MOST_DEVIATION));
+        self.unload_overlapping(&method.blob, time);
         let name = self.log.texts.intern(&method.name);
-        let event = self.log.events.len();
-        self.blobs.insert(method.blob.0, (method.blob.1, event));
-        self.by_id.extend(method.id.map(|id| (id, event)));
-        let code = LogCode::new(name, method.start, method.end - method.start);
+        let load = self.log.events.len();
+        self.blobs.insert(method.blob.start, LoadedBlob { end: method.blob.end, load });
+        if let Some(id) = method.id {
+            self.loads_by_id.insert(id, load);
+        }
+        let code = LogCode::new(name, method.code.start, method.code.end - method.code.start);
         self.log.load(time, code);
     }
 
     /// Ends all code that overlaps this range of memory.
-    fn make_room(&mut self, (start, end): (u64, u64), time: Option<u64>) {
-        while let Some((&at, &(_, load))) = self.blobs.range(..end).next_back().filter(|(_, (old, _))| *old > start) {
-            self.blobs.remove(&at);
+    fn unload_overlapping(&mut self, range: &Range<u64>, time: Option<u64>) {
+        while let Some((&start, &LoadedBlob { end, load })) = self.blobs.range(..range.end).next_back() {
+            if end <= range.start {
+                break;
+            }
+            self.blobs.remove(&start);
             if let LogEventKind::Load(code) = self.log.events[load].kind {
                 self.log.events.push(LogEvent { time, kind: LogEventKind::Unload { load, at: code.addr } });
             }
@@ -113,13 +140,14 @@ impl CompilationReader {
     }
 
     /// Records where in the log the compilation of each code range is described.
-    fn tasks(&mut self, bytes: &[u8]) {
+    fn find_tasks(&mut self, bytes: &[u8]) {
         let mut starts = memmem::find_iter(bytes, b"<task compile_id='").peekable();
         while let Some(start) = starts.next() {
             let task = &bytes[start..starts.peek().copied().unwrap_or(bytes.len())];
             let id = tag(task).and_then(|tag| attribute(tag, b"compile_id")).and_then(number::<u32>);
-            let load = id.and_then(|id| self.by_id.get(&id));
-            if let Some(LogEventKind::Load(code)) = load.map(|load| &mut self.log.events[*load].kind) {
+            if let Some(load) = id.and_then(|id| self.loads_by_id.get(&id))
+                && let LogEventKind::Load(code) = &mut self.log.events[*load].kind
+            {
                 let len = memmem::find(task, b"</task>").unwrap_or(task.len());
                 code.positions = (start as u64, (start + len) as u64);
             }
@@ -131,10 +159,10 @@ impl CompilationReader {
 struct Nmethod {
     id: Option<u32>,
     name: Vec<u8>,
-    /// Address range of everything, from the header to the end of the data.
-    blob: (u64, u64),
-    start: u64,
-    end: u64,
+    /// Addresses of everything, from the header to the end of the data.
+    blob: Range<u64>,
+    /// Addresses of the code.
+    code: Range<u64>,
     /// Nanoseconds since the JVM started.
     stamp: Option<u64>,
 }
@@ -142,41 +170,47 @@ struct Nmethod {
 impl Nmethod {
     fn parse(tag: &[u8]) -> Option<Self> {
         let (mut id, mut level, mut compiler, mut method, mut stamp) = (None, None, &b""[..], None, None);
-        let (mut entry, mut blob, mut size, mut insts, mut stub) = (None, None, None, None, 0);
-        let mut offsets = Vec::new();
+        let (mut entry, mut header, mut size) = (None, None, None);
+        // Offsets from the header. Those of data may be nonsense.
+        let (mut insts_offset, mut stub_offset, mut data_offsets) = (None, 0, Vec::new());
         for (key, value) in attributes(tag) {
             match key {
                 b"compile_id" => id = number(value),
                 b"compiler" => compiler = value,
                 b"level" => level = number(value),
                 b"entry" => entry = address(value),
-                b"address" | b"new_address" => blob = address(value),
+                b"address" | b"new_address" => header = address(value),
                 b"size" => size = number::<u64>(value),
-                b"insts_offset" => insts = number::<u64>(value),
-                b"stub_offset" => stub = number(value).unwrap_or(0),
-                b"method" => method = Some(unescaped(value)),
-                b"stamp" => stamp = nanoseconds(value),
-                _ if key.ends_with(b"_offset") => offsets.extend(number::<u64>(value)),
+                b"insts_offset" => insts_offset = number::<u64>(value),
+                b"stub_offset" => stub_offset = number(value).unwrap_or(0),
+                b"method" => method = Some(unescape(value)),
+                b"stamp" => stamp = parse_seconds(value),
+                _ if key.ends_with(b"_offset") => data_offsets.extend(number::<u64>(value)),
                 _ => {}
             }
         }
-        let (start, size) = (entry?, size?);
-        let blob = blob.or_else(|| start.checked_sub(insts?))?;
-        let code = insts.unwrap_or(start.checked_sub(blob)?).max(stub);
-        let data = offsets.into_iter().filter(|offset| (code + 1..=size).contains(offset)).min().unwrap_or(size);
-        let (end, blob_end) = (blob.checked_add(data)?, blob.checked_add(size)?);
-        let mut name = Method::from_words(&method?)?.spelled();
+        let (entry, size) = (entry?, size?);
+        let header = header.or_else(|| entry.checked_sub(insts_offset?))?;
+        let last_code = insts_offset.unwrap_or(entry.checked_sub(header)?).max(stub_offset);
+        let is_in_blob = |offset: &u64| *offset > last_code && *offset <= size;
+        let first_data = data_offsets.into_iter().filter(is_in_blob).min().unwrap_or(size);
+        let code = entry..header.checked_add(first_data)?;
+        let blob = header..header.checked_add(size)?;
+        let mut name = Method::from_words(&method?)?.spell();
         name.extend_from_slice(compiler_mark(compiler, level));
-        (start < end).then_some(Self { id, name, blob: (blob, blob_end), start, end, stamp })
+        (!code.is_empty()).then_some(Self { id, name, blob, code, stamp })
     }
 }
 
-/// Parses seconds such as `12.345` to nanoseconds.
-fn nanoseconds(stamp: &[u8]) -> Option<u64> {
+/// Parses seconds such as `12.345`. Returns nanoseconds.
+fn parse_seconds(stamp: &[u8]) -> Option<u64> {
     let point = memchr::memchr(b'.', stamp)?;
-    let (whole, part) = (number::<u64>(&stamp[..point])?, &stamp[point + 1..]);
-    let nanos = number::<u64>(part).filter(|_| part.len() <= 9)? * 10u64.pow(9 - part.len() as u32);
-    whole.checked_mul(1_000_000_000)?.checked_add(nanos)
+    let (seconds, fraction) = (&stamp[..point], &stamp[point + 1..]);
+    if fraction.len() > 9 {
+        return None;
+    }
+    let nanos = number::<u64>(fraction)? * 10u64.pow(9 - fraction.len() as u32);
+    number::<u64>(seconds)?.checked_mul(1_000_000_000)?.checked_add(nanos)
 }
 
 #[cfg(test)]
@@ -200,19 +234,21 @@ mod tests {
 </hotspot_log>
 ";
 
-    fn told(log: &CodeLog) -> Vec<String> {
-        let event = |event: &LogEvent| {
+    /// Each event as `MILLISECONDS ADDRESS SIZE NAME`, or `MILLISECONDS ADDRESS no LOAD` for code that is removed.
+    fn events(log: &CodeLog) -> Vec<String> {
+        let mut lines = Vec::new();
+        for event in &log.events {
             let time = event.time.map_or_else(|| "-".to_owned(), |time| format!("{}", time / 1_000_000));
-            match event.kind {
+            lines.push(match event.kind {
                 LogEventKind::Load(code) => {
                     let name = String::from_utf8_lossy(log.texts.get(code.name)).into_owned();
                     format!("{time} {:x} {:x} {name}", code.addr, code.size)
                 }
                 LogEventKind::Unload { load, at } => format!("{time} {at:x} no {load}"),
                 LogEventKind::Move { .. } => unreachable!(),
-            }
-        };
-        log.events.iter().map(event).collect()
+            });
+        }
+        lines
     }
 
     #[test]
@@ -225,7 +261,7 @@ mod tests {
             "12343 7000000620 no 0",
             "12343 7000000700 f0 int A.f(int) [c2]",
         ];
-        assert_eq!(told(&log), expected);
+        assert_eq!(events(&log), expected);
         assert_eq!(log.clock, LogClock::SinceStart { began: Some(1_795_332_023_031_000_000) });
         assert_eq!((log.pid, log.torn, log.skipped.count()), (Some(7635), false, 0));
         let LogEventKind::Load(code) = log.events[3].kind else { panic!() };
@@ -236,27 +272,27 @@ mod tests {
     fn a_relocated_method_is_where_it_went() {
         let log = LOG.replace("<nmethod compile_id='5' compile_kind='osr'", "<relocated nmethod compile_id='5'");
         let log = log.replace(" address='0x7000000608'", " original_address='0x7000009000' new_address='0x7000000608'");
-        assert_eq!(told(&read(log.as_bytes()).unwrap())[3], "12343 7000000700 f0 int A.f(int) [c2]");
+        assert_eq!(events(&read(log.as_bytes()).unwrap())[3], "12343 7000000700 f0 int A.f(int) [c2]");
     }
 
     #[test]
     fn elements_that_show_too_little_are_counted() {
         for (whole, bent) in [("entry='0x7000003900'", "entry=''"), ("'A nat (J)LB;'", "'A'"), ("'1368'", "'-1'")] {
             let log = read(LOG.replace(whole, bent).as_bytes()).unwrap();
-            assert_eq!((told(&log).len(), log.skipped.count()), (3, 1), "{bent}");
+            assert_eq!((events(&log).len(), log.skipped.count()), (3, 1), "{bent}");
         }
         let cut = &LOG[..LOG.find(" bytes='9' stamp").unwrap()];
         let log = read(cut.as_bytes()).unwrap();
-        assert_eq!((told(&log).len(), log.skipped.count(), log.torn), (2, 1, true));
+        assert_eq!((events(&log).len(), log.skipped.count(), log.torn), (2, 1, true));
         assert!(read(b"<?xml version='1.0'?>\n").is_err());
     }
 
     #[test]
     fn every_prefix_and_every_flipped_byte_is_read() {
-        let whole = told(&read(LOG.as_bytes()).unwrap());
+        let whole = events(&read(LOG.as_bytes()).unwrap());
         for at in 0..LOG.len() {
             if let Ok(log) = read(&LOG.as_bytes()[..at]) {
-                assert!(told(&log).iter().all(|event| whole.contains(event)), "cut at {at}");
+                assert!(events(&log).iter().all(|event| whole.contains(event)), "cut at {at}");
             }
             let mut bent = LOG.as_bytes().to_vec();
             bent[at] ^= 1 << (at % 8);

@@ -29,7 +29,7 @@ pub(super) fn attributes(tag: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 /// The value of a key, still escaped.
 pub(super) fn attribute<'a>(tag: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
-    attributes(tag).find(|(own, _)| *own == key).map(|(_, value)| value)
+    attributes(tag).find(|(other, _)| *other == key).map(|(_, value)| value)
 }
 
 /// Parses a hexadecimal number with `0x`.
@@ -39,7 +39,7 @@ pub(super) fn address(value: &[u8]) -> Option<u64> {
 
 /// Unescapes a value: XML escapes, and `\u00df`, a UTF-16 unit, which HotSpot prints for non-ASCII characters
 /// (`Symbol::print_utf8_on`).
-pub(super) fn unescaped(value: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn unescape(value: &[u8]) -> Cow<'_, [u8]> {
     const ESCAPES: [(&[u8], u8); 5] =
         [(b"&lt;", b'<'), (b"&gt;", b'>'), (b"&amp;", b'&'), (b"&apos;", b'\''), (b"&quot;", b'"')];
     if memchr::memchr2(b'&', b'\\', value).is_none() {
@@ -47,20 +47,20 @@ pub(super) fn unescaped(value: &[u8]) -> Cow<'_, [u8]> {
     }
     let mut plain = Vec::with_capacity(value.len());
     let mut rest = value;
-    while let Some((&first, behind)) = rest.split_first() {
+    while let Some((&first, after)) = rest.split_first() {
         if let Some((Some(letter), len)) = utf16_letter(rest) {
             plain.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
             rest = &rest[len..];
             continue;
         }
         match ESCAPES.iter().find(|(escape, _)| rest.starts_with(escape)) {
-            Some((escape, meant)) => {
-                plain.push(*meant);
+            Some((escape, letter)) => {
+                plain.push(*letter);
                 rest = &rest[escape.len()..];
             }
             None => {
                 plain.push(first);
-                rest = behind;
+                rest = after;
             }
         }
     }
@@ -87,11 +87,8 @@ mod tests {
         assert_eq!(attribute(tag, b"compile_id").and_then(number), Some(7));
         assert_eq!(attribute(tag, b"address").and_then(address), Some(0x2f));
         assert_eq!(attribute(tag, b"id"), None);
-        assert_eq!(attribute(tag, b"method").map(unescaped).unwrap(), &b"A <init> (&x)V"[..]);
-        assert_eq!(
-            unescaped(br"gro\u00dfe &amp; \ud83d\ude00\u00e9\ud83d \u12"),
-            "große & 😀é\\ud83d \\u12".as_bytes()
-        );
+        assert_eq!(attribute(tag, b"method").map(unescape).unwrap(), &b"A <init> (&x)V"[..]);
+        assert_eq!(unescape(br"gro\u00dfe &amp; \ud83d\ude00\u00e9\ud83d \u12"), "große & 😀é\\ud83d \\u12".as_bytes());
         assert_eq!(attributes(b"a='1' b='2").count(), 1);
         assert_eq!(address(b"0x"), None);
         assert_eq!(address(b"0x+1"), None);

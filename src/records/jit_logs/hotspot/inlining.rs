@@ -16,17 +16,18 @@
 //! next `parse`, innermost first (`<jvms bci='5' method='1391'/>`). If C2 starts over, it parses the method itself
 //! again. There are no addresses, so inlined calls are known for a code range, but not for a position in it.
 
-use super::element::{attribute, tag, unescaped};
-use super::method::class_spelled;
+use super::element::{attribute, tag, unescape};
+use super::method::spell_class;
 use crate::bytes::digits::number;
 use crate::model::code::{ExpandedCall, MOST_INLINED, SourceMap};
 use crate::records::jit_logs::code_log::LogPositions;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// The list of arguments in a method's name is cut after this many bytes, because each type ID in a damaged or hostile
 /// log may stand for a name of any length. Names in Java class files are at most this long.
-const LONGEST: usize = 1 << 16;
+const LONGEST_METHOD: usize = 1 << 16;
 
 /// Reads the inlined calls of tasks.
 #[derive(Debug)]
@@ -40,10 +41,10 @@ impl LogPositions for Inlining {
     fn expanded(&self, entry: &[u8]) -> Vec<ExpandedCall> {
         let mut task = CompileTask::default();
         let mut rest = entry;
-        while let Some(at) = memchr::memchr(b'<', rest) {
-            rest = &rest[at..];
+        while let Some(start) = memchr::memchr(b'<', rest) {
+            rest = &rest[start..];
             if let Some(tag) = tag(rest) {
-                task.element(tag);
+                task.read_element(tag);
             }
             rest = &rest[1..];
         }
@@ -52,10 +53,27 @@ impl LogPositions for Inlining {
 }
 
 /// A `parse` element: a method that the compiler parsed, to inline it or to compile it.
-struct Parsed<'a> {
+struct ParsedMethod<'a> {
+    /// The method's ID.
     method: &'a [u8],
+    /// Index of the caller in [`CompileTask::parsed`]; `None` for the compiled method itself.
     parent: Option<usize>,
     /// Bytecode index of the call in its caller.
+    bytecode: u32,
+}
+
+/// A `parse` element that hasn't ended.
+struct OpenMethod {
+    /// Index in [`CompileTask::parsed`].
+    index: usize,
+    /// The current bytecode index.
+    bytecode: u32,
+}
+
+/// A `jvms` element: a caller of a postponed call.
+struct LateCaller<'a> {
+    method: &'a [u8],
+    /// Bytecode index of the call in this caller.
     bytecode: u32,
 }
 
@@ -65,125 +83,148 @@ struct CompileTask<'a> {
     types: FxHashMap<&'a [u8], &'a [u8]>,
     /// The start tags of methods, by ID.
     methods: FxHashMap<&'a [u8], &'a [u8]>,
-    parsed: Vec<Parsed<'a>>,
-    /// The first `parse` with this parent, method and bytecode index.
-    places: FxHashMap<(usize, &'a [u8], u32), usize>,
-    /// The `parse` elements that have not ended, with the current bytecode index in each.
-    open: Vec<(usize, u32)>,
+    parsed: Vec<ParsedMethod<'a>>,
+    /// Index of the first element of `parsed` with this parent, method and bytecode index.
+    parsed_calls: FxHashMap<(usize, &'a [u8], u32), usize>,
+    /// The `parse` elements that have not ended, outermost first.
+    open: Vec<OpenMethod>,
     /// The callers of a postponed call, innermost first.
-    callers: Option<Vec<(&'a [u8], u32)>>,
+    late_callers: Option<Vec<LateCaller<'a>>>,
 }
 
 impl<'a> CompileTask<'a> {
-    fn element(&mut self, tag: &'a [u8]) {
+    fn read_element(&mut self, tag: &'a [u8]) {
         let name = tag.split(|&byte| byte == b' ').next().unwrap_or_default();
-        let value = |key: &[u8]| attribute(tag, key);
         match name {
-            b"type" | b"klass" => self.types.extend(value(b"id").zip(value(b"name"))),
-            b"method" => self.methods.extend(value(b"id").map(|id| (id, tag))),
+            b"type" | b"klass" => {
+                if let (Some(id), Some(name)) = (attribute(tag, b"id"), attribute(tag, b"name")) {
+                    self.types.insert(id, name);
+                }
+            }
+            b"method" => {
+                if let Some(id) = attribute(tag, b"id") {
+                    self.methods.insert(id, tag);
+                }
+            }
             b"bc" => {
-                if let (Some((_, at)), Some(bci)) = (self.open.last_mut(), value(b"bci").and_then(number)) {
-                    *at = bci;
+                if let (Some(open), Some(bci)) = (self.open.last_mut(), attribute(tag, b"bci").and_then(number)) {
+                    open.bytecode = bci;
                 }
             }
-            b"late_inline" => self.callers = Some(Vec::new()),
+            b"late_inline" => self.late_callers = Some(Vec::new()),
             b"jvms" => {
-                if let Some(callers) = &mut self.callers {
-                    callers.extend(value(b"method").zip(value(b"bci").and_then(number)));
+                if let Some(callers) = &mut self.late_callers
+                    && let (Some(method), Some(bytecode)) =
+                        (attribute(tag, b"method"), attribute(tag, b"bci").and_then(number))
+                {
+                    callers.push(LateCaller { method, bytecode });
                 }
             }
-            b"parse" => self.parse(value(b"method").unwrap_or_default()),
+            b"parse" => self.start_method(attribute(tag, b"method").unwrap_or_default()),
             b"/parse" => drop(self.open.pop()),
             _ => {}
         }
     }
 
-    fn parse(&mut self, method: &'a [u8]) {
-        let late = self.callers.take().filter(|callers| !callers.is_empty());
-        let (parent, bytecode) = match (self.open.last(), late) {
-            (Some((parent, at)), _) => (Some(*parent), *at),
-            (None, Some(callers)) => (Some(self.innermost(&callers)), callers[0].1),
-            (None, None) => {
-                self.parsed.clear();
-                self.places.clear();
-                (None, 0)
-            }
-        };
-        self.open.push((self.parsed.len(), 0));
-        if let Some(parent) = parent {
-            self.places.entry((parent, method, bytecode)).or_insert(self.parsed.len());
+    /// Handles the start of a `parse` element.
+    fn start_method(&mut self, method: &'a [u8]) {
+        let late_callers = self.late_callers.take().unwrap_or_default();
+        let (mut parent, mut bytecode) = (None, 0);
+        if let Some(open) = self.open.last() {
+            (parent, bytecode) = (Some(open.index), open.bytecode);
+        } else if let Some(innermost) = late_callers.first() {
+            (parent, bytecode) = (Some(self.find_late_caller(&late_callers)), innermost.bytecode);
+        } else {
+            // The compiler starts over.
+            self.parsed.clear();
+            self.parsed_calls.clear();
         }
-        self.parsed.push(Parsed { method, parent, bytecode });
+        let index = self.parsed.len();
+        self.open.push(OpenMethod { index, bytecode: 0 });
+        if let Some(parent) = parent {
+            self.parsed_calls.entry((parent, method, bytecode)).or_insert(index);
+        }
+        self.parsed.push(ParsedMethod { method, parent, bytecode });
     }
 
     /// Index of the `parse` that contains a postponed call, or of its closest known caller.
-    fn innermost(&self, callers: &[(&'a [u8], u32)]) -> usize {
-        let mut at = 0;
+    fn find_late_caller(&self, callers: &[LateCaller<'a>]) -> usize {
+        let mut found = 0;
         for pair in callers.windows(2).rev() {
-            let [(method, _), (_, bytecode)] = pair else { break };
-            match self.places.get(&(at, *method, *bytecode)) {
-                Some(found) => at = *found,
+            let [callee, caller] = pair else { break };
+            match self.parsed_calls.get(&(found, callee.method, caller.bytecode)) {
+                Some(index) => found = *index,
                 None => break,
             }
         }
-        at
+        found
+    }
+
+    /// For each parsed method that has any, the calls inlined into it, by descending bytecode index.
+    fn calls_by_caller(&self) -> FxHashMap<usize, Vec<usize>> {
+        let mut calls: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        for (index, call) in self.parsed.iter().enumerate() {
+            if let Some(parent) = call.parent {
+                calls.entry(parent).or_default().push(index);
+            }
+        }
+        for calls in calls.values_mut() {
+            calls.sort_by_key(|index| Reverse(self.parsed[*index].bytecode));
+        }
+        calls
     }
 
     /// All inlined calls, with callers before callees.
     fn callers_first(&self) -> Vec<ExpandedCall> {
-        let mut calls: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
-        for (at, call) in self.parsed.iter().enumerate() {
-            if let Some(parent) = call.parent {
-                calls.entry(parent).or_default().push(at);
-            }
-        }
-        // Reversed, because the last element is taken first.
-        let mut order = |caller: usize| {
-            let mut those = calls.remove(&caller).unwrap_or_default();
-            those.sort_by_key(|at| std::cmp::Reverse(self.parsed[*at].bytecode));
-            those
-        };
-        let (mut told, mut too_deep) = (Vec::new(), 0_u64);
-        let mut spelled: FxHashMap<&[u8], Arc<[u8]>> = FxHashMap::default();
-        let mut left: Vec<(usize, u32)> = order(0).into_iter().map(|at| (at, 0)).collect();
-        while let Some((at, depth)) = left.pop() {
-            let call = &self.parsed[at];
+        let mut calls_by_caller = self.calls_by_caller();
+        let mut expanded = Vec::new();
+        let mut too_deep = 0_u64;
+        let mut names: FxHashMap<&[u8], Arc<[u8]>> = FxHashMap::default();
+        // Calls to visit, with their depth. The last one is next.
+        let mut stack: Vec<(usize, u32)> = Vec::new();
+        stack.extend(calls_by_caller.remove(&0).unwrap_or_default().into_iter().map(|call| (call, 0)));
+        while let Some((index, depth)) = stack.pop() {
+            let call = &self.parsed[index];
             if (depth as usize) < MOST_INLINED {
-                let function = spelled.entry(call.method).or_insert_with(|| self.spelled(call.method).into()).clone();
-                told.push(ExpandedCall { function, depth, bytecode: call.bytecode });
+                let function = names.entry(call.method).or_insert_with(|| self.spell_method(call.method).into());
+                expanded.push(ExpandedCall { function: function.clone(), depth, bytecode: call.bytecode });
             } else {
                 too_deep += 1;
             }
-            left.extend(order(at).into_iter().map(|at| (at, depth + 1)));
+            let callees = calls_by_caller.remove(&index).unwrap_or_default();
+            stack.extend(callees.into_iter().map(|callee| (callee, depth + 1)));
         }
         if too_deep > 0 {
             let function = format!("[{too_deep} more calls, nested more than {MOST_INLINED} deep]");
-            told.push(ExpandedCall { function: function.into_bytes().into(), depth: 0, bytecode: 0 });
+            expanded.push(ExpandedCall { function: function.into_bytes().into(), depth: 0, bytecode: 0 });
         }
-        told
+        expanded
     }
 
-    fn spelled(&self, method: &[u8]) -> Vec<u8> {
+    /// A method's name as in a perf map, given its ID. What the log doesn't name becomes `?`.
+    fn spell_method(&self, method: &[u8]) -> Vec<u8> {
         let Some(tag) = self.methods.get(method) else { return b"?".to_vec() };
-        let spelled = |id: &[u8]| {
-            let name = self.types.get(id).copied().unwrap_or(b"?");
-            class_spelled(&unescaped(name))
-        };
-        let one = |key: &[u8]| attribute(tag, key).map(spelled).unwrap_or_default();
-        let name = unescaped(attribute(tag, b"name").unwrap_or(b"?"));
-        let mut text = [&one(b"return")[..], b" ", &one(b"holder"), b".", &name, b"("].concat();
+        let result = attribute(tag, b"return").map(|id| self.spell_type(id)).unwrap_or_default();
+        let holder = attribute(tag, b"holder").map(|id| self.spell_type(id)).unwrap_or_default();
+        let name = unescape(attribute(tag, b"name").unwrap_or(b"?"));
+        let mut text = [&result[..], b" ", &holder, b".", &name, b"("].concat();
         let arguments = attribute(tag, b"arguments").unwrap_or_default();
         let arguments = arguments.split(|&byte| byte == b' ').filter(|id| !id.is_empty());
-        for (at, argument) in arguments.enumerate() {
-            text.extend_from_slice(if at > 0 { b", " } else { b"" });
-            if text.len() > LONGEST {
+        for (index, argument) in arguments.enumerate() {
+            text.extend_from_slice(if index > 0 { b", " } else { b"" });
+            if text.len() > LONGEST_METHOD {
                 text.extend_from_slice(b"...");
                 break;
             }
-            text.extend_from_slice(&spelled(argument));
+            text.extend_from_slice(&self.spell_type(argument));
         }
         text.push(b')');
         text
+    }
+
+    fn spell_type(&self, id: &[u8]) -> Vec<u8> {
+        let name = self.types.get(id).copied().unwrap_or(b"?");
+        spell_class(&unescape(name))
     }
 }
 
@@ -203,13 +244,14 @@ mod tests {
 <method id='13' holder='2' name='h' return='1'/>
 ";
 
-    fn told(body: &str) -> Vec<String> {
-        let calls = Inlining.expanded([HEAD, body].concat().as_bytes());
-        let line = |call: &ExpandedCall| {
+    /// Each call as `@ BYTECODE FUNCTION`, indented by its depth.
+    fn call_lines(body: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        for call in Inlining.expanded([HEAD, body].concat().as_bytes()) {
             let indent = "  ".repeat(call.depth as usize);
-            format!("{indent}@ {} {}", call.bytecode, String::from_utf8_lossy(&call.function))
-        };
-        calls.iter().map(line).collect()
+            lines.push(format!("{indent}@ {} {}", call.bytecode, String::from_utf8_lossy(&call.function)));
+        }
+        lines
     }
 
     #[test]
@@ -219,7 +261,7 @@ mod tests {
             </parse>\n<bc code='2' bci='9'/><call method='13'/><inline_fail reason='too big'/>\n\
             <bc code='2' bci='11'/>\n<parse method='13'>\n</parse>\n</parse>\n</task>";
         let init = "@ 4 int java.util.Map$Entry.<init>(java.lang.String[][], byte[])";
-        assert_eq!(told(body), [init, "  @ 7 java.util.Map$Entry A.g()", "@ 11 int A.h()"]);
+        assert_eq!(call_lines(body), [init, "  @ 7 java.util.Map$Entry A.g()", "@ 11 int A.h()"]);
     }
 
     #[test]
@@ -227,14 +269,14 @@ mod tests {
         let body = "<parse method='10'>\n<bc bci='4'/>\n<parse method='13'>\n</parse>\n<bc bci='6'/>\n<parse method='13'>\n</parse>\n</parse>\n\
             <late_inline method='12' inline_id='9'>\n<jvms bci='2' method='13'/>\n<jvms bci='6' method='10'/>\n</late_inline>\n\
             <parse method='12'>\n</parse>\n</task>";
-        assert_eq!(told(body), ["@ 4 int A.h()", "@ 6 int A.h()", "  @ 2 java.util.Map$Entry A.g()"]);
+        assert_eq!(call_lines(body), ["@ 4 int A.h()", "@ 6 int A.h()", "  @ 2 java.util.Map$Entry A.g()"]);
     }
 
     #[test]
     fn the_last_attempt_counts() {
         let body = "<parse method='10'>\n<bc bci='4'/>\n<parse method='13'>\n</parse>\n</parse>\n<failure reason='retry'/>\n\
             <parse method='10'>\n<bc bci='6'/>\n<parse method='12'>\n</parse>\n</parse>\n</task>";
-        assert_eq!(told(body), ["@ 6 java.util.Map$Entry A.g()"]);
+        assert_eq!(call_lines(body), ["@ 6 java.util.Map$Entry A.g()"]);
     }
 
     #[test]

@@ -15,24 +15,25 @@ impl<'a> Method<'a> {
     pub(super) fn from_words(text: &'a [u8]) -> Option<Self> {
         let (class, rest) = split(text, memchr::memchr(b' ', text)?);
         let (name, descriptor) = split(rest, memchr::memrchr(b' ', rest)?);
-        Self { class, name, descriptor }.if_whole()
+        Self { class, name, descriptor }.validate()
     }
 
     /// Parses `java.lang.String.charAt(I)C`.
     pub(super) fn from_joined(text: &'a [u8]) -> Option<Self> {
         let (path, descriptor) = text.split_at(memchr::memrchr(b'(', text)?);
         let (class, name) = split(path, memchr::memrchr(b'.', path)?);
-        Self { class, name, descriptor }.if_whole()
+        Self { class, name, descriptor }.validate()
     }
 
-    fn if_whole(self) -> Option<Self> {
+    /// `None` if a part is missing.
+    fn validate(self) -> Option<Self> {
         (!self.class.is_empty() && !self.name.is_empty() && self.descriptor.starts_with(b"(")).then_some(self)
     }
 
     /// Spells the method as `char java.lang.String.charAt(int)`. A descriptor that can't be parsed is appended
     /// unchanged.
-    pub(super) fn spelled(self) -> Vec<u8> {
-        let Some((arguments, result)) = types(self.descriptor) else {
+    pub(super) fn spell(self) -> Vec<u8> {
+        let Some((arguments, result)) = parse_descriptor(self.descriptor) else {
             return [self.class, b".", self.name, self.descriptor].concat();
         };
         [&result, &b" "[..], self.class, b".", self.name, b"(", &arguments.join(&b", "[..]), b")"].concat()
@@ -53,12 +54,13 @@ pub(super) fn compiler_mark(compiler: &[u8], level: Option<u32>) -> &'static [u8
     }
 }
 
-fn split(text: &[u8], at: usize) -> (&[u8], &[u8]) {
-    (&text[..at], &text[at + 1..])
+/// The text before and after the byte at `index`.
+fn split(text: &[u8], index: usize) -> (&[u8], &[u8]) {
+    (&text[..index], &text[index + 1..])
 }
 
 /// Arguments and result of a descriptor, in Java's spelling.
-fn types(descriptor: &[u8]) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
+fn parse_descriptor(descriptor: &[u8]) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
     let mut rest = descriptor.strip_prefix(b"(")?;
     let mut arguments = Vec::new();
     while !rest.starts_with(b")") {
@@ -71,15 +73,21 @@ fn types(descriptor: &[u8]) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
 
 /// Spells a class in Java's way, given as the compilation log has it: `java.lang.String`, or for arrays a descriptor
 /// with dots, `[Ljava.lang.String;`.
-pub(super) fn class_spelled(name: &[u8]) -> Vec<u8> {
+pub(super) fn spell_class(name: &[u8]) -> Vec<u8> {
     let mut rest = name;
-    let array = name.starts_with(b"[").then(|| next_type(&mut rest)).flatten();
-    array.filter(|_| rest.is_empty()).unwrap_or_else(|| name.to_vec())
+    if name.starts_with(b"[")
+        && let Some(array) = next_type(&mut rest)
+        && rest.is_empty()
+    {
+        return array;
+    }
+    name.to_vec()
 }
 
+/// Removes the first type of a descriptor, and returns it in Java's spelling.
 fn next_type(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let dimensions = rest.iter().take_while(|&&byte| byte == b'[').count();
-    let (&first, behind) = rest[dimensions..].split_first()?;
+    let (&first, after) = rest[dimensions..].split_first()?;
     let plain: &[u8] = match first {
         b'B' => b"byte",
         b'C' => b"char",
@@ -90,10 +98,10 @@ fn next_type(rest: &mut &[u8]) -> Option<Vec<u8>> {
         b'S' => b"short",
         b'Z' => b"boolean",
         b'V' => b"void",
-        b'L' => &behind[..memchr::memchr(b';', behind)?],
+        b'L' => &after[..memchr::memchr(b';', after)?],
         _ => return None,
     };
-    *rest = if first == b'L' { &behind[plain.len() + 1..] } else { behind };
+    *rest = if first == b'L' { &after[plain.len() + 1..] } else { after };
     let dotted = plain.iter().map(|&byte| if byte == b'/' { b'.' } else { byte });
     Some(dotted.chain(b"[]".repeat(dimensions)).collect())
 }
@@ -103,11 +111,11 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> Option<String> {
-        Some(String::from_utf8(Method::from_words(text.as_bytes())?.spelled()).unwrap())
+        Some(String::from_utf8(Method::from_words(text.as_bytes())?.spell()).unwrap())
     }
 
     fn joined(text: &str) -> Option<String> {
-        Some(String::from_utf8(Method::from_joined(text.as_bytes())?.spelled()).unwrap())
+        Some(String::from_utf8(Method::from_joined(text.as_bytes())?.spell()).unwrap())
     }
 
     #[test]

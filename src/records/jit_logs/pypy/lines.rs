@@ -14,7 +14,7 @@ pub(super) struct Bracket<'a> {
 }
 
 /// Parses the start or end of a section. Newer versions of PyPy write the thread's number before it (`0# `).
-pub(super) fn bracket(line: &[u8]) -> Option<Bracket<'_>> {
+pub(super) fn parse_bracket(line: &[u8]) -> Option<Bracket<'_>> {
     let thread = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let line = if thread > 0 { line[thread..].strip_prefix(b"# ")? } else { line };
     let line = line.strip_prefix(b"[")?;
@@ -24,27 +24,34 @@ pub(super) fn bracket(line: &[u8]) -> Option<Bracket<'_>> {
         Some(section) => (section, true),
         None => (text.strip_suffix(b"}")?, false),
     };
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    (!section.is_empty() && section.iter().all(is_word)).then_some(Bracket { time, section, is_begin })
+    let is_word = section.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    (!section.is_empty() && is_word).then_some(Bracket { time, section, is_begin })
 }
 
-/// Parses `debug_merge_point(1, 2, 'add;…')`: depth and number of the call, and the range of the quoted text in the
-/// line.
-pub(super) fn merge_point(line: &[u8]) -> Option<(u32, u64, Range<usize>)> {
-    const BEGIN: &[u8] = b"debug_merge_point(";
-    let rest = line.strip_prefix(BEGIN)?;
+/// The line `debug_merge_point(1, 2, 'add;…')`.
+pub(super) struct MergePointLine {
+    /// How many calls that were traced through it is inside of.
+    pub(super) depth: u32,
+    /// The number of the call.
+    pub(super) call: u64,
+    /// The range of the quoted text in the line.
+    pub(super) text: Range<usize>,
+}
+
+pub(super) fn parse_merge_point(line: &[u8]) -> Option<MergePointLine> {
+    let rest = line.strip_prefix(b"debug_merge_point(")?;
     let mut numbers = rest.splitn(3, |&byte| byte == b',').map(<[u8]>::trim_ascii);
-    let mut number = || digits::number::<u64>(numbers.next()?);
-    let (depth, call) = (number()?, number()?);
+    let depth = digits::number::<u64>(numbers.next()?)?;
+    let call = digits::number::<u64>(numbers.next()?)?;
     let quote = memchr::memchr2(b'\'', b'"', line)?;
     let end = memchr::memrchr(line[quote], line).filter(|&end| end > quote)?;
-    Some((u32::try_from(depth).ok()?, call, quote + 1..end))
+    Some(MergePointLine { depth: u32::try_from(depth).ok()?, call, text: quote + 1..end })
 }
 
 /// Parses the trace in the line above its operations, which is at `offset`.
-pub(super) fn head_id(head: &[u8], offset: usize) -> Option<TraceId> {
-    let bridge = || memmem::rfind(head, b" with ");
-    let end = if head.starts_with(b"Loop ") { memmem::rfind(head, b") : ")? + 1 } else { bridge()? };
+pub(super) fn parse_head(head: &[u8], offset: usize) -> Option<TraceId> {
+    let end =
+        if head.starts_with(b"Loop ") { memmem::rfind(head, b") : ")? + 1 } else { memmem::rfind(head, b" with ")? };
     TraceId::parse(&head[..end], offset)
 }
 
@@ -54,14 +61,14 @@ pub(super) fn leaves_call(operation: &[u8]) -> bool {
 }
 
 /// The guard of an operation, if it has one.
-pub(super) fn guard_of(operation: &[u8]) -> Option<u64> {
+pub(super) fn parse_guard(operation: &[u8]) -> Option<u64> {
     const BEGIN: &[u8] = b"descr=<Guard0x";
     let rest = &operation[memmem::find(operation, BEGIN)? + BEGIN.len()..];
     hex(&rest[..memchr::memchr(b'>', rest)?])
 }
 
 /// ELF `e_machine` for PyPy's name of a CPU.
-pub(super) fn machine_of(backend: &[u8]) -> Option<u16> {
+pub(super) fn parse_machine(backend: &[u8]) -> Option<u16> {
     Some(match backend {
         b"x86" => 3,
         b"x86_64" => 62,

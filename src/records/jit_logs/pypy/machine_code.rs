@@ -23,10 +23,10 @@ impl Block {
     }
 
     /// The bytes at an address range, if the block contains all of it.
-    pub(super) fn at(&self, range: &Range<u64>) -> Option<&[u8]> {
-        let from = usize::try_from(range.start.checked_sub(self.start)?).ok()?;
-        let to = usize::try_from(range.end.checked_sub(self.start)?).ok()?;
-        self.bytes.get(from..to)
+    pub(super) fn slice(&self, range: &Range<u64>) -> Option<&[u8]> {
+        let start = usize::try_from(range.start.checked_sub(self.start)?).ok()?;
+        let end = usize::try_from(range.end.checked_sub(self.start)?).ok()?;
+        self.bytes.get(start..end)
     }
 }
 
@@ -40,38 +40,36 @@ pub(super) struct MachineCode {
 
 impl MachineCode {
     /// Adds a dump, as a patch of an existing block or as a new block. Returns whether it was a patch.
-    pub(super) fn write(&mut self, start: u64, bytes: Vec<u8>, (offset, time): (usize, Option<u64>)) -> bool {
-        let Some(end) = start.checked_add(bytes.len() as u64) else { return false };
-        if bytes.len() <= LONGEST_PATCH && self.patch(start, &bytes) {
+    pub(super) fn add_dump(&mut self, dump: Block) -> bool {
+        let Some(end) = dump.start.checked_add(dump.bytes.len() as u64) else { return false };
+        if dump.bytes.len() <= LONGEST_PATCH && self.patch(dump.start, &dump.bytes) {
             return true;
         }
-        let over: Vec<u64> = self
-            .newest
-            .range(..end)
-            .rev()
-            .map(|(&start, _)| start)
-            .take_while(|&other| self.newest.get(&other).is_some_and(|&block| self.blocks[block].end() > start))
-            .collect();
-        for other in over {
-            self.newest.remove(&other);
+        // Remove the blocks that the new one overwrites.
+        while let Some((&start, &block)) = self.newest.range(..end).next_back() {
+            if self.blocks[block].end() <= dump.start {
+                break;
+            }
+            self.newest.remove(&start);
         }
-        self.newest.insert(start, self.blocks.len());
-        self.blocks.push(Block { start, bytes, offset, time });
+        self.newest.insert(dump.start, self.blocks.len());
+        self.blocks.push(dump);
         false
     }
 
     /// Index of the block that is currently at an address.
-    pub(super) fn block_at(&self, addr: u64) -> Option<usize> {
+    pub(super) fn find_block(&self, addr: u64) -> Option<usize> {
         let (_, &block) = self.newest.range(..=addr).next_back()?;
         (addr < self.blocks[block].end()).then_some(block)
     }
 
+    /// Overwrites a part of a block. False if no block contains all of the range.
     fn patch(&mut self, start: u64, bytes: &[u8]) -> bool {
-        let Some(block) = self.block_at(start) else { return false };
+        let Some(block) = self.find_block(start) else { return false };
         let block = &mut self.blocks[block];
-        let at = (start - block.start) as usize;
-        let Some(place) = block.bytes.get_mut(at..at + bytes.len()) else { return false };
-        place.copy_from_slice(bytes);
+        let offset = (start - block.start) as usize;
+        let Some(patched) = block.bytes.get_mut(offset..offset + bytes.len()) else { return false };
+        patched.copy_from_slice(bytes);
         true
     }
 }

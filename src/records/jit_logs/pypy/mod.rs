@@ -34,9 +34,9 @@
 
 mod lines;
 mod machine_code;
-mod place;
 mod positions;
 mod reader;
+mod source_location;
 mod trace;
 
 use super::{CodeLog, JitLog};
@@ -56,15 +56,15 @@ pub(super) const LOG: JitLog = JitLog {
 
 fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').take(64);
-    lines.any(|line| lines::bracket(line).is_some_and(|bracket| bracket.is_begin))
+    lines.any(|line| lines::parse_bracket(line).is_some_and(|bracket| bracket.is_begin))
 }
 
 fn read(bytes: &[u8]) -> Result<CodeLog> {
     let log = reader::read(bytes);
-    let tells = |word: &[u8]| memmem::find(bytes, word).is_some();
-    if log.events.is_empty() && !tells(b"{jit-backend") && !tells(b"CODE_DUMP") {
-        let way = "PyPy wrote this log without addresses; use PYPYLOG=jit-backend,jit-log-opt:FILE";
-        return Err(Error::new(way));
+    let contains = |word: &[u8]| memmem::find(bytes, word).is_some();
+    if log.events.is_empty() && !contains(b"{jit-backend") && !contains(b"CODE_DUMP") {
+        let message = "PyPy wrote this log without addresses; use PYPYLOG=jit-backend,jit-log-opt:FILE";
+        return Err(Error::new(message));
     }
     Ok(log)
 }

@@ -1,7 +1,7 @@
 //! Decodes source lines and inlined calls of a trace from its operations.
 
-use super::lines::{head_id, leaves_call, merge_point};
-use super::place::Place;
+use super::lines::{MergePointLine, leaves_call, parse_head, parse_merge_point};
+use super::source_location::SourceLocation;
 use super::trace::{MergePointId, MergePoints, Trace, TraceId};
 use crate::bytes::digits::number;
 use crate::model::code::{InlinedCall, Line, SourceMap};
@@ -15,23 +15,24 @@ pub(super) struct Operations {
     /// The range of the log to decode: the operations, or a loop's location if its operations were not logged.
     pub(super) entry: Range<usize>,
     /// True if `entry` is only a location.
-    is_place: bool,
-    /// Distance from the start of the block, to which offsets of operations are relative, to the start of the code.
-    ahead: u64,
+    is_location: bool,
+    /// Offset of the code in the block. Offsets of operations are relative to the start of the block.
+    code_offset: u64,
+    /// For a bridge: the merge point at which it begins.
     begins_in: Option<MergePointId>,
 }
 
 impl Operations {
-    /// `block` is the start of the trace's block of machine code, if it was dumped.
-    pub(super) fn of(trace: &Trace, block: Option<u64>) -> Self {
+    /// `block_start` is the start of the trace's block of machine code, if it was dumped.
+    pub(super) fn new(trace: &Trace, block_start: Option<u64>) -> Self {
         let begins_in = trace.begins_in;
-        let start = trace.block_start.or(block).unwrap_or(trace.code.start);
-        let ahead = trace.code.start.saturating_sub(start);
+        let block_start = trace.block_start.or(block_start).unwrap_or(trace.code.start);
+        let code_offset = trace.code.start.saturating_sub(block_start);
         match &trace.id {
-            TraceId::Loop(_, place) if trace.operations.is_empty() => {
-                Self { entry: place.clone(), is_place: true, ahead, begins_in }
+            TraceId::Loop(_, location) if trace.operations.is_empty() => {
+                Self { entry: location.clone(), is_location: true, code_offset, begins_in }
             }
-            _ => Self { entry: trace.operations.clone(), is_place: false, ahead, begins_in },
+            _ => Self { entry: trace.operations.clone(), is_location: false, code_offset, begins_in },
         }
     }
 }
@@ -49,19 +50,18 @@ impl LogPositions for Positions {
         let start = (entry.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize);
         let Some(operations) = self.operations.get(&start) else { return SourceMap::default() };
         let mut walk = OperationWalk::default();
-        if operations.is_place {
-            walk.enter(0, None, Place::parse(entry));
-            walk.operation(0);
+        if operations.is_location {
+            walk.enter(0, None, SourceLocation::parse(entry));
+            walk.add_operation(0);
             return walk.map;
         }
-        let outer: Vec<_> = self.points.chain(operations.begins_in).collect();
+        let outer: Vec<_> = self.points.with_callers(operations.begins_in).collect();
         for point in outer.iter().rev() {
-            let text = file.get(point.text.0 as usize..point.text.1 as usize).unwrap_or_default();
-            walk.enter(point.depth, None, Place::parse(text));
+            walk.enter(point.depth, None, point.location(file));
         }
-        walk.operation(0);
+        walk.add_operation(0);
         for line in entry.split(|&byte| byte == b'\n') {
-            walk.line(line, operations.ahead);
+            walk.read_line(line, operations.code_offset);
         }
         walk.map
     }
@@ -73,65 +73,73 @@ struct OpenCall<'a> {
     depth: u32,
     /// The call's number in this trace; `None` if it was entered before the trace began.
     number: Option<u64>,
-    place: Place<'a>,
+    location: SourceLocation<'a>,
     /// Index into [`SourceMap::calls`].
     inlined: Option<u32>,
 }
 
+/// Follows the interpreter through the operations of a trace.
 #[derive(Debug, Default)]
 struct OperationWalk<'a> {
+    /// The calls around the current operation, outermost first.
     open: Vec<OpenCall<'a>>,
     map: SourceMap<'a>,
 }
 
 impl<'a> OperationWalk<'a> {
-    fn line(&mut self, line: &'a [u8], ahead: u64) {
-        if let Some((depth, number, text)) = merge_point(line) {
-            self.enter(depth, Some(number), Place::parse(&line[text]));
-        } else if let Some(offset) = offset_of(line) {
+    fn read_line(&mut self, line: &'a [u8], code_offset: u64) {
+        if let Some(MergePointLine { depth, call, text }) = parse_merge_point(line) {
+            self.enter(depth, Some(call), SourceLocation::parse(&line[text]));
+        } else if let Some(offset) = parse_offset(line) {
             // The part before the code only prepares the block.
-            let offset = offset.saturating_sub(ahead);
-            self.operation(offset);
+            let offset = offset.saturating_sub(code_offset);
+            self.add_operation(offset);
             if leaves_call(line) && self.open.len() > 1 {
                 self.open.pop();
-                self.operation(offset);
+                self.add_operation(offset);
             }
         } else if let Some(head) = line.strip_prefix(b"# ")
-            && let Some(TraceId::Loop(_, place)) = head_id(head, 2)
-            && let Some(text) = line.get(place).filter(|text| !text.is_empty())
+            && let Some(TraceId::Loop(_, location)) = parse_head(head, 2)
+            && let Some(text) = line.get(location).filter(|text| !text.is_empty())
         {
-            self.enter(0, None, Place::parse(text));
-            self.operation(0);
+            self.enter(0, None, SourceLocation::parse(text));
+            self.add_operation(0);
         }
     }
 
-    /// The interpreter arrives at a location in a call of this depth.
-    fn enter(&mut self, depth: u32, number: Option<u64>, place: Place<'a>) {
+    /// The interpreter arrives at a location in a call of this depth. `number` is the call's, if known.
+    fn enter(&mut self, depth: u32, number: Option<u64>, location: SourceLocation<'a>) {
         while self.open.last().is_some_and(|open| open.depth > depth) {
             self.open.pop();
         }
         if let Some(open) = self.open.last_mut().filter(|open| open.depth == depth) {
             let is_same = open.number.is_none() || number.is_none() || open.number == number;
-            if is_same && open.place.function == place.function {
-                (open.place, open.number) = (place, number.or(open.number));
+            if is_same && open.location.function == location.function {
+                open.location = location;
+                open.number = number.or(open.number);
                 return;
             }
             self.open.pop();
         }
-        let inlined = self.open.last().and_then(|caller| {
-            let (file, line) = (caller.place.file, caller.place.line);
-            let call = InlinedCall { function: place.function.into(), file, line, column: 0, parent: caller.inlined };
-            self.map.calls.push(call);
-            u32::try_from(self.map.calls.len() - 1).ok()
-        });
-        self.open.push(OpenCall { depth, number, place, inlined });
+        let mut inlined = None;
+        if let Some(caller) = self.open.last() {
+            inlined = u32::try_from(self.map.calls.len()).ok();
+            self.map.calls.push(InlinedCall {
+                function: location.function.into(),
+                file: caller.location.file,
+                line: caller.location.line,
+                column: 0,
+                parent: caller.inlined,
+            });
+        }
+        self.open.push(OpenCall { depth, number, location, inlined });
     }
 
     /// The code from `offset` on belongs to the interpreter's current location. If several operations have the same
     /// offset, all but the last have no code.
-    fn operation(&mut self, offset: u64) {
+    fn add_operation(&mut self, offset: u64) {
         let Some(open) = self.open.last() else { return };
-        let line = open.place.from(offset, open.inlined);
+        let line = open.location.to_line(offset, open.inlined);
         let is_same = |last: &Line<'_>| (last.file, last.line, last.inlined) == (line.file, line.line, line.inlined);
         match self.map.lines.last_mut() {
             Some(last) if last.offset > offset || is_same(last) => {}
@@ -142,7 +150,7 @@ impl<'a> OperationWalk<'a> {
 }
 
 /// Parses the offset in `+698: guard_nonnull_class(…)`.
-fn offset_of(line: &[u8]) -> Option<u64> {
+fn parse_offset(line: &[u8]) -> Option<u64> {
     let rest = line.strip_prefix(b"+")?;
     number(&rest[..memchr::memchr(b':', rest)?])
 }

@@ -1,17 +1,16 @@
 //! Reads the log line by line.
 
-use super::lines::{Bracket, bracket, guard_of, head_id, leaves_call, machine_of, merge_point};
+use super::lines::{Bracket, leaves_call, parse_bracket, parse_guard, parse_head, parse_machine, parse_merge_point};
 use super::machine_code::{Block, MachineCode};
-use super::place::Place;
 use super::positions::{Operations, Positions};
+use super::source_location::SourceLocation;
 use super::trace::{MergePointId, MergePoints, Trace, TraceId};
 use crate::bytes::digits::{hex, hex_bytes, number};
 use crate::bytes::lines::lines;
 use crate::error::Error;
-use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
+use crate::records::jit_logs::{CodeLog, LogClock, LogCode};
 use memchr::memmem;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 
 /// Name for the helper functions that the backend creates at startup. The log doesn't name them.
 const HELPER: &[u8] = b"PyPy helper";
@@ -32,16 +31,21 @@ pub(super) fn read(bytes: &[u8]) -> CodeLog {
         current: None,
         patched: None,
     };
-    lines(bytes).for_each(|(offset, line)| reader.line(line, offset as usize));
+    for (offset, line) in lines(bytes) {
+        reader.read_line(line, offset as usize);
+    }
     reader.finish()
 }
 
 /// The section with a trace's operations that is being read.
 #[derive(Debug)]
 struct OpenOperations {
-    begin: usize,
+    /// Offset of the section in the log.
+    start: usize,
+    /// Index of the trace, once its line was read.
     trace: Option<usize>,
-    at: Option<MergePointId>,
+    /// The current merge point.
+    point: Option<MergePointId>,
 }
 
 #[derive(Debug)]
@@ -62,45 +66,46 @@ struct PypyLogReader<'a> {
     guards: FxHashMap<u64, Option<MergePointId>>,
     points: MergePoints,
     operations: Option<OpenOperations>,
-    /// The trace of the current backend section; `patched` is another trace that was patched in it.
+    /// The trace of the current backend section.
     current: Option<usize>,
+    /// Another trace that was patched in the current backend section.
     patched: Option<usize>,
 }
 
 impl PypyLogReader<'_> {
-    fn line(&mut self, line: &[u8], offset: usize) {
-        if let Some(bracket) = bracket(line) {
-            self.bracket(bracket, offset);
+    fn read_line(&mut self, line: &[u8], offset: usize) {
+        if let Some(bracket) = parse_bracket(line) {
+            self.read_bracket(bracket, offset);
         } else if self.operations.is_some() {
-            self.operation(line, offset);
+            self.read_operation(line, offset);
         } else if let Some(dump) = line.strip_prefix(b"CODE_DUMP @") {
-            self.dump(dump, offset);
+            self.read_dump(dump, offset);
         } else if let Some(machine) = line.strip_prefix(b"BACKEND ") {
-            self.log.machine = self.log.machine.or(machine_of(machine));
+            self.log.machine = self.log.machine.or(parse_machine(machine));
         } else if line.starts_with(b"Loop ") || line.starts_with(b"bridge ") {
-            self.trace(line, offset);
+            self.read_trace(line, offset);
         } else if line.starts_with(b" ")
             && let Some(trace) = self.current.and_then(|trace| self.traces.get_mut(trace))
-            && trace.learn(line)
+            && trace.read_detail(line)
         {
             self.find_block();
         }
     }
 
-    fn bracket(&mut self, bracket: Bracket<'_>, offset: usize) {
+    fn read_bracket(&mut self, bracket: Bracket<'_>, offset: usize) {
         self.time = Some(bracket.time);
         match (bracket.section, bracket.is_begin) {
             (b"jit-backend", true) => (self.current, self.patched) = (None, None),
-            (b"jit-backend", false) => self.end_of_backend(),
+            (b"jit-backend", false) => self.end_backend(),
             (b"jit-log-opt-loop" | b"jit-log-opt-bridge", true) => {
-                self.operations = Some(OpenOperations { begin: offset, trace: None, at: None });
+                self.operations = Some(OpenOperations { start: offset, trace: None, point: None });
             }
-            (b"jit-log-opt-loop" | b"jit-log-opt-bridge", false) => self.end_of_operations(offset),
+            (b"jit-log-opt-loop" | b"jit-log-opt-bridge", false) => self.end_operations(offset),
             _ => {}
         }
     }
 
-    fn end_of_backend(&mut self) {
+    fn end_backend(&mut self) {
         let leaves = self.patched.filter(|&other| Some(other) != self.current);
         if let Some(trace) = self.current.and_then(|trace| self.traces.get_mut(trace)) {
             trace.leaves = leaves;
@@ -108,118 +113,121 @@ impl PypyLogReader<'_> {
         (self.current, self.patched) = (None, None);
     }
 
-    fn end_of_operations(&mut self, end: usize) {
+    fn end_operations(&mut self, end: usize) {
         let Some(open) = self.operations.take() else { return };
         if let Some(trace) = open.trace.and_then(|trace| self.traces.get_mut(trace)) {
-            trace.operations = open.begin..end;
+            trace.operations = open.start..end;
         }
     }
 
     /// Parses a dump of machine code: `7f82f0f51950 +0  4889…`.
-    fn dump(&mut self, dump: &[u8], offset: usize) {
+    fn read_dump(&mut self, dump: &[u8], offset: usize) {
         let mut words = dump.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
-        let mut word = || words.next();
-        let start = word().and_then(hex);
-        let behind = word().and_then(|word| number::<u64>(word.strip_prefix(b"+")?));
-        let code = word().and_then(hex_bytes);
-        let (Some(start), Some(behind), Some(code)) = (start, behind, code) else {
+        let base = words.next().and_then(hex);
+        let distance = words.next().and_then(|word| number::<u64>(word.strip_prefix(b"+")?));
+        let code = words.next().and_then(hex_bytes);
+        let (Some(base), Some(distance), Some(bytes)) = (base, distance, code) else {
             return self.log.skipped.add(Error::new("CODE_DUMP has no address, offset and code").at(offset as u64));
         };
-        let Some(start) = start.checked_add(behind) else {
+        let Some(start) = base.checked_add(distance) else {
             return self.log.skipped.add(Error::new("CODE_DUMP extends beyond the address space").at(offset as u64));
         };
-        if self.code.write(start, code, (offset, self.time)) {
-            let of = self.code.block_at(start).and_then(|block| self.in_block.get(&block)).copied();
-            self.patched = of.filter(|&trace| Some(trace) != self.current).or(self.patched);
+        let is_patch = self.code.add_dump(Block { start, bytes, offset, time: self.time });
+        if is_patch
+            && let Some(block) = self.code.find_block(start)
+            && let Some(&trace) = self.in_block.get(&block)
+            && Some(trace) != self.current
+        {
+            self.patched = Some(trace);
         }
     }
 
-    fn trace(&mut self, line: &[u8], offset: usize) {
+    fn read_trace(&mut self, line: &[u8], offset: usize) {
         let Some(trace) = Trace::parse(line, offset, self.time) else {
             if memmem::find(line, b" has address ").is_some() {
                 self.log.skipped.add(Error::new("a loop or bridge has no addresses").at(offset as u64));
             }
             return;
         };
-        let number = self.traces.len();
+        let index = self.traces.len();
         match trace.id {
-            TraceId::Loop(loop_number, _) => drop(self.loops.insert(loop_number, number)),
-            TraceId::Bridge(guard) => drop(self.bridges.insert(guard, number)),
+            TraceId::Loop(number, _) => drop(self.loops.insert(number, index)),
+            TraceId::Bridge(guard) => drop(self.bridges.insert(guard, index)),
         }
         self.traces.push(trace);
-        self.current = Some(number);
+        self.current = Some(index);
         self.find_block();
     }
 
+    /// Looks up the block of the current trace.
     fn find_block(&mut self) {
-        let Some(number) = self.current else { return };
-        let Some(trace) = self.traces.get_mut(number) else { return };
-        trace.block = self.code.block_at(trace.code.start);
+        let Some(index) = self.current else { return };
+        let Some(trace) = self.traces.get_mut(index) else { return };
+        trace.block = self.code.find_block(trace.code.start);
         if let Some(block) = trace.block {
-            self.in_block.insert(block, number);
+            self.in_block.insert(block, index);
         }
     }
 
-    fn operation(&mut self, line: &[u8], offset: usize) {
-        if let Some((depth, _, text)) = merge_point(line) {
-            let Some(open) = &mut self.operations else { return };
-            let text = ((offset + text.start) as u64, (offset + text.end) as u64);
-            open.at = self.points.push(text, depth, open.at);
+    fn read_operation(&mut self, line: &[u8], offset: usize) {
+        let Some(open) = &mut self.operations else { return };
+        if let Some(point) = parse_merge_point(line) {
+            let text = offset + point.text.start..offset + point.text.end;
+            open.point = self.points.push(text, point.depth, open.point);
             if let Some(trace) = open.trace.and_then(|trace| self.traces.get_mut(trace)) {
-                trace.first = trace.first.or(open.at);
+                trace.first = trace.first.or(open.point);
             }
         } else if let Some(head) = line.strip_prefix(b"# ") {
-            self.operations_head(head, offset + 2);
-        } else if let Some(guard) = guard_of(line) {
-            let at = self.operations.as_ref().and_then(|open| open.at);
-            self.guards.insert(guard, at);
+            self.read_operations_head(head, offset + 2);
+        } else if let Some(guard) = parse_guard(line) {
+            self.guards.insert(guard, open.point);
         } else if leaves_call(line)
-            && let Some(open) = &mut self.operations
-            && let Some(caller) = open.at.and_then(|at| self.points.get(at).caller)
+            && let Some(caller) = open.point.and_then(|point| self.points.get(point).caller)
         {
-            open.at = Some(caller);
+            open.point = Some(caller);
         }
     }
 
     /// Parses `Loop 1 (…) : loop with 76 ops` or `bridge out of Guard 0x… with 32 ops`.
-    fn operations_head(&mut self, head: &[u8], offset: usize) {
+    fn read_operations_head(&mut self, head: &[u8], offset: usize) {
         let Some(open) = &mut self.operations else { return };
-        open.trace = match head_id(head, offset) {
+        open.trace = match parse_head(head, offset) {
             Some(TraceId::Loop(number, _)) => self.loops.get(&number).copied(),
             Some(TraceId::Bridge(guard)) => {
-                open.at = self.guards.get(&guard).copied().flatten();
+                open.point = self.guards.get(&guard).copied().flatten();
                 self.bridges.get(&guard).copied()
             }
             None => None,
         };
         if let Some(trace) = open.trace.and_then(|trace| self.traces.get_mut(trace)) {
-            trace.begins_in = open.at;
+            trace.begins_in = open.point;
         }
     }
 
     fn finish(mut self) -> CodeLog {
-        self.end_of_backend();
-        self.end_of_operations(self.bytes.len());
+        self.end_backend();
+        self.end_operations(self.bytes.len());
         self.log.torn = self.bytes.last().is_some_and(|last| *last != b'\n');
-        let mut events = self.helpers();
+        let mut parts = self.helpers();
         let (mut operations, mut roots) = (FxHashMap::default(), Vec::with_capacity(self.traces.len()));
         for trace in std::mem::take(&mut self.traces) {
-            let (name, root) = self.name(&trace, &roots);
-            let positions =
-                Operations::of(&trace, trace.block.and_then(|block| Some(self.code.blocks.get(block)?.start)));
+            let TraceName { name, root } = self.trace_name(&trace, &roots);
+            let block = trace.block.and_then(|block| self.code.blocks.get(block));
+            let positions = Operations::new(&trace, block.map(|block| block.start));
             if let Some(code) = self.load(&trace, &name, &positions) {
-                events.push(LoggedCodePart { offset: trace.offset, time: trace.time, code });
+                parts.push(LoggedCodePart { offset: trace.offset, time: trace.time, code });
             }
             operations.insert(positions.entry.start, positions);
             roots.push(root);
         }
-        events.sort_by_key(|part| part.offset);
+        parts.sort_by_key(|part| part.offset);
         // On other CPUs, times are the thread's own CPU time.
         let is_ticks = matches!(self.log.machine, Some(3 | 62));
         self.log.clock = if is_ticks { LogClock::Ticks } else { LogClock::None };
-        let time = |part: LoggedCodePart| part.time.filter(|_| is_ticks);
-        let event = |part: LoggedCodePart| LogEvent { time: time(part), kind: LogEventKind::Load(part.code) };
-        self.log.events = events.into_iter().map(event).collect();
+        for LoggedCodePart { time, code, .. } in parts {
+            let time = if is_ticks { time } else { None };
+            self.log.load(time, code);
+        }
         self.log.positions = Some(Box::new(Positions { operations, points: self.points }));
         self.log
     }
@@ -227,46 +235,62 @@ impl PypyLogReader<'_> {
     /// The blocks without a loop or bridge.
     fn helpers(&mut self) -> Vec<LoggedCodePart> {
         let name = self.log.texts.intern(HELPER);
-        let blocks = self.code.blocks.iter().enumerate().filter(|(number, _)| !self.in_block.contains_key(number));
-        let code = |(_, block): (usize, &Block)| {
+        let mut helpers = Vec::new();
+        for (index, block) in self.code.blocks.iter().enumerate() {
+            if self.in_block.contains_key(&index) {
+                continue;
+            }
             let bytes = Some(self.log.texts.push(&block.bytes));
             let code = LogCode { bytes, ..LogCode::new(name, block.start, block.bytes.len() as u64) };
-            LoggedCodePart { offset: block.offset, time: block.time, code }
-        };
-        blocks.map(code).collect()
+            helpers.push(LoggedCodePart { offset: block.offset, time: block.time, code });
+        }
+        helpers
     }
 
     fn load(&mut self, trace: &Trace, name: &[u8], positions: &Operations) -> Option<LogCode> {
-        let Some(size) = trace.code.end.checked_sub(trace.code.start).filter(|&size| size > 0) else {
+        if trace.code.is_empty() {
             self.log.skipped.add(Error::new("a loop or bridge ends before it begins").at(trace.offset as u64));
             return None;
-        };
+        }
+        let size = trace.code.end - trace.code.start;
         let block = trace.block.and_then(|block| self.code.blocks.get(block));
-        let bytes = block.and_then(|block| block.at(&trace.code)).map(|bytes| self.log.texts.push(bytes));
+        let bytes = block.and_then(|block| block.slice(&trace.code)).map(|bytes| self.log.texts.push(bytes));
         let positions = (positions.entry.start as u64, positions.entry.end as u64);
         let name = self.log.texts.intern(name);
         Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    /// The name of a trace, and its root: the location of the loop, or of the outermost call that a bridge continues.
-    /// `roots` are the roots of the traces before it.
-    fn name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> (Vec<u8>, Option<Vec<u8>>) {
-        let text = |range: Range<usize>| self.bytes.get(range).unwrap_or_default();
+    /// The name of a trace. `roots` are the roots of the traces before it.
+    fn trace_name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> TraceName {
         match &trace.id {
-            TraceId::Loop(number, place) if place.is_empty() => (format!("Loop {number}").into_bytes(), None),
-            TraceId::Loop(_, place) => {
-                let root = Place::parse(text(place.clone())).name();
-                (root.clone(), Some(root))
+            TraceId::Loop(number, location) if location.is_empty() => {
+                TraceName { name: format!("Loop {number}").into_bytes(), root: None }
+            }
+            TraceId::Loop(_, location) => {
+                let text = self.bytes.get(location.clone()).unwrap_or_default();
+                let name = SourceLocation::parse(text).name();
+                TraceName { name: name.clone(), root: Some(name) }
             }
             TraceId::Bridge(guard) => {
-                let root = self.points.chain(trace.first.or(trace.begins_in)).last();
-                let root = root.map(|root| Place::parse(text(root.text.0 as usize..root.text.1 as usize)).name());
-                let root = root.or_else(|| roots.get(trace.leaves?)?.clone());
-                let unknown = || format!("bridge out of Guard {guard:#x}").into_bytes();
-                (root.as_ref().map_or_else(unknown, |root| [root, &b" bridge"[..]].concat()), root)
+                let outermost = self.points.with_callers(trace.first.or(trace.begins_in)).last();
+                let root = match outermost {
+                    Some(point) => Some(point.location(self.bytes).name()),
+                    None => trace.leaves.and_then(|other| roots.get(other)?.clone()),
+                };
+                let name = match &root {
+                    Some(root) => [root, &b" bridge"[..]].concat(),
+                    None => format!("bridge out of Guard {guard:#x}").into_bytes(),
+                };
+                TraceName { name, root }
             }
         }
     }
+}
+
+struct TraceName {
+    name: Vec<u8>,
+    /// The location of the loop, or of the outermost call that a bridge continues. `None` if unknown.
+    root: Option<Vec<u8>>,
 }
 
 /// A code range, and where and when the log describes it.

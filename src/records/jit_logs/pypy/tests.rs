@@ -1,4 +1,4 @@
-use super::place::Place;
+use super::source_location::SourceLocation;
 use super::*;
 use crate::model::code::{InlinedCall, SourceMap};
 use crate::records::jit_logs::{LogClock, LogCode, LogEventKind};
@@ -158,7 +158,7 @@ fn newer_logs_show_the_thread() {
 
 #[test]
 fn every_form_of_place() {
-    let name = |text: &str| String::from_utf8(Place::parse(text.as_bytes()).name()).unwrap();
+    let name = |text: &str| String::from_utf8(SourceLocation::parse(text.as_bytes()).name()).unwrap();
     assert_eq!(name("fib;/tmp/a:b/work.py:3-5~#16 FOR_ITER"), "fib work.py:5 #16 FOR_ITER");
     assert_eq!(name("<lambda>;<builtin>/app.py:54~#8 FOR_ITER"), "<lambda> app.py:54 #8 FOR_ITER");
     assert_eq!(name("<code object gen, file \"/tmp/work.py\", line 36> <generator>"), "gen work.py:36 <generator>");

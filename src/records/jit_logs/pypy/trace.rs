@@ -1,6 +1,7 @@
 //! Traces (loops and bridges) as the log describes them, and the tree of merge points, each with the merge point of its
 //! caller.
 
+use super::source_location::SourceLocation;
 use crate::bytes::digits::{self, hex};
 use memchr::memmem;
 use std::ops::Range;
@@ -43,12 +44,13 @@ impl Trace {
     /// `offset` is the line's offset in the log.
     pub(super) fn parse(line: &[u8], offset: usize, time: Option<u64>) -> Option<Self> {
         const HAS: &[u8] = b" has address 0x";
-        let at = memmem::rfind(line, HAS)?;
-        let id = TraceId::parse(&line[..at], offset)?;
-        let rest = &line[at + HAS.len()..];
-        let to = memmem::find(rest, b" to 0x")?;
-        let (start, rest) = (hex(&rest[..to])?, &rest[to + 6..]);
-        let (end, rest) = rest.split_at(rest.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(rest.len()));
+        let id_len = memmem::rfind(line, HAS)?;
+        let id = TraceId::parse(&line[..id_len], offset)?;
+        let rest = &line[id_len + HAS.len()..];
+        let start_len = memmem::find(rest, b" to 0x")?;
+        let (start, rest) = (hex(&rest[..start_len])?, &rest[start_len + b" to 0x".len()..]);
+        let end_len = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let (end, rest) = rest.split_at(end_len);
         let bootstrap = rest.strip_prefix(b" (bootstrap 0x").and_then(|rest| hex(rest.strip_suffix(b")")?));
         let code = bootstrap.unwrap_or(start)..hex(end)?;
         Some(Self {
@@ -66,10 +68,10 @@ impl Trace {
     }
 
     /// Parses a line that follows, such as `     gc table: 0x…`. Returns false for other lines.
-    pub(super) fn learn(&mut self, line: &[u8]) -> bool {
-        let Some(at) = memmem::find(line, b": 0x") else { return false };
-        let Some(addr) = hex(&line[at + 4..]) else { return false };
-        match line[..at].trim_ascii() {
+    pub(super) fn read_detail(&mut self, line: &[u8]) -> bool {
+        let Some(key_len) = memmem::find(line, b": 0x") else { return false };
+        let Some(addr) = hex(&line[key_len + b": 0x".len()..]) else { return false };
+        match line[..key_len].trim_ascii() {
             b"gc table" => self.block_start = Some(addr),
             b"function" | b"jump target" => self.code.start = addr,
             b"end" => self.code.end = addr,
@@ -88,9 +90,9 @@ impl TraceId {
         }
         let rest = text.strip_prefix(b"Loop ")?;
         let number = rest.split(|&byte| byte == b' ').next()?;
-        let place = rest.get(number.len()..)?.strip_prefix(b" (")?.strip_suffix(b")")?;
-        let begin = offset + (text.len() - place.len() - 1);
-        Some(Self::Loop(digits::number(number)?, begin..begin + place.len()))
+        let location = rest.get(number.len()..)?.strip_prefix(b" (")?.strip_suffix(b")")?;
+        let start = offset + (text.len() - location.len() - 1);
+        Some(Self::Loop(digits::number(number)?, start..start + location.len()))
     }
 }
 
@@ -98,11 +100,19 @@ impl TraceId {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MergePoint {
     /// The range of its text in the log.
-    pub(super) text: (u64, u64),
+    text: (u64, u64),
     /// How many calls that were traced through it is inside of.
     pub(super) depth: u32,
     /// The merge point of its caller.
     pub(super) caller: Option<MergePointId>,
+}
+
+impl MergePoint {
+    /// The location, given the whole log.
+    pub(super) fn location<'a>(&self, log: &'a [u8]) -> SourceLocation<'a> {
+        let text = log.get(self.text.0 as usize..self.text.1 as usize).unwrap_or_default();
+        SourceLocation::parse(text)
+    }
 }
 
 /// Index of a merge point in [`MergePoints`].
@@ -115,23 +125,20 @@ pub(super) struct MergePoints(Vec<MergePoint>);
 
 impl MergePoints {
     /// Adds the merge point that follows `last` in the log.
-    pub(super) fn push(&mut self, text: (u64, u64), depth: u32, last: Option<MergePointId>) -> Option<MergePointId> {
-        let caller = self.around(last, depth);
+    pub(super) fn push(&mut self, text: Range<usize>, depth: u32, last: Option<MergePointId>) -> Option<MergePointId> {
+        let caller = self.find_caller(last, depth);
         let id = u32::try_from(self.0.len()).ok()?;
-        self.0.push(MergePoint { text, depth, caller });
+        self.0.push(MergePoint { text: (text.start as u64, text.end as u64), depth, caller });
         Some(MergePointId(id))
     }
 
-    /// The innermost merge point with a depth below `depth`, among `at` and its callers.
-    pub(super) fn around(&self, mut at: Option<MergePointId>, depth: u32) -> Option<MergePointId> {
-        while let Some(id) = at {
-            let point = self.get(id);
-            if point.depth < depth {
-                return at;
-            }
-            at = point.caller;
+    /// The innermost merge point with a depth below `depth`, among `last` and its callers.
+    fn find_caller(&self, last: Option<MergePointId>, depth: u32) -> Option<MergePointId> {
+        let mut id = last?;
+        while self.get(id).depth >= depth {
+            id = self.get(id).caller?;
         }
-        None
+        Some(id)
     }
 
     pub(super) fn get(&self, id: MergePointId) -> &MergePoint {
@@ -139,7 +146,7 @@ impl MergePoints {
     }
 
     /// A merge point and its callers, innermost first.
-    pub(super) fn chain(&self, at: Option<MergePointId>) -> impl Iterator<Item = &MergePoint> {
-        std::iter::successors(at, |&id| self.get(id).caller).map(|id| self.get(id))
+    pub(super) fn with_callers(&self, innermost: Option<MergePointId>) -> impl Iterator<Item = &MergePoint> {
+        std::iter::successors(innermost, |&id| self.get(id).caller).map(|id| self.get(id))
     }
 }

@@ -7,8 +7,8 @@ use crate::bytes::escapes::{utf16_letter, utf16_unit};
 /// The kind of WebAssembly code, relative to that of builtins (src/objects/code-kind.h).
 const WASM: i64 = 2;
 
-/// What separates a function's name from its location.
-const PLACES: &[&[u8]] = &[b" /", b" file:", b" node:"];
+/// How the location after a function's name may begin.
+const LOCATIONS: &[&[u8]] = &[b" /", b" file:", b" node:"];
 
 /// Writes the name of code: tag, mark of the tier, function name.
 pub(super) fn spell(creation: &Creation<'_>, builtins: i64, name: &mut Vec<u8>) {
@@ -37,10 +37,11 @@ pub(super) fn is_wasm(creation: &Creation<'_>, builtins: i64) -> bool {
 }
 
 fn spell_wasm(creation: &Creation<'_>, name: &mut Vec<u8>) {
-    let own = creation.name;
-    name.extend_from_slice(own);
-    let number = own.strip_prefix(b"wasm-function[").and_then(|rest| rest.strip_suffix(b"]"));
-    if let Some(number) = number.filter(|number| number.iter().all(u8::is_ascii_digit)) {
+    name.extend_from_slice(creation.name);
+    let number = creation.name.strip_prefix(b"wasm-function[").and_then(|rest| rest.strip_suffix(b"]"));
+    if let Some(number) = number
+        && number.iter().all(u8::is_ascii_digit)
+    {
         name.push(b'-');
         name.extend_from_slice(number);
     }
@@ -49,11 +50,11 @@ fn spell_wasm(creation: &Creation<'_>, name: &mut Vec<u8>) {
 
 /// Writes a function's name unchanged, and the location after it unescaped.
 pub(super) fn spell_function(text: &[u8], name: &mut Vec<u8>) {
-    let blanks = PLACES.iter().filter_map(|place| memchr::memmem::find(text, place));
-    let blank = blanks.min().or_else(|| memchr::memrchr(b' ', text)).unwrap_or(text.len());
-    let (function, place) = text.split_at(blank);
+    let first_location = LOCATIONS.iter().filter_map(|start| memchr::memmem::find(text, start)).min();
+    let end = first_location.or_else(|| memchr::memrchr(b' ', text)).unwrap_or(text.len());
+    let (function, location) = text.split_at(end);
     name.extend_from_slice(function);
-    unescape(place, name);
+    unescape(location, name);
 }
 
 /// Unescapes a text to UTF-8. Invalid escapes stay unchanged.
@@ -62,7 +63,7 @@ pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) {
     while let Some(escape) = memchr::memchr(b'\\', rest) {
         out.extend_from_slice(&rest[..escape]);
         rest = &rest[escape..];
-        let (letter, len) = escaped(rest);
+        let (letter, len) = parse_escape(rest);
         let mut bytes = [0; 4];
         out.extend_from_slice(letter.encode_utf8(&mut bytes).as_bytes());
         rest = &rest[len..];
@@ -71,12 +72,12 @@ pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The character at the start of a text that begins with a backslash, and the length of its escape.
-fn escaped(text: &[u8]) -> (char, usize) {
-    let (letter, len) = utf16_letter(text).unwrap_or_else(|| {
-        let (unit, len) = unit(text);
-        (char::from_u32(unit.into()), len)
-    });
-    (letter.unwrap_or(char::REPLACEMENT_CHARACTER), len)
+fn parse_escape(text: &[u8]) -> (char, usize) {
+    if let Some((letter, len)) = utf16_letter(text) {
+        return (letter.unwrap_or(char::REPLACEMENT_CHARACTER), len);
+    }
+    let (unit, len) = unit(text);
+    (char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER), len)
 }
 
 /// The UTF-16 unit at the start of a text, and the length of its escape. A backslash that isn't an escape stands for

@@ -40,8 +40,10 @@ impl<'a> SourceInfo<'a> {
         let script = fields.next().and_then(decimal).ok_or("has no script")?;
         fields.next().and_then(decimal).ok_or("has no start")?;
         fields.next().and_then(decimal).ok_or("has no end")?;
-        let mut list = || fields.next().ok_or("is cut");
-        Ok(Self { addr, script, positions: list()?, inlined: list()?, functions: list()? })
+        let positions = fields.next().ok_or("is cut")?;
+        let inlined = fields.next().ok_or("is cut")?;
+        let functions = fields.next().ok_or("is cut")?;
+        Ok(Self { addr, script, positions, inlined, functions })
     }
 
     /// The positions in log order, up to any damage.
@@ -49,8 +51,9 @@ impl<'a> SourceInfo<'a> {
         let mut list = PositionList(self.positions);
         std::iter::from_fn(move || {
             let code = list.number(b'C')??;
-            let script = place(list.number(b'O')?);
-            Some(Position { code, script, inlined: place(list.number(b'I').flatten()) })
+            let script = to_u32(list.number(b'O')?);
+            let inlined = to_u32(list.number(b'I').flatten());
+            Some(Position { code, script, inlined })
         })
     }
 
@@ -58,9 +61,10 @@ impl<'a> SourceInfo<'a> {
     pub(super) fn inlined(&self) -> impl Iterator<Item = Inlined> + use<'a> {
         let mut list = PositionList(self.inlined);
         std::iter::from_fn(move || {
-            let function = place(list.number(b'F')?);
-            let script = place(list.number(b'O')?);
-            Some(Inlined { function, script, parent: place(list.number(b'I').flatten()) })
+            let function = to_u32(list.number(b'F')?);
+            let script = to_u32(list.number(b'O')?);
+            let parent = to_u32(list.number(b'I').flatten());
+            Some(Inlined { function, script, parent })
         })
     }
 
@@ -71,7 +75,7 @@ impl<'a> SourceInfo<'a> {
     }
 }
 
-fn place(number: Option<u64>) -> Option<u32> {
+fn to_u32(number: Option<u64>) -> Option<u32> {
     number.and_then(|number| u32::try_from(number).ok())
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
 use rustc_hash::FxHashMap;
 
-/// The kind of builtins, until the log shows it.
+/// V8's number for the kind "builtin", until the log shows it.
 const BUILTINS: i64 = 2;
 
 /// Reads a whole log of V8.
@@ -26,14 +26,14 @@ pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
         scratch: Vec::new(),
     };
     let mut next = 0;
-    while let Some(record) = LogRecord::at(file, next) {
+    while let Some(record) = LogRecord::parse(file, next) {
         next = record.end();
         reader.log.torn = !record.whole;
         if record.whole
-            && let Err(why) = reader.record(&record)
+            && let Err(why) = reader.read_record(&record)
         {
             let word = String::from_utf8_lossy(record.word().unwrap_or(b"a line")).into_owned();
-            reader.log.skipped.add(Error::new(format!("{word} {why}")).at(record.at as u64));
+            reader.log.skipped.add(Error::new(format!("{word} {why}")).at(record.offset as u64));
         }
     }
     let V8LogReader { mut log, sources, .. } = reader;
@@ -57,7 +57,8 @@ struct V8LogReader<'a> {
 
 /// The code that was created last; a `code-source-info` refers to it.
 struct Created<'a> {
-    at: usize,
+    /// Offset of its record in the log.
+    offset: usize,
     creation: Creation<'a>,
     /// Index of the load event, if it is machine code.
     load: Option<u32>,
@@ -65,22 +66,25 @@ struct Created<'a> {
 }
 
 impl<'a> V8LogReader<'a> {
-    fn record(&mut self, record: &LogRecord<'a>) -> Result<(), &'static str> {
-        let fields = record.fields();
+    fn read_record(&mut self, record: &LogRecord<'a>) -> Result<(), &'static str> {
+        let mut fields = record.fields();
         match record.word() {
-            Some(b"code-creation") => self.created(record.at, record.creation()?),
+            Some(b"code-creation") => self.create_code(record.offset, record.creation()?),
             Some(b"code-source-info") => {
-                self.add_source_info(SourceInfo::parse(fields)?, record.at + record.text.len())
+                self.add_source_info(SourceInfo::parse(fields)?, record.offset + record.text.len())
             }
-            Some(b"script-source") => self.script(fields)?,
-            Some(b"code-move") => self.moved(addresses(fields)?),
+            Some(b"script-source") => self.read_script(fields)?,
+            Some(b"code-move") => {
+                let (from, to) = two_addresses(fields)?;
+                self.move_code(from, to);
+            }
             Some(b"sfi-move") => {
-                let (from, to) = addresses(fields)?;
-                self.sources.moved(from, to, self.time);
+                let (from, to) = two_addresses(fields)?;
+                self.sources.move_function(from, to, self.time);
             }
-            Some(b"code-delete") => self.deleted(addresses_or_one(fields)?),
-            Some(b"tick") => self.is_now({ fields }.nth(1)),
-            Some(b"code-deopt") => self.is_now({ fields }.next()),
+            Some(b"code-delete") => self.delete_code(one_address(fields)?),
+            Some(b"tick") => self.advance_time(fields.nth(1)),
+            Some(b"code-deopt") => self.advance_time(fields.next()),
             Some(_) => {}
             None if record.text.is_empty() => {}
             None => return Err("has an unknown type"),
@@ -88,30 +92,32 @@ impl<'a> V8LogReader<'a> {
         Ok(())
     }
 
-    fn is_now(&mut self, micros: Option<&[u8]>) {
+    /// Parses a time in microseconds. An invalid one is ignored.
+    fn advance_time(&mut self, micros: Option<&[u8]>) {
         let time = micros.and_then(decimal).and_then(|micros| micros.checked_mul(1000));
         self.time = self.time.max(time.unwrap_or(0));
     }
 
-    fn created(&mut self, at: usize, creation: Creation<'a>) {
+    fn create_code(&mut self, offset: usize, creation: Creation<'a>) {
         self.time = creation.time;
         if creation.tag == b"Builtin" {
             self.builtins = creation.kind;
         }
-        let is_script_code = !is_wasm(&creation, self.builtins);
-        let function = is_script_code.then(|| self.sources.function(&creation, &mut self.scratch)).flatten();
-        let load = is_native(&creation, self.builtins).then(|| self.load(&creation)).flatten();
-        self.last = Some(Created { at, creation, load, function });
+        let mut function = None;
+        if !is_wasm(&creation, self.builtins) {
+            function = self.sources.function(&creation, &mut self.scratch);
+        }
+        let mut load = None;
+        if is_native(&creation, self.builtins) {
+            spell(&creation, self.builtins, &mut self.scratch);
+            let name = self.log.texts.intern(&self.scratch);
+            load = self.add_load(LogCode::new(name, creation.addr, creation.size));
+        }
+        self.last = Some(Created { offset, creation, load, function });
     }
 
-    fn load(&mut self, creation: &Creation<'_>) -> Option<u32> {
-        spell(creation, self.builtins, &mut self.scratch);
-        let name = self.log.texts.intern(&self.scratch);
-        self.push(LogCode::new(name, creation.addr, creation.size))
-    }
-
-    /// Adds a load event with the current time.
-    fn push(&mut self, code: LogCode) -> Option<u32> {
+    /// Adds a load event with the current time. Returns its index.
+    fn add_load(&mut self, code: LogCode) -> Option<u32> {
         let load = u32::try_from(self.log.events.len()).ok()?;
         let addr = code.addr;
         self.log.load(Some(self.time), code);
@@ -123,38 +129,40 @@ impl<'a> V8LogReader<'a> {
     fn add_source_info(&mut self, info: SourceInfo<'a>, end: usize) {
         let Some(last) = self.last.take_if(|last| last.creation.addr == info.addr) else { return };
         if let Some(function) = last.function {
-            self.sources.is_of(function, info.script);
+            self.sources.set_script(function, info.script);
         }
-        let load = last.load.filter(|_| !info.positions.is_empty());
-        if let Some(load) = load
+        if info.positions.is_empty() {
+            return;
+        }
+        if let Some(load) = last.load
             && let LogEventKind::Load(code) = &mut self.log.events[load as usize].kind
         {
-            code.positions = (last.at as u64, end as u64);
-            self.sources.inlines(&info, &last.creation);
+            code.positions = (last.offset as u64, end as u64);
+            self.sources.add_inlined(&info, &last.creation);
         }
     }
 
-    fn script(&mut self, mut fields: Fields<'a>) -> Result<(), &'static str> {
+    fn read_script(&mut self, mut fields: Fields<'a>) -> Result<(), &'static str> {
         let id = fields.next().and_then(decimal).ok_or("has no number")?;
         let name = fields.next().ok_or("has no name")?;
         let text = fields.next().ok_or("has no text")?;
         let start = text.as_ptr().addr() - self.file.as_ptr().addr();
-        self.sources.script(id, self.time, name, (start, start + text.len()));
+        self.sources.add_script(id, self.time, name, start..start + text.len());
         Ok(())
     }
 
     /// Records that code is now at another address as well. When it left the old one is unknown, so it is assumed to be
     /// at both until other code is created there.
-    fn moved(&mut self, (from, to): (u64, u64)) {
+    fn move_code(&mut self, from: u64, to: u64) {
         let Some(load) = self.at_addr.remove(&from) else { return };
         if let LogEventKind::Load(code) = self.log.events[load as usize].kind
             && to.checked_add(code.size).is_some()
         {
-            self.push(LogCode { addr: to, ..code });
+            self.add_load(LogCode { addr: to, ..code });
         }
     }
 
-    fn deleted(&mut self, addr: u64) {
+    fn delete_code(&mut self, addr: u64) {
         if let Some(load) = self.at_addr.remove(&addr) {
             let kind = LogEventKind::Unload { load: load as usize, at: addr };
             self.log.events.push(LogEvent { time: Some(self.time), kind });
@@ -162,11 +170,12 @@ impl<'a> V8LogReader<'a> {
     }
 }
 
-fn addresses(mut fields: Fields<'_>) -> Result<(u64, u64), &'static str> {
-    let mut address = || fields.next().and_then(hexadecimal).ok_or("has no hexadecimal addresses");
-    Ok((address()?, address()?))
+fn two_addresses(mut fields: Fields<'_>) -> Result<(u64, u64), &'static str> {
+    let first = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal addresses")?;
+    let second = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal addresses")?;
+    Ok((first, second))
 }
 
-fn addresses_or_one(mut fields: Fields<'_>) -> Result<u64, &'static str> {
+fn one_address(mut fields: Fields<'_>) -> Result<u64, &'static str> {
     fields.next().and_then(hexadecimal).ok_or("has no hexadecimal address")
 }

@@ -37,7 +37,7 @@ const WORDS: &[&[u8]] = &[
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogRecord<'a> {
     /// Offset in the log.
-    pub(super) at: usize,
+    pub(super) offset: usize,
     /// The text without the line feed at its end.
     pub(super) text: &'a [u8],
     /// True if it ends with a line feed. The last record may not, because the log is written in pieces.
@@ -45,42 +45,45 @@ pub(super) struct LogRecord<'a> {
 }
 
 impl<'a> LogRecord<'a> {
-    /// The record that begins at offset `at`.
-    pub(super) fn at(file: &'a [u8], at: usize) -> Option<Self> {
-        let rest = file.get(at..).filter(|rest| !rest.is_empty())?;
-        let line = |end: usize| Self { at, text: &rest[..end], whole: end < rest.len() };
-        let end = line_end(rest, 0);
-        let first = line(end);
-        if !first.text.starts_with(b"code-creation,") || first.creation().is_ok_and(|creation| creation.is_whole()) {
-            return Some(first);
+    /// The record that begins at an offset. `None` at the end of the log.
+    pub(super) fn parse(file: &'a [u8], offset: usize) -> Option<Self> {
+        let rest = file.get(offset..).filter(|rest| !rest.is_empty())?;
+        let record_up_to = |end: usize| Self { offset, text: &rest[..end], whole: end < rest.len() };
+        let mut end = line_end(rest, 0);
+        let first_line = record_up_to(end);
+        if !first_line.text.starts_with(b"code-creation,") || first_line.is_whole_creation() {
+            return Some(first_line);
         }
         // The function's name may contain line feeds.
-        let mut next = end;
-        while next + 1 < rest.len() && next < LONGEST_NAME && !WORDS.contains(&word(&rest[next + 1..])) {
-            next = line_end(rest, next + 1);
-            if line(next).creation().is_ok_and(|creation| creation.is_whole()) {
-                return Some(line(next));
+        while end + 1 < rest.len() && end < LONGEST_NAME && !WORDS.contains(&word(&rest[end + 1..])) {
+            end = line_end(rest, end + 1);
+            let longer = record_up_to(end);
+            if longer.is_whole_creation() {
+                return Some(longer);
             }
         }
-        Some(first)
+        Some(first_line)
+    }
+
+    fn is_whole_creation(&self) -> bool {
+        self.creation().is_ok_and(|creation| creation.is_whole())
     }
 
     /// Offset of the next record.
     pub(super) fn end(&self) -> usize {
-        self.at + self.text.len() + usize::from(self.whole)
+        self.offset + self.text.len() + usize::from(self.whole)
     }
 
     /// The keyword; `None` if the line doesn't begin with one.
     pub(super) fn word(&self) -> Option<&'a [u8]> {
         let word = word(self.text);
-        let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
-        (!word.is_empty() && word.iter().all(plain)).then_some(word)
+        let is_keyword = word.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        (!word.is_empty() && is_keyword).then_some(word)
     }
 
     /// The fields after the keyword.
     pub(super) fn fields(&self) -> Fields<'a> {
-        let behind = memchr::memchr(b',', self.text).map(|comma| &self.text[comma + 1..]);
-        Fields(behind)
+        Fields(memchr::memchr(b',', self.text).map(|comma| &self.text[comma + 1..]))
     }
 
     /// Parses a `code-creation` record.
@@ -95,10 +98,14 @@ impl<'a> LogRecord<'a> {
         if addr.checked_add(size).is_none() {
             return Err("extends beyond the address space");
         }
-        let function = FUNCTION_TAGS.contains(&tag).then(|| function(rest)).flatten();
         let time = micros.checked_mul(1000).ok_or("has a time that is out of range")?;
-        let (name, function, tier) = function.map_or((rest, None, &b""[..]), |(name, id, tier)| (name, Some(id), tier));
-        Ok(Creation { tag, kind, time, addr, size, name, function, tier })
+        let mut creation = Creation { tag, kind, time, addr, size, name: rest, function: None, tier: b"" };
+        if FUNCTION_TAGS.contains(&tag)
+            && let Some((name, id, tier)) = split_function(rest)
+        {
+            creation = Creation { name, function: Some(id), tier, ..creation };
+        }
+        Ok(creation)
     }
 }
 
@@ -150,7 +157,7 @@ impl Creation<'_> {
 }
 
 /// Parses name, address and tier of a function: `name,0x29296bbd1190,*`.
-fn function(rest: &[u8]) -> Option<(&[u8], u64, &[u8])> {
+fn split_function(rest: &[u8]) -> Option<(&[u8], u64, &[u8])> {
     let last = memchr::memrchr(b',', rest)?;
     let tier = &rest[last + 1..];
     let before = memchr::memrchr(b',', &rest[..last])?;

@@ -2,11 +2,12 @@
 //! one of its positions is requested.
 
 use super::names::{spell_function, unescape, unit};
-use super::positions::{Inlined, SourceInfo};
+use super::positions::{Inlined, Position, SourceInfo};
 use super::records::{Creation, LogRecord};
 use crate::model::code::{InlinedCall, Line, SourceMap};
 use crate::records::jit_logs::{LogPositions, TextId, Texts};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// V8's name for a script without a name.
@@ -21,8 +22,8 @@ pub(super) struct Sources {
     texts: Texts,
     scripts: Vec<Script>,
     functions: Vec<ScriptFunction>,
-    /// Which function was at which address from when on. Sorted by [`Self::finish`].
-    homes: Vec<Home>,
+    /// Where each function was. Sorted by [`Self::finish`].
+    homes: Vec<FunctionHome>,
     /// The function currently at each address.
     current: FxHashMap<u64, u32>,
     /// The spelled name for each (inlined function, prefix of the name of the code that contains it, such as `JS:*`).
@@ -32,10 +33,11 @@ pub(super) struct Sources {
 #[derive(Debug)]
 struct Script {
     id: u64,
+    /// The time from which on the ID means this script.
     since: u64,
     name: TextId,
     /// The range of its text in the log.
-    text: (usize, usize),
+    text: Range<usize>,
     /// Offsets of the starts of its lines, in UTF-16 units.
     lines: OnceLock<Box<[u32]>>,
 }
@@ -49,8 +51,9 @@ struct ScriptFunction {
     script: Option<u64>,
 }
 
+/// From `since` on, the SharedFunctionInfo at address `id` is that of `function`. Sorted by ID, then time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Home {
+struct FunctionHome {
     id: u64,
     since: u64,
     function: u32,
@@ -71,29 +74,29 @@ impl Sources {
         let tag = self.texts.intern(&[creation.tag, b":"].concat());
         let function = u32::try_from(self.functions.len()).ok()?;
         self.functions.push(ScriptFunction { name, tag, script: None });
-        self.is_at(id, creation.time, function);
+        self.add_home(FunctionHome { id, since: creation.time, function });
         Some(function)
     }
 
-    fn is_at(&mut self, id: u64, since: u64, function: u32) {
-        self.homes.push(Home { id, since, function });
-        self.current.insert(id, function);
+    fn add_home(&mut self, home: FunctionHome) {
+        self.homes.push(home);
+        self.current.insert(home.id, home.function);
     }
 
     /// Records that a function's SharedFunctionInfo moved.
-    pub(super) fn moved(&mut self, from: u64, to: u64, time: u64) {
+    pub(super) fn move_function(&mut self, from: u64, to: u64, time: u64) {
         if let Some(function) = self.current.remove(&from) {
-            self.is_at(to, time, function);
+            self.add_home(FunctionHome { id: to, since: time, function });
         }
     }
 
     /// Records which script a function belongs to.
-    pub(super) fn is_of(&mut self, function: u32, script: u64) {
+    pub(super) fn set_script(&mut self, function: u32, script: u64) {
         self.functions[function as usize].script = Some(script);
     }
 
     /// Records that a script's text is this range of the log.
-    pub(super) fn script(&mut self, id: u64, since: u64, name: &[u8], text: (usize, usize)) {
+    pub(super) fn add_script(&mut self, id: u64, since: u64, name: &[u8], text: Range<usize>) {
         let mut plain = Vec::with_capacity(name.len());
         if name != UNNAMED {
             unescape(name, &mut plain);
@@ -103,8 +106,9 @@ impl Sources {
     }
 
     /// Records which functions are inlined into some code. Their names get the tag and mark of that code.
-    pub(super) fn inlines(&mut self, info: &SourceInfo<'_>, creation: &Creation<'_>) {
-        let prefix = self.texts.intern(&prefix(creation));
+    pub(super) fn add_inlined(&mut self, info: &SourceInfo<'_>, creation: &Creation<'_>) {
+        let prefix = self.texts.intern(&name_prefix(creation));
+        let is_top_level = matches!(creation.tag, b"Script" | b"Eval");
         for id in info.functions() {
             let Some(&function) = self.current.get(&id) else { continue };
             if self.inlined.contains_key(&(function, prefix)) {
@@ -112,8 +116,7 @@ impl Sources {
             }
             let ScriptFunction { name, tag, .. } = self.functions[function as usize];
             // A function inlined into a script's top-level code keeps its own tag.
-            let outer = [b"Script", &b"Eval"[..]].contains(&creation.tag);
-            let tag = if outer { self.texts.get(tag).to_vec() } else { [creation.tag, b":"].concat() };
+            let tag = if is_top_level { self.texts.get(tag).to_vec() } else { [creation.tag, b":"].concat() };
             let spelled = [&tag, creation.tier, self.texts.get(name)].concat();
             let spelled = self.texts.intern(&spelled);
             self.inlined.insert((function, prefix), spelled);
@@ -129,26 +132,28 @@ impl Sources {
         self
     }
 
-    fn function_at(&self, id: u64, time: u64) -> Option<u32> {
-        let behind = self.homes.partition_point(|home| (home.id, home.since) <= (id, time));
-        self.homes[..behind].last().filter(|home| home.id == id).map(|home| home.function)
+    /// The function whose SharedFunctionInfo was at address `id` at a time.
+    fn find_function(&self, id: u64, time: u64) -> Option<u32> {
+        let after = self.homes.partition_point(|home| (home.id, home.since) <= (id, time));
+        self.homes[..after].last().filter(|home| home.id == id).map(|home| home.function)
     }
 
-    fn script_of(&self, id: u64, time: u64) -> Option<&Script> {
-        let behind = self.scripts.partition_point(|script| (script.id, script.since) <= (id, time));
-        self.scripts[..behind].last().filter(|script| script.id == id)
+    /// The script that had this ID at a time.
+    fn find_script(&self, id: u64, time: u64) -> Option<&Script> {
+        let after = self.scripts.partition_point(|script| (script.id, script.since) <= (id, time));
+        self.scripts[..after].last().filter(|script| script.id == id)
     }
 }
 
-fn prefix(creation: &Creation<'_>) -> Vec<u8> {
+/// The beginning of a code name: tag and tier, such as `JS:*`.
+fn name_prefix(creation: &Creation<'_>) -> Vec<u8> {
     [creation.tag, b":", creation.tier].concat()
 }
 
 impl Script {
     /// Line and column of an offset in the script, both from 1.
     fn position(&self, file: &[u8], offset: u32) -> (u32, u32) {
-        let (start, end) = self.text;
-        let lines = self.lines.get_or_init(|| line_starts(file.get(start..end).unwrap_or_default()));
+        let lines = self.lines.get_or_init(|| line_starts(file.get(self.text.clone()).unwrap_or_default()));
         let line = lines.partition_point(|start| *start <= offset);
         let column = lines[..line].last().map_or(0, |start| offset - start);
         (u32::try_from(line).unwrap_or_default(), column.saturating_add(1))
@@ -157,108 +162,132 @@ impl Script {
 
 /// Offsets of the starts of lines in an escaped text, in UTF-16 units. Line terminators are those of JavaScript.
 fn line_starts(text: &[u8]) -> Box<[u32]> {
-    let (mut starts, mut at, mut rest) = (vec![0], 0u32, text);
-    let mut last = 0;
+    let mut starts = vec![0];
+    // Offset of `rest` in UTF-16 units.
+    let mut offset = 0u32;
+    let mut rest = text;
+    let mut last_unit = 0;
     while !rest.is_empty() {
-        let (unit, len, units) = units(rest);
+        let UnitRun { first_unit, units, len } = next_run(rest);
         rest = &rest[len..];
         // A line feed after a carriage return belongs to it.
-        if last == u16::from(b'\r') && unit != u16::from(b'\n') {
-            starts.push(at);
+        if last_unit == u16::from(b'\r') && first_unit != u16::from(b'\n') {
+            starts.push(offset);
         }
-        at = at.saturating_add(units);
-        if matches!(unit, 0x0a | 0x2028 | 0x2029) {
-            starts.push(at);
+        offset = offset.saturating_add(units);
+        if matches!(first_unit, 0x0a | 0x2028 | 0x2029) {
+            starts.push(offset);
         }
-        last = unit;
+        last_unit = first_unit;
     }
     starts.into_boxed_slice()
 }
 
-/// The first UTF-16 unit of a text, its length in bytes, and how many units it stands for. Unescaped bytes are combined
-/// to a run, whose unit is 0.
-fn units(text: &[u8]) -> (u16, usize, u32) {
+/// One escape, or a run of unescaped bytes.
+struct UnitRun {
+    /// The UTF-16 unit of an escape; 0 for unescaped bytes, none of which ends a line.
+    first_unit: u16,
+    /// Number of UTF-16 units.
+    units: u32,
+    /// Length in bytes.
+    len: usize,
+}
+
+fn next_run(text: &[u8]) -> UnitRun {
     if text[0] == b'\\' {
-        let (unit, len) = unit(text);
-        return (unit, len, 1);
+        let (first_unit, len) = unit(text);
+        return UnitRun { first_unit, units: 1, len };
     }
-    let run = memchr::memchr(b'\\', text).unwrap_or(text.len());
+    let len = memchr::memchr(b'\\', text).unwrap_or(text.len());
     // V8 escapes everything that is not ASCII. If some version doesn't, the text is UTF-8.
-    let units = text[..run].iter().map(|byte| u32::from(byte & 0xc0 != 0x80) + u32::from(*byte >= 0xf0)).sum();
-    (0, run, units)
+    let units = text[..len].iter().map(|byte| u32::from(byte & 0xc0 != 0x80) + u32::from(*byte >= 0xf0)).sum();
+    UnitRun { first_unit: 0, units, len }
 }
 
 impl LogPositions for Sources {
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
-        let decoded = || {
-            let creation = LogRecord::at(entry, 0)?.creation().ok()?;
-            let last = memchr::memrchr(b'\n', entry)? + 1;
-            let info = SourceInfo::parse(LogRecord::at(entry, last)?.fields()).ok()?;
-            Some(Decoder { sources: self, file, creation, info }.source_map())
-        };
-        decoded().unwrap_or_default()
+        SourceMapDecoder::new(self, file, entry).map(|decoder| decoder.source_map()).unwrap_or_default()
     }
 }
 
-struct Decoder<'a> {
+/// Decodes the source map of one piece of code.
+struct SourceMapDecoder<'a> {
     sources: &'a Sources,
     file: &'a [u8],
     creation: Creation<'a>,
     info: SourceInfo<'a>,
+    /// The script of the code itself.
+    script: Option<&'a Script>,
+    inlined: Vec<Inlined>,
+    /// The function of each element of `inlined`, if known.
+    functions: Vec<Option<u32>>,
+    /// The script of each element of `inlined`, if known.
+    scripts: Vec<Option<&'a Script>>,
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> SourceMapDecoder<'a> {
+    /// `entry` is the part of the log from the `code-creation` record to the `code-source-info` record.
+    fn new(sources: &'a Sources, file: &'a [u8], entry: &'a [u8]) -> Option<Self> {
+        let creation = LogRecord::parse(entry, 0)?.creation().ok()?;
+        let last_line = memchr::memrchr(b'\n', entry)? + 1;
+        let info = SourceInfo::parse(LogRecord::parse(entry, last_line)?.fields()).ok()?;
+        let inlined: Vec<Inlined> = info.inlined().collect();
+        let listed: Vec<Option<u32>> = info.functions().map(|id| sources.find_function(id, creation.time)).collect();
+        let (mut functions, mut scripts) = (Vec::new(), Vec::new());
+        for call in &inlined {
+            let function = call.function.and_then(|index| *listed.get(index as usize)?);
+            let script = function.and_then(|function| sources.functions[function as usize].script);
+            functions.push(function);
+            scripts.push(script.and_then(|script| sources.find_script(script, creation.time)));
+        }
+        let script = sources.find_script(info.script, creation.time);
+        Some(Self { sources, file, creation, info, script, inlined, functions, scripts })
+    }
+
     fn source_map(&self) -> SourceMap<'a> {
-        let inlined: Vec<Inlined> = self.info.inlined().collect();
-        let functions: Vec<Option<u32>> =
-            self.info.functions().map(|id| self.sources.function_at(id, self.creation.time)).collect();
-        let function = |call: &Inlined| functions.get(call.function? as usize).copied().flatten();
-        let scripts: Vec<Option<&Script>> = inlined.iter().map(|call| self.script(function(call))).collect();
-        let own = self.sources.script_of(self.info.script, self.creation.time);
-        let script_in = |inlined: Option<u32>| match inlined {
-            Some(call) => scripts.get(call as usize).copied().flatten(),
-            None => own,
-        };
-        let call = |call: &Inlined| {
-            let (file, line, column) = self.place(script_in(call.parent), call.script);
-            InlinedCall { function: self.name(function(call)).into(), file, line, column, parent: call.parent }
-        };
-        let is_known = |call: u32| (call as usize) < inlined.len();
-        let inside = self
-            .info
-            .positions()
-            .filter(|position| position.code <= self.creation.size && position.inlined.is_none_or(is_known));
-        let line = |position: super::positions::Position| {
-            let (file, line, discriminator) = self.place(script_in(position.inlined), position.script);
-            Line { offset: position.code, file, line, discriminator, inlined: position.inlined }
-        };
-        let mut lines: Vec<Line<'a>> = inside.map(line).collect();
+        let mut calls = Vec::with_capacity(self.inlined.len());
+        for (call, function) in self.inlined.iter().zip(&self.functions) {
+            let (file, line, column) = self.position(call.parent, call.script);
+            let function = self.function_name(*function).into();
+            calls.push(InlinedCall { function, file, line, column, parent: call.parent });
+        }
+        let mut lines = Vec::new();
+        for Position { code, script, inlined } in self.info.positions() {
+            if code > self.creation.size || inlined.is_some_and(|call| call as usize >= self.inlined.len()) {
+                continue;
+            }
+            let (file, line, discriminator) = self.position(inlined, script);
+            lines.push(Line { offset: code, file, line, discriminator, inlined });
+        }
         lines.sort_by_key(|line| line.offset);
-        SourceMap { lines, calls: inlined.iter().map(call).collect(), too_deep: 0 }
+        SourceMap { lines, calls, too_deep: 0 }
     }
 
-    fn script(&self, function: Option<u32>) -> Option<&'a Script> {
-        let script = self.sources.functions[function? as usize].script?;
-        self.sources.script_of(script, self.creation.time)
-    }
-
-    fn name(&self, function: Option<u32>) -> &'a [u8] {
+    fn function_name(&self, function: Option<u32>) -> &'a [u8] {
         let texts = &self.sources.texts;
-        let spelled = function.and_then(|function| {
-            let prefix = texts.find(&prefix(&self.creation))?;
-            self.sources.inlined.get(&(function, prefix))
-        });
-        spelled.map_or(UNKNOWN, |id| texts.get(*id))
+        if let Some(function) = function
+            && let Some(prefix) = texts.find(&name_prefix(&self.creation))
+            && let Some(spelled) = self.sources.inlined.get(&(function, prefix))
+        {
+            return texts.get(*spelled);
+        }
+        UNKNOWN
     }
 
-    /// File, line and column of an offset; empty and 0 if unknown.
-    fn place(&self, script: Option<&'a Script>, offset: Option<u32>) -> (&'a [u8], u32, u32) {
-        let name = |script: &'a Script| Some(self.sources.texts.get(script.name)).filter(|name| !name.is_empty());
-        let placed = script.zip(offset).and_then(|(script, offset)| Some((name(script)?, script, offset)));
-        placed.map_or((b"", 0, 0), |(name, script, offset)| {
-            let (line, column) = script.position(self.file, offset);
-            (name, line, column)
-        })
+    /// File, line and column of an offset in the script of an inlined call, or in that of the code itself. Empty and 0
+    /// if unknown.
+    fn position(&self, inlined: Option<u32>, offset: Option<u32>) -> (&'a [u8], u32, u32) {
+        let script = match inlined {
+            Some(call) => self.scripts.get(call as usize).copied().flatten(),
+            None => self.script,
+        };
+        let (Some(script), Some(offset)) = (script, offset) else { return (b"", 0, 0) };
+        let name = self.sources.texts.get(script.name);
+        if name.is_empty() {
+            return (b"", 0, 0);
+        }
+        let (line, column) = script.position(self.file, offset);
+        (name, line, column)
     }
 }
 

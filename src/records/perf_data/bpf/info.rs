@@ -47,7 +47,7 @@ struct ArrayField {
     /// The array's bit in the mask of the arrays present (`PERF_BPIL_*`).
     bit: u32,
     /// Offset in the struct of the array's data offset.
-    place: usize,
+    data_field: usize,
     count: u32,
     stride: u32,
     /// Length in bytes of an entry in the first version.
@@ -55,89 +55,94 @@ struct ArrayField {
 }
 
 /// A program as stored: the struct, the data of its arrays, and the mask of the arrays present.
-struct Raw<'data> {
+struct RawProgram<'data> {
     info: Cursor<'data>,
     data: Cursor<'data>,
     arrays: u64,
 }
 
 /// Calls `each` for every program. An array that cannot be read is counted and left empty; a cut program ends the walk.
-pub(super) fn each<'data>(
+pub(super) fn for_each_program<'data>(
     mut section: Cursor<'data>,
     skipped: &mut Skipped,
     mut each: impl FnMut(&ProgramInfo<'data>),
 ) {
-    let count = section.u32("number of BPF programs").unwrap_or_else(|error| {
-        skipped.add(error);
-        0
-    });
+    let count = match section.u32("number of BPF programs") {
+        Ok(count) => count,
+        Err(error) => return skipped.add(error),
+    };
     for _ in 0..count {
-        match next(&mut section) {
-            Ok(raw) => each(&raw.program(skipped)),
+        match RawProgram::read(&mut section) {
+            Ok(raw) => each(&raw.parse(skipped)),
             Err(error) => return skipped.add(error),
         }
     }
 }
 
-fn next<'data>(section: &mut Cursor<'data>) -> Result<Raw<'data>> {
-    let (info_len, data_len) = (section.u32("length of bpf_prog_info")?, section.u32("length of its arrays")?);
-    let arrays = section.u64("bits of its arrays")?;
-    let info = section.part(info_len.into(), "bpf_prog_info")?;
-    Ok(Raw { info, data: section.part(data_len.into(), "arrays of bpf_prog_info")?, arrays })
-}
-
-impl<'data> Raw<'data> {
-    fn at<const N: usize>(&self, place: usize) -> &'data [u8; N] {
-        self.info.rest().get(place..).and_then(|bytes| bytes.first_chunk()).unwrap_or(&[0; N])
+impl<'data> RawProgram<'data> {
+    fn read(section: &mut Cursor<'data>) -> Result<Self> {
+        let (info_len, data_len) = (section.u32("length of bpf_prog_info")?, section.u32("length of its arrays")?);
+        let arrays = section.u64("bits of its arrays")?;
+        let info = section.part(info_len.into(), "bpf_prog_info")?;
+        let data = section.part(data_len.into(), "arrays of bpf_prog_info")?;
+        Ok(Self { info, data, arrays })
     }
 
-    fn u32(&self, place: usize) -> u32 {
-        self.info.endian().u32(*self.at(place))
+    /// Bytes of the struct; 0 if it is too short.
+    fn bytes<const N: usize>(&self, offset: usize) -> &'data [u8; N] {
+        self.info.rest().get(offset..).and_then(|bytes| bytes.first_chunk()).unwrap_or(&[0; N])
     }
 
-    fn u64(&self, place: usize) -> u64 {
-        self.info.endian().u64(*self.at(place))
+    fn u32(&self, offset: usize) -> u32 {
+        self.info.endian().u32(*self.bytes(offset))
+    }
+
+    fn u64(&self, offset: usize) -> u64 {
+        self.info.endian().u64(*self.bytes(offset))
     }
 
     /// Reads an array. It is empty if the recorder didn't ask the kernel for it.
     fn array(&self, field: &ArrayField, skipped: &mut Skipped) -> InfoArray<'data> {
-        let read = || -> Result<&'data [u8]> {
-            if self.arrays >> field.bit & 1 == 0 || field.count == 0 {
-                return Ok(&[]);
-            }
-            let ArrayField { name, place, count, stride, least, .. } = *field;
-            if stride < least {
-                return Err(self.error(format!("entries of {name} have {stride} bytes, less than {least}")));
-            }
-            let mut data = self.data;
-            data.bytes(self.u64(place), &format!("what is before {name}"))?;
-            data.bytes(u64::from(count) * u64::from(stride), name)
-        };
-        let bytes = read().unwrap_or_else(|error| {
+        let bytes = self.array_bytes(field).unwrap_or_else(|error| {
             skipped.add(error);
             &[]
         });
         InfoArray { bytes, stride: (field.stride as usize).max(1), endian: self.info.endian() }
     }
 
+    fn array_bytes(&self, field: &ArrayField) -> Result<&'data [u8]> {
+        if self.arrays >> field.bit & 1 == 0 || field.count == 0 {
+            return Ok(&[]);
+        }
+        let ArrayField { name, data_field, count, stride, least, .. } = *field;
+        if stride < least {
+            return Err(self.error(format!("entries of {name} have {stride} bytes, less than {least}")));
+        }
+        let mut data = self.data;
+        data.bytes(self.u64(data_field), &format!("what is before {name}"))?;
+        data.bytes(u64::from(count) * u64::from(stride), name)
+    }
+
     fn error(&self, message: String) -> Error {
         self.info.error(message)
     }
 
-    fn program(&self, skipped: &mut Skipped) -> ProgramInfo<'data> {
-        let field = |name, bit, place, count, stride, least| ArrayField { name, bit, place, count, stride, least };
-        let mut array = |field: ArrayField| self.array(&field, skipped);
-        let code = array(field("jited_prog_insns", 0, 24, self.u32(16), 1, 1));
-        let addrs = array(field("jited_ksyms", 3, 112, self.u32(104), 8, 8));
-        let lens = array(field("jited_func_lens", 4, 120, self.u32(108), 4, 4));
-        let types = array(field("func_info", 5, 136, self.u32(144), self.u32(132), 8));
-        let line_info = array(field("line_info", 6, 152, self.u32(148), self.u32(172), 16));
-        let line_addrs = array(field("jited_line_info", 7, 160, self.u32(168), self.u32(176), 8));
-        let tags = array(field("prog_tags", 8, 184, self.u32(180), 8, 8));
+    /// Reads the fields of `struct bpf_prog_info` (include/uapi/linux/bpf.h), which the numbers are offsets in.
+    fn parse(&self, skipped: &mut Skipped) -> ProgramInfo<'data> {
+        let mut array = |name, bit, data_field, count, stride, least| {
+            self.array(&ArrayField { name, bit, data_field, count, stride, least }, skipped)
+        };
+        let code = array("jited_prog_insns", 0, 24, self.u32(16), 1, 1);
+        let addrs = array("jited_ksyms", 3, 112, self.u32(104), 8, 8);
+        let lens = array("jited_func_lens", 4, 120, self.u32(108), 4, 4);
+        let types = array("func_info", 5, 136, self.u32(144), self.u32(132), 8);
+        let line_info = array("line_info", 6, 152, self.u32(148), self.u32(172), 16);
+        let line_addrs = array("jited_line_info", 7, 160, self.u32(168), self.u32(176), 8);
+        let tags = array("prog_tags", 8, 184, self.u32(180), 8, 8);
         let functions = self.functions(code.bytes, [addrs, lens, types, tags], skipped);
-        let name: &[u8; 16] = self.at(64);
+        let name: &[u8; 16] = self.bytes(64);
         let name = &name[..memchr::memchr(0, name).unwrap_or(name.len())];
-        ProgramInfo { id: self.u32(4), tag: *self.at(8), name, btf: self.u32(128), functions, line_info, line_addrs }
+        ProgramInfo { id: self.u32(4), tag: *self.bytes(8), name, btf: self.u32(128), functions, line_info, line_addrs }
     }
 
     /// The program's functions. Their machine code is stored back to back.
@@ -148,19 +153,16 @@ impl<'data> Raw<'data> {
         skipped: &mut Skipped,
     ) -> Vec<FunctionInfo<'data>> {
         let mut functions = Vec::with_capacity(addrs.len().min(lens.len()));
-        for (at, (addr, len)) in addrs.rows().zip(lens.rows()).enumerate() {
+        for (index, (addr, len)) in addrs.rows().zip(lens.rows()).enumerate() {
             let len = lens.word(len, 0) as usize;
             let Some((bytes, rest)) = code.split_at_checked(len) else {
                 let left = code.len();
-                skipped.add(self.error(format!(
-                    "function {at} of a BPF program has {len} bytes, but only {left} are \
-                                                left"
-                )));
+                skipped.add(self.error(format!("function {index} of a BPF program has {len} bytes, but only {left} are left")));
                 break;
             };
             let addr = addrs.long(addr);
-            let tag = tags.rows().nth(at).and_then(|tag| tag.first_chunk()).copied();
-            let type_id = types.rows().nth(at).map(|row| types.word(row, 4));
+            let tag = tags.rows().nth(index).and_then(|tag| tag.first_chunk()).copied();
+            let type_id = types.rows().nth(index).map(|row| types.word(row, 4));
             functions.push(FunctionInfo { addr, bytes, tag, type_id });
             code = rest;
         }
@@ -171,24 +173,27 @@ impl<'data> Raw<'data> {
 impl ProgramInfo<'_> {
     /// The line entries of each function, sorted by offset. The outer list has the order of [`Self::functions`].
     pub(super) fn lines(&self) -> Vec<Vec<BpfLine>> {
-        let mut of_functions = vec![Vec::new(); self.functions.len()];
+        let mut lines_by_function = vec![Vec::new(); self.functions.len()];
         let mut starts: Vec<(u64, usize)> = self.functions.iter().map(|function| function.addr).zip(0..).collect();
         starts.sort_unstable();
         for (entry, addr) in self.line_info.rows().zip(self.line_addrs.rows()) {
             let addr = self.line_addrs.long(addr);
-            let before = starts.partition_point(|&(start, _)| start <= addr);
-            let Some(&(start, function)) = before.checked_sub(1).and_then(|at| starts.get(at)) else { continue };
+            let after = starts.partition_point(|&(start, _)| start <= addr);
+            let Some(&(start, function)) = starts[..after].last() else { continue };
             let offset = addr - start;
             if offset < self.functions[function].bytes.len() as u64 {
-                let word = |at| self.line_info.word(entry, at);
-                let (file, text, line) = (BpfText(word(4)), BpfText(word(8)), word(12) >> COLUMN_BITS);
-                of_functions[function].push(BpfLine { offset: offset as u32, file, text, line });
+                lines_by_function[function].push(BpfLine {
+                    offset: offset as u32,
+                    file: BpfText(self.line_info.word(entry, 4)),
+                    text: BpfText(self.line_info.word(entry, 8)),
+                    line: self.line_info.word(entry, 12) >> COLUMN_BITS,
+                });
             }
         }
-        for lines in &mut of_functions {
+        for lines in &mut lines_by_function {
             lines.sort_by_key(|line| line.offset);
         }
-        of_functions
+        lines_by_function
     }
 }
 
@@ -204,10 +209,12 @@ impl<'data> InfoArray<'data> {
         self.bytes.len() / self.stride
     }
 
-    fn word(&self, row: &[u8], place: usize) -> u32 {
-        row.get(place..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| self.endian.u32(*bytes))
+    /// The 32-bit number at an offset in a row; 0 if the row is too short.
+    fn word(&self, row: &[u8], offset: usize) -> u32 {
+        row.get(offset..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| self.endian.u32(*bytes))
     }
 
+    /// The 64-bit number at the start of a row; 0 if the row is too short.
     fn long(&self, row: &[u8]) -> u64 {
         row.first_chunk().map_or(0, |bytes| self.endian.u64(*bytes))
     }

@@ -12,11 +12,13 @@ const UNLOADED: u16 = 2;
 /// When each program was loaded and what was at each address. Positions count program events and symbols in time order.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
-    of_programs: FxHashMap<(u32, [u8; 8]), Life>,
+    /// By ID and hash.
+    programs: FxHashMap<(u32, [u8; 8]), Life>,
     /// Candidates by address, in the order in which their programs were loaded.
-    at: FxHashMap<u64, Vec<FunctionCandidate>>,
+    candidates: FxHashMap<u64, Vec<FunctionCandidate>>,
 }
 
+/// The positions at which a program was loaded and unloaded, if that was recorded.
 #[derive(Debug, Default, Clone, Copy)]
 struct Life {
     loaded: Option<usize>,
@@ -52,8 +54,8 @@ pub(super) struct SymbolMoment {
 }
 
 impl Lives {
-    pub(super) fn event(&mut self, position: usize, event: BpfEvent) {
-        let life = self.of_programs.entry((event.id, event.tag)).or_default();
+    pub(super) fn add_event(&mut self, position: usize, event: BpfEvent) {
+        let life = self.programs.entry((event.id, event.tag)).or_default();
         match event.kind {
             LOADED => drop(life.loaded.get_or_insert(position)),
             UNLOADED => life.unloaded = Some(position),
@@ -61,35 +63,40 @@ impl Lives {
         }
     }
 
-    /// Sorts the known functions by address. Call this after the last event.
-    pub(super) fn settle(&mut self, known: &[KnownFunction]) {
+    /// Adds the functions that may be looked up. Call this after the last event.
+    pub(super) fn add_functions(&mut self, known: &[KnownFunction]) {
         for &KnownFunction { id, program, addr, tags } in known {
-            let life = self.of_programs.get(&program).copied().unwrap_or_default();
-            self.at.entry(addr).or_default().push(FunctionCandidate { life, function: id, tags });
+            let life = self.programs.get(&program).copied().unwrap_or_default();
+            self.candidates.entry(addr).or_default().push(FunctionCandidate { life, function: id, tags });
         }
-        self.at.values_mut().for_each(|candidates| candidates.sort_by_key(|candidate| candidate.life.loaded));
+        for candidates in self.candidates.values_mut() {
+            candidates.sort_by_key(|candidate| candidate.life.loaded);
+        }
     }
 
     /// The function of a symbol that appeared at `moment`; `until` is the position of the next symbol at the same
     /// address. Normally the program's load event follows the symbol. Programs that were loaded before the recording
     /// are synthesized by perf, and a program that is being loaded at that moment is reported twice; its event may then
     /// come first. In this case, and if there is no event, the hash in the symbol's name decides.
-    pub(super) fn function(&self, moment: &SymbolMoment, until: usize, name: &[u8]) -> Option<BpfFunctionId> {
-        let candidates = self.at.get(&moment.addr)?;
+    pub(super) fn find_function(&self, moment: &SymbolMoment, until: usize, name: &[u8]) -> Option<BpfFunctionId> {
+        let candidates = self.candidates.get(&moment.addr)?;
         let next = candidates.partition_point(|candidate| candidate.life.loaded < Some(moment.position));
-        let behind = candidates.get(next).filter(|next| next.life.loaded < Some(until));
-        let before = || {
-            let candidate = candidates[..next].last()?;
-            let gone = candidate.life.unloaded.is_some_and(|unloaded| unloaded < moment.position);
-            let tag = tag_of(name);
-            (!gone && tag.is_some() && candidate.tags.contains(&tag)).then_some(candidate)
-        };
-        behind.or_else(before).map(|candidate| candidate.function)
+        if let Some(candidate) = candidates.get(next)
+            && candidate.life.loaded < Some(until)
+        {
+            return Some(candidate.function);
+        }
+        let candidate = candidates[..next].last()?;
+        if candidate.life.unloaded.is_some_and(|unloaded| unloaded < moment.position) {
+            return None;
+        }
+        let tag = parse_tag(name)?;
+        candidate.tags.contains(&Some(tag)).then_some(candidate.function)
     }
 }
 
 /// The hash in the name of a symbol such as `bpf_prog_6deef7357e7b4530_sd_devices`.
-fn tag_of(name: &[u8]) -> Option<[u8; 8]> {
+fn parse_tag(name: &[u8]) -> Option<[u8; 8]> {
     let digits: &[u8; 16] = name.strip_prefix(b"bpf_prog_")?.first_chunk()?;
     let number = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     Some(number.to_be_bytes())

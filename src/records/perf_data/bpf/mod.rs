@@ -44,11 +44,11 @@ enum Happened {
 
 impl BpfSurvey {
     /// Adds a KSYMBOL record. `index` is the symbol's index in the list of kernel symbols.
-    pub(super) fn symbol(&mut self, time: Nanos, index: usize) {
+    pub(super) fn add_symbol(&mut self, time: Nanos, index: usize) {
         self.happened.push((time, Happened::Symbol(index)));
     }
 
-    pub(super) fn event(&mut self, time: Nanos, event: BpfEvent) {
+    pub(super) fn add_event(&mut self, time: Nanos, event: BpfEvent) {
         self.happened.push((time, Happened::Program(event)));
     }
 
@@ -65,7 +65,7 @@ impl BpfSurvey {
         let (mut lives, mut moments) = (Lives::default(), Vec::new());
         for (position, (_, what)) in happened.into_iter().enumerate() {
             match what {
-                Happened::Program(event) => lives.event(position, event),
+                Happened::Program(event) => lives.add_event(position, event),
                 Happened::Symbol(index) => {
                     if let Some(symbol) = symbols.get(index) {
                         moments.push(SymbolMoment { addr: symbol.addr.0, position, index });
@@ -73,14 +73,14 @@ impl BpfSurvey {
                 }
             }
         }
-        lives.settle(&known);
+        lives.add_functions(&known);
         moments.sort_unstable();
-        for (at, moment) in moments.iter().enumerate() {
-            let next = moments.get(at + 1).filter(|next| next.addr == moment.addr);
+        for (index, moment) in moments.iter().enumerate() {
+            let next = moments.get(index + 1).filter(|next| next.addr == moment.addr);
             let until = next.map_or(usize::MAX, |next| next.position);
             let symbol = &mut symbols[moment.index];
             if !symbol.unregistered {
-                symbol.bpf = lives.function(moment, until, &symbol.name);
+                symbol.bpf = lives.find_function(moment, until, &symbol.name);
             }
         }
         (functions, skipped)
@@ -95,7 +95,7 @@ fn functions(recording: &Recording, skipped: &mut Skipped) -> (Vec<BpfFunction>,
         |feature| recording.features.get(&feature).map(|section| Cursor::new(&section.bytes, section.offset, endian));
     let Some(programs) = section(Feature::BPF_PROG_INFO) else { return (functions, known) };
     let types = section(Feature::BPF_BTF).map(|section| btf::read(section, skipped)).unwrap_or_default();
-    info::each(programs, skipped, |info| {
+    info::for_each_program(programs, skipped, |info| {
         let types = types.get(&info.btf);
         let strings = types.map(|types| Arc::clone(&types.strings)).unwrap_or_default();
         let program = Arc::new(BpfProgram { id: info.id, name: info.name.to_vec(), strings });

@@ -24,7 +24,7 @@ impl Default for Paragraphs {
 impl Paragraphs {
     /// Offset of the first empty line after `start`, not counting the line feed before it. `None` if there is none
     /// within [`NEAR`] bytes.
-    pub(super) fn end(&mut self, text: &[u8], start: usize) -> Option<usize> {
+    pub(super) fn find_end(&mut self, text: &[u8], start: usize) -> Option<usize> {
         if start < self.none_before {
             return None;
         }
@@ -54,12 +54,12 @@ struct CallerLine {
     stack: Option<StackId>,
 }
 
-/// What a stack shares with the previous one.
+/// The callers that a stack shares with the previous one.
 #[derive(Debug)]
-pub(super) struct Shared {
-    /// End of the lines that it doesn't share.
-    pub(super) own_end: usize,
-    /// The stack made of the shared lines, that is, of the common callers.
+pub(super) struct SharedCallers {
+    /// End of the lines that it doesn't share, in the text.
+    pub(super) new_end: usize,
+    /// The stack made of the shared lines.
     pub(super) stack: Option<StackId>,
     /// Number of shared lines.
     lines: usize,
@@ -67,26 +67,26 @@ pub(super) struct Shared {
 
 impl Callers {
     /// Compares the stack in `range` with the previous one.
-    pub(super) fn shared(&self, text: &[u8], range: &Range<usize>) -> Shared {
-        let (before, now) = (&text[self.range.clone()], &text[range.clone()]);
-        let shared = shared_end(before, now);
+    pub(super) fn find_shared(&self, text: &[u8], range: &Range<usize>) -> SharedCallers {
+        let (previous, current) = (&text[self.range.clone()], &text[range.clone()]);
+        let suffix = common_suffix_len(previous, current);
         // A line counts as shared only if it also begins after a line feed here.
-        let begins_a_line = |to_end: usize| to_end == now.len() || now[now.len() - to_end - 1] == b'\n';
-        let is_shared = |line: &CallerLine| line.to_end <= shared && begins_a_line(line.to_end);
-        let lines = self.lines.iter().rposition(is_shared).map_or(0, |last| last + 1);
-        match self.lines[..lines].last() {
-            // The line feed between own and shared lines is not part of the own lines.
-            Some(line) => {
-                let own_end = range.start.max((range.end - line.to_end).saturating_sub(1));
-                Shared { own_end, stack: line.stack, lines }
+        let begins_line = |to_end: usize| to_end == current.len() || current[current.len() - to_end - 1] == b'\n';
+        let last = self.lines.iter().rposition(|line| line.to_end <= suffix && begins_line(line.to_end));
+        match last {
+            Some(last) => {
+                let CallerLine { to_end, stack } = self.lines[last];
+                // The line feed before the shared lines belongs to neither.
+                let new_end = range.start.max((range.end - to_end).saturating_sub(1));
+                SharedCallers { new_end, stack, lines: last + 1 }
             }
-            None => Shared { own_end: range.end, stack: None, lines },
+            None => SharedCallers { new_end: range.end, stack: None, lines: 0 },
         }
     }
 
-    /// Starts recording the current stack, keeping the shared lines. Its own lines follow via [`Self::push`], outermost
-    /// first.
-    pub(super) fn begin(&mut self, range: Range<usize>, shared: &Shared) {
+    /// Starts recording the current stack, keeping the shared lines. Its other lines follow via [`Self::push`],
+    /// outermost first.
+    pub(super) fn begin(&mut self, range: Range<usize>, shared: &SharedCallers) {
         self.lines.truncate(shared.lines);
         self.range = range;
     }
@@ -98,7 +98,7 @@ impl Callers {
 }
 
 /// Length in bytes of the common suffix of two texts.
-fn shared_end(a: &[u8], b: &[u8]) -> usize {
+fn common_suffix_len(a: &[u8], b: &[u8]) -> usize {
     const WORD: usize = 16;
     let ((_, a_words), (_, b_words)) = (a.as_rchunks::<WORD>(), b.as_rchunks::<WORD>());
     let words = a_words.iter().rev().zip(b_words.iter().rev()).take_while(|(a, b)| a == b).count() * WORD;
@@ -115,19 +115,19 @@ mod tests {
         let text = b"\tab\n\tc\n\tb\n\tc\n\tc\n\tab\n\tc";
         let stack = |number| Some(StackId(number));
         let mut callers = Callers::default();
-        let shared = callers.shared(text, &(0..6));
-        assert_eq!((shared.own_end, shared.stack), (6, None));
+        let shared = callers.find_shared(text, &(0..6));
+        assert_eq!((shared.new_end, shared.stack), (6, None));
         callers.begin(0..6, &shared);
         callers.push(2, stack(0));
         callers.push(6, stack(1));
         // `ab` and `b` share a letter, but not a line.
-        let shared = callers.shared(text, &(7..12));
-        assert_eq!((shared.own_end, shared.stack), (9, stack(0)));
+        let shared = callers.find_shared(text, &(7..12));
+        assert_eq!((shared.new_end, shared.stack), (9, stack(0)));
         callers.begin(7..12, &shared);
         callers.push(5, stack(2));
         // Here one stack is the end of the other.
-        let shared = callers.shared(text, &(10..12));
-        assert_eq!((shared.own_end, shared.stack), (10, stack(0)));
+        let shared = callers.find_shared(text, &(10..12));
+        assert_eq!((shared.new_end, shared.stack), (10, stack(0)));
     }
 
     #[test]
@@ -135,8 +135,8 @@ mod tests {
         let mut text = vec![b'x'; 3 * NEAR];
         text.extend_from_slice(b"\n\n");
         let mut paragraphs = Paragraphs::default();
-        assert_eq!(paragraphs.end(&text, 0), None);
+        assert_eq!(paragraphs.find_end(&text, 0), None);
         assert!(paragraphs.none_before >= NEAR - 1);
-        assert_eq!(paragraphs.end(&text, 2 * NEAR + 2), Some(3 * NEAR));
+        assert_eq!(paragraphs.find_end(&text, 2 * NEAR + 2), Some(3 * NEAR));
     }
 }

@@ -1,12 +1,12 @@
 //! Remembers lines and stacks that were read before, in this part or earlier ones.
 
 use crate::model::stacks::{FrameId, StackId};
-use crate::records::perf_script::hash_of;
+use crate::records::perf_script::hash_text;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// A memo with more bytes of text than this is emptied, to limit its memory.
-const MOST: usize = 4 << 20;
+const MOST_BYTES: usize = 4 << 20;
 
 /// A memo with more entries than this is emptied too.
 const MOST_ENTRIES: usize = 1 << 16;
@@ -15,8 +15,8 @@ const MOST_ENTRIES: usize = 1 << 16;
 /// that stays in the CPU's cache.
 #[derive(Debug, Default)]
 pub(super) struct LineMemo {
-    /// By [`hash_of`]. If two lines have the same hash, only one is remembered.
-    of: FxHashMap<u64, KnownLine>,
+    /// By [`hash_text`]. If two lines have the same hash, only one is remembered.
+    lines: FxHashMap<u64, KnownLine>,
     texts: Vec<u8>,
     /// The frames of lines with several frames, leaf first.
     joined: Vec<FrameId>,
@@ -44,19 +44,19 @@ pub(super) enum LineFrames {
 impl LineMemo {
     /// Empties the memo if it is too large. This invalidates earlier [`LineFrames`].
     pub(super) fn make_room(&mut self) {
-        if self.texts.len() > MOST || self.of.len().max(self.joined.len()) > MOST_ENTRIES {
+        if self.texts.len() > MOST_BYTES || self.lines.len().max(self.joined.len()) > MOST_ENTRIES {
             *self = Self::default();
         }
     }
 
     pub(super) fn get(&self, line: &[u8]) -> Option<LineFrames> {
-        let KnownLine { start, len, frames } = self.of.get(&hash_of(line))?;
+        let KnownLine { start, len, frames } = self.lines.get(&hash_text(line))?;
         (self.texts[*start as usize..][..*len as usize] == *line).then_some(*frames)
     }
 
     /// Remembers the frames of a line. `None` if there are no frames.
     pub(super) fn add(&mut self, line: &[u8], frames: &[FrameId]) -> Option<LineFrames> {
-        let told = match *frames {
+        let line_frames = match *frames {
             [] => return None,
             [one] => LineFrames::One(one),
             _ => {
@@ -66,14 +66,14 @@ impl LineMemo {
             }
         };
         if let (Ok(start), Ok(len)) = (u32::try_from(self.texts.len()), u32::try_from(line.len())) {
-            self.of.insert(hash_of(line), KnownLine { start, len, frames: told });
+            self.lines.insert(hash_text(line), KnownLine { start, len, frames: line_frames });
             self.texts.extend_from_slice(line);
         }
-        Some(told)
+        Some(line_frames)
     }
 
-    pub(super) fn frames<'a>(&'a self, told: &'a LineFrames) -> &'a [FrameId] {
-        match told {
+    pub(super) fn frames<'a>(&'a self, line_frames: &'a LineFrames) -> &'a [FrameId] {
+        match line_frames {
             LineFrames::One(frame) => std::slice::from_ref(frame),
             LineFrames::Several { start, len } => &self.joined[*start as usize..][..*len as usize],
         }
@@ -103,7 +103,7 @@ impl StackMemo {
 
     /// Remembers the stack of a text.
     pub(super) fn add(&mut self, key: u64, text: &[u8], stack: Option<StackId>) {
-        if self.texts.len() > MOST || self.seen.len() > MOST_ENTRIES {
+        if self.texts.len() > MOST_BYTES || self.seen.len() > MOST_ENTRIES {
             self.texts.clear();
             self.seen.clear();
         }
@@ -143,7 +143,7 @@ mod tests {
     fn its_memory_is_bounded() {
         let (mut memo, long) = (StackMemo::default(), vec![b'x'; 1 << 20]);
         (0..40).for_each(|key| memo.add(key / 2, &long, None));
-        assert!(memo.texts.len() <= MOST + long.len());
+        assert!(memo.texts.len() <= MOST_BYTES + long.len());
         (0..2 * MOST_ENTRIES as u64).for_each(|key| memo.add(key, b"x", None));
         assert!(memo.seen.len() <= MOST_ENTRIES + 1);
     }

@@ -8,14 +8,12 @@ use proptest::prelude::*;
 
 #[test]
 fn every_sort_of_object_has_its_kind_of_code() {
-    let of = |kind_of: FrameKind| {
-        those(|path| {
-            kind(&Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), dso_offset: None, inlined: false })
-                == kind_of
-        })
+    let has_kind = |path: &[u8], kind: FrameKind| {
+        let frame = Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), dso_offset: None, inlined: false };
+        frame_kind(&frame) == kind
     };
     let kernel = ["[uprobes]", "[guest.kernel.kallsyms]", "[ext4]", "/lib/modules/6.1/kernel/fs/ext4.ko"];
-    assert_eq!(of(FrameKind::Kernel), kernel);
+    assert_eq!(those(|path| has_kind(path, FrameKind::Kernel)), kernel);
     let user = [
         "",
         "//toolong",
@@ -33,7 +31,7 @@ fn every_sort_of_object_has_its_kind_of_code() {
         "file",
         "[unknown]",
     ];
-    assert_eq!(of(FrameKind::User), user);
+    assert_eq!(those(|path| has_kind(path, FrameKind::User)), user);
 }
 
 fn read_text(text: &str) -> (Profile, Vec<String>) {
@@ -44,13 +42,14 @@ fn read_text(text: &str) -> (Profile, Vec<String>) {
 }
 
 fn folded(profile: &Profile, series: usize) -> Vec<String> {
-    let spelled = |row: &Row| {
-        let name = |id| String::from_utf8_lossy(profile.name_of(profile.frame_of(id).name)).into_owned();
-        let mut names: Vec<_> = profile.frames_up(row.stack).map(name).collect();
+    let mut lines = Vec::new();
+    for row in &profile.series[series].rows {
+        let frames = profile.frames_up(row.stack).map(|id| profile.frame_of(id));
+        let mut names: Vec<_> = frames.map(|frame| String::from_utf8_lossy(profile.name_of(frame.name))).collect();
         names.reverse();
-        format!("{} {}", names.join(";"), row.weight)
-    };
-    profile.series[series].rows.iter().map(spelled).collect()
+        lines.push(format!("{} {}", names.join(";"), row.weight));
+    }
+    lines
 }
 
 #[test]
@@ -110,17 +109,19 @@ fn by_lines(text: &str) -> Vec<String> {
     let known = RecordLineFacts::default();
     let mut part = PartReader::new(Keep::EachRow).without_headers(has_no_headers(text.as_bytes()));
     let mut reader = TextReader::new(text.as_bytes(), &known, &mut part);
-    let mut at = 0;
+    let mut start = 0;
     for line in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
-        at += line.len();
-        reader.line(line.trim_ascii_end(), &text.as_bytes()[at..], (at - line.len()) as u64);
+        let end = start + line.len();
+        reader.read_line(line.trim_ascii_end(), &text.as_bytes()[end..], start as u64);
+        start = end;
     }
     reader.end_sample();
     warnings.extend(reader.skipped.into_warning());
-    told(&part.profile, &warnings)
+    describe(&part.profile, &warnings)
 }
 
-fn told(profile: &Profile, warnings: &Warnings) -> Vec<String> {
+/// Everything in a profile, and the warnings, as text.
+fn describe(profile: &Profile, warnings: &Warnings) -> Vec<String> {
     let series = (0..profile.series.len()).flat_map(|series| folded(profile, series));
     let frames = profile.frames().map(|(_, frame)| format!("{frame:?}"));
     let rows = profile.series.iter().flat_map(|series| series.rows.iter().map(|row| format!("{row:?}")));
@@ -133,7 +134,7 @@ proptest! {
     fn the_state_of_lines_before_changes_nothing(text in lines()) {
         let mut warnings = Warnings::new();
         let profile = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
-        prop_assert_eq!(told(&profile, &warnings), by_lines(&text));
+        prop_assert_eq!(describe(&profile, &warnings), by_lines(&text));
     }
 
     #[test]
@@ -158,7 +159,7 @@ proptest! {
         }
         let mut of_parts = Warnings::new();
         of_parts.extend(skipped.into_warning());
-        prop_assert_eq!(told(&parts, &of_parts), told(&whole, &warnings));
+        prop_assert_eq!(describe(&parts, &of_parts), describe(&whole, &warnings));
     }
 }
 

@@ -15,13 +15,15 @@ pub(super) const END: usize = 1 + size_of::<Column>();
 /// Splits an unnamed frame into address and tail. `None` if the line has a different layout.
 pub(super) fn split(line: &[u8]) -> Option<(Column, &[u8])> {
     let (address, tail) = line.split_first_chunk::<END>()?;
-    let laid_out = address[0] == b'\t' && tail.starts_with(b" [unknown] (") && tail.ends_with(b")");
-    laid_out.then_some((*address.last_chunk()?, tail))
+    if address[0] != b'\t' || !tail.starts_with(b" [unknown] (") || !tail.ends_with(b")") {
+        return None;
+    }
+    Some((*address.last_chunk()?, tail))
 }
 
 /// A frame below another one.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Below {
+pub(super) enum FrameBelow {
     /// An unnamed frame with the same tail.
     Unnamed {
         column: Column,
@@ -40,25 +42,25 @@ pub(super) enum Below {
 /// The frame on the line after the line feed at `end`. `None` if it is no frame, has a different layout or tail, or has
 /// no line feed.
 #[inline]
-pub(super) fn below(text: &[u8], end: usize, tail: &[u8]) -> Option<Below> {
+pub(super) fn parse_below(text: &[u8], end: usize, tail: &[u8]) -> Option<FrameBelow> {
     let (address, rest) = text.get(end + 1..)?.split_first_chunk::<END>()?;
     let ([b'\t', column @ ..], [b' ', symbol, ..]) = (address, rest) else { return None };
-    let behind = end + 1 + END;
+    let address_end = end + 1 + END;
     // An unknown symbol begins with a bracket.
     if *symbol == b'[' {
         let [b'\n', ..] = rest.strip_prefix(tail)? else { return None };
-        return Some(Below::Unnamed { column: *column, end: behind + tail.len() });
+        return Some(FrameBelow::Unnamed { column: *column, end: address_end + tail.len() });
     }
     let is_user = is_user(column)?;
-    Some(Below::Named { end: behind + memchr::memchr(b'\n', rest)?, is_user })
+    Some(FrameBelow::Named { end: address_end + memchr::memchr(b'\n', rest)?, is_user })
 }
 
 /// True for a user-space address; `None` if the column isn't an address.
 fn is_user(column: &Column) -> Option<bool> {
     // No early exit, so that all sixteen columns are tested at once: blanks, then digits.
-    let digits = column.iter().fold(true, |all, byte| all & (*byte == b' ' || byte.is_ascii_hexdigit()));
-    let blank_behind_digit = column.windows(2).fold(false, |any, pair| any | (pair[0] != b' ' && pair[1] == b' '));
-    let is_address = digits && !blank_behind_digit && column[column.len() - 1] != b' ';
+    let is_plain = column.iter().fold(true, |all, byte| all & (*byte == b' ' || byte.is_ascii_hexdigit()));
+    let has_gap = column.windows(2).fold(false, |any, pair| any | (pair[0] != b' ' && pair[1] == b' '));
+    let is_address = is_plain && !has_gap && column[column.len() - 1] != b' ';
     is_address.then(|| column[0] < b'8')
 }
 
@@ -71,8 +73,8 @@ mod tests {
         let first = "\t    7f94270c9cef [unknown] (//anon)";
         let (column, tail) = split(first.as_bytes()).unwrap();
         assert_eq!(&column, b"    7f94270c9cef");
-        let next = |second: &str| below(format!("{first}\n{second}").as_bytes(), first.len(), tail);
-        let unnamed = Below::Unnamed { column: *b"              1f", end: 73 };
+        let next = |second: &str| parse_below(format!("{first}\n{second}").as_bytes(), first.len(), tail);
+        let unnamed = FrameBelow::Unnamed { column: *b"              1f", end: 73 };
         assert_eq!(next("\t              1f [unknown] (//anon)\n"), Some(unnamed));
         for other in [
             "",
@@ -88,8 +90,8 @@ mod tests {
 
     #[test]
     fn frames_that_have_names_are_distinguished_from_all_else() {
-        let next = |line: &str| below(format!("\n{line}").as_bytes(), 0, b" [unknown] (//anon)");
-        let named = |end, is_user| Some(Below::Named { end, is_user });
+        let next = |line: &str| parse_below(format!("\n{line}").as_bytes(), 0, b" [unknown] (//anon)");
+        let named = |end, is_user| Some(FrameBelow::Named { end, is_user });
         assert_eq!(next("\t              1f f (a)\n\n"), named(24, true));
         assert_eq!(next("\t7fffffffffffffff f ([unknown])\n"), named(32, true));
         assert_eq!(next("\tffffffffffffffff f\n"), named(20, false));

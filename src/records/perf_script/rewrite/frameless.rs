@@ -28,7 +28,7 @@ pub(super) enum LastLine {
 
 impl LastLine {
     /// Classifies the last line of a text.
-    pub(super) fn of(text: &[u8]) -> Self {
+    pub(super) fn classify(text: &[u8]) -> Self {
         let Some(text) = text.strip_suffix(b"\n") else { return Self::Open };
         match &text[line_start(text)..] {
             b"" => Self::Open,
@@ -97,7 +97,7 @@ mod tests {
         let lines: Vec<usize> = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1).collect();
         for cut in lines {
             let (first, second) = text.as_bytes().split_at(cut);
-            let [first, second] = [count(first, LastLine::Open), count(second, LastLine::of(first))];
+            let [first, second] = [count(first, LastLine::Open), count(second, LastLine::classify(first))];
             assert_eq!((first.samples + second.samples, first.frameless + second.frameless), (4, 2), "cut at {cut}");
         }
     }

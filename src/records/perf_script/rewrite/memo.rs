@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Texts of frames that were named before. Valid for one namer and one [`Style`].
 #[derive(Debug, Default)]
 pub struct Memo {
-    told: FxHashMap<Key, RememberedFrame>,
+    frames: FxHashMap<Key, RememberedFrame>,
     /// Return addresses of JIT code by their printed column, if objects are shown. These are found without parsing a
     /// number.
     columns: FxHashMap<(Pid, u128), RememberedFrame>,
@@ -21,7 +21,7 @@ pub struct Memo {
     /// Remembered texts of whole samples.
     pub(super) samples: SampleMemo,
     /// The period for which all answers since the last [`Memo::begin`] are valid.
-    told_for: Range<Nanos>,
+    valid: Range<Nanos>,
 }
 
 /// Identifies a frame: process, address, object.
@@ -71,21 +71,20 @@ struct RememberedFrame {
 }
 
 impl RememberedFrame {
-    /// The remembered answer. `for_all` is narrowed to the period in which it is valid.
-    fn tell<'a>(&self, texts: &'a [u8], for_all: &mut Range<Nanos>) -> KnownFrame<'a> {
-        *for_all = both(for_all.clone(), self.valid.clone());
-        let is_one_of_several = self.is_one_of_several;
-        let named = |text| KnownFrame::Named { text: &texts[text], is_one_of_several };
-        self.text.clone().map_or(KnownFrame::Unknown, named)
+    fn to_known<'a>(&self, texts: &'a [u8]) -> KnownFrame<'a> {
+        match self.text.clone() {
+            Some(text) => KnownFrame::Named { text: &texts[text], is_one_of_several: self.is_one_of_several },
+            None => KnownFrame::Unknown,
+        }
     }
 
-    fn holds(&self, when: When) -> bool {
+    fn is_valid(&self, when: When) -> bool {
         self.valid.contains(&when.time.unwrap_or(UNTIMED)) && (self.text.is_some() || self.markers == when.markers)
     }
 }
 
 /// A memo with more bytes of text than this is emptied, to limit its memory.
-const MOST: usize = 4 << 20;
+const MOST_TEXT: usize = 4 << 20;
 
 /// A memo with more frames than this is emptied too; for texts whose addresses hardly ever repeat.
 const MOST_FRAMES: usize = 1 << 16;
@@ -93,18 +92,19 @@ const MOST_FRAMES: usize = 1 << 16;
 impl Memo {
     /// What is remembered about a frame; `None` if nothing valid.
     pub(super) fn get(&mut self, key: &Key, when: When) -> Option<KnownFrame<'_>> {
-        let told = self.told.get(key).filter(|told| told.holds(when))?;
-        Some(told.tell(&self.texts, &mut self.told_for))
+        let frame = self.frames.get(key).filter(|frame| frame.is_valid(when))?;
+        self.valid = both(self.valid.clone(), frame.valid.clone());
+        Some(frame.to_known(&self.texts))
     }
 
-    /// Begins a sample that will be kept by [`Self::keep`].
-    pub(super) fn begin(&mut self) {
-        self.told_for = ALWAYS;
+    /// Begins a sample that will be added by [`Self::add_sample`].
+    pub(super) fn begin_sample(&mut self) {
+        self.valid = ALWAYS;
     }
 
     /// Remembers the new text of a whole sample.
-    pub(super) fn keep(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts) {
-        self.samples.add(frames, after, counts, self.told_for.clone());
+    pub(super) fn add_sample(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts) {
+        self.samples.add(frames, after, counts, self.valid.clone());
     }
 
     /// The memo's number for a file.
@@ -114,28 +114,31 @@ impl Memo {
 
     /// Like [`Self::get`], by the printed column of a return address in JIT code.
     pub(super) fn get_column(&mut self, pid: Pid, column: Column, when: When) -> Option<KnownFrame<'_>> {
-        let told = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|told| told.holds(when))?;
-        Some(told.tell(&self.texts, &mut self.told_for))
+        let frame = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|frame| frame.is_valid(when))?;
+        self.valid = both(self.valid.clone(), frame.valid.clone());
+        Some(frame.to_known(&self.texts))
     }
 
     /// Remembers a frame by its printed column as well, for [`Self::get_column`].
-    pub(super) fn know_column(&mut self, key: Key, column: Column) {
-        if let (Some(told), (pid, FrameAddr::Return(_), Object::Jit)) = (self.told.get(&key), key) {
-            self.columns.insert((pid, u128::from_ne_bytes(column)), told.clone());
+    pub(super) fn add_column(&mut self, key: Key, column: Column) {
+        if let (pid, FrameAddr::Return(_), Object::Jit) = key
+            && let Some(frame) = self.frames.get(&key)
+        {
+            self.columns.insert((pid, u128::from_ne_bytes(column)), frame.clone());
         }
     }
 
     /// Formats and remembers a named frame: ` name+0xoffset (object)`, plus its source line if requested.
     pub(super) fn add(&mut self, key: Key, named: &Named<'_>, valid: Range<Nanos>, style: Style) -> &[u8] {
         self.make_room();
-        let shown = key.2 != Object::NotShown;
+        let shows_object = key.2 != Object::NotShown;
         let (start, out) = (self.texts.len(), &mut self.texts);
         out.push(b' ');
         put_printable(out, &named.name);
         if !style.no_offsets {
             out.extend_from_slice(format!("+{:#x}", named.offset).as_bytes());
         }
-        if shown {
+        if shows_object {
             out.extend_from_slice(b" (");
             put_printable(out, &named.dso);
             out.push(b')');
@@ -147,23 +150,23 @@ impl Memo {
         }
         let text = start..out.len();
         let is_one_of_several = named.is_one_of_several;
-        self.told_for = both(self.told_for.clone(), valid.clone());
+        self.valid = both(self.valid.clone(), valid.clone());
         let frame = RememberedFrame { text: Some(text.clone()), is_one_of_several, valid, markers: 0 };
-        self.told.insert(key, frame);
+        self.frames.insert(key, frame);
         &self.texts[text]
     }
 
     /// Remembers that nobody knows the name of a frame, in this period and with this many jitdumps mapped.
     pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
         self.make_room();
-        self.told_for = both(self.told_for.clone(), valid.clone());
-        self.told.insert(key, RememberedFrame { text: None, is_one_of_several: false, valid, markers });
+        self.valid = both(self.valid.clone(), valid.clone());
+        self.frames.insert(key, RememberedFrame { text: None, is_one_of_several: false, valid, markers });
     }
 
     fn make_room(&mut self) {
-        if self.texts.len() > MOST || self.told.len() >= MOST_FRAMES {
+        if self.texts.len() > MOST_TEXT || self.frames.len() >= MOST_FRAMES {
             self.texts.clear();
-            self.told.clear();
+            self.frames.clear();
             self.columns.clear();
         }
     }
@@ -224,17 +227,17 @@ mod tests {
         let key = |at| (Pid(1), FrameAddr::Return(Addr(at)), Object::Jit);
         memo.add(key(1), &named("f"), Nanos(3)..Nanos(9), Style::default());
         memo.add_unknown(key(2), Nanos(2)..Nanos(7), 0);
-        memo.know_column(key(1), *b"               1");
+        memo.add_column(key(1), *b"               1");
         let when = When { time: Some(Nanos(4)), markers: 0 };
-        memo.begin();
+        memo.begin_sample();
         memo.get(&key(2), when);
-        assert_eq!(memo.told_for, Nanos(2)..Nanos(7));
+        assert_eq!(memo.valid, Nanos(2)..Nanos(7));
         memo.get_column(Pid(1), *b"               1", when);
-        assert_eq!(memo.told_for, Nanos(3)..Nanos(7));
+        assert_eq!(memo.valid, Nanos(3)..Nanos(7));
         memo.add(key(3), &named("g"), Nanos(0)..Nanos(5), Style::default());
-        assert_eq!(memo.told_for, Nanos(3)..Nanos(5));
-        memo.begin();
-        assert!(memo.told_for.contains(&Nanos(0)) && memo.told_for.contains(&Nanos(8)));
+        assert_eq!(memo.valid, Nanos(3)..Nanos(5));
+        memo.begin_sample();
+        assert!(memo.valid.contains(&Nanos(0)) && memo.valid.contains(&Nanos(8)));
     }
 
     #[test]
@@ -245,10 +248,10 @@ mod tests {
             let key = (Pid(1), FrameAddr::Ip(Addr(at)), Object::Jit);
             memo.add(key, &named(long), Nanos(0)..Nanos(1), Style::default());
         }
-        assert!(memo.texts.capacity() < 4 * MOST && memo.told.len() < 8);
+        assert!(memo.texts.capacity() < 4 * MOST_TEXT && memo.frames.len() < 8);
         for at in 0..2 * MOST_FRAMES as u64 {
             memo.add_unknown((Pid(1), FrameAddr::Ip(Addr(at)), Object::Jit), Nanos(0)..Nanos(1), 0);
         }
-        assert!(memo.told.len() <= MOST_FRAMES);
+        assert!(memo.frames.len() <= MOST_FRAMES);
     }
 }

@@ -21,14 +21,14 @@ pub use naming::{Answer, Counts, Named, Needs, Wanted};
 pub use state::{State, cut};
 pub use style::Style;
 
-use super::frame::{Frame, Place, UNKNOWN, address};
+use super::frame::{DsoKind, Frame, UNKNOWN, address};
 use super::header::Header;
 use crate::model::{Addr, FrameAddr, Pid};
-use column::Below;
+use column::FrameBelow;
 use frameless::LastLine;
 use memchr::memmem::Finder;
 use memo::{Key, KnownFrame, Memo, Object, When};
-use one_line::{first_word, named_frame, object_end, word_before};
+use one_line::{find_named_frame, first_word, object_end, previous_word};
 use samples::Frames;
 use state::{Sample, last_paragraph, lines};
 use std::ops::Range;
@@ -62,23 +62,23 @@ pub fn rewrite<'n>(
         edited: Edited { block, out, copied: 0 },
         state: state.clone(),
         line_before: state.last_line,
-        seen: 0,
+        searched: 0,
         counted: 0,
         last_frame: None,
-        last_place: None,
+        last_dso: None,
         unknown: Finder::new(UNKNOWN),
         empty_line: Finder::new(b"\n\n"),
         counts: Counts::default(),
         needs: Needs::default(),
     };
-    let mut from = 0;
+    let mut done = 0;
     for record in records {
-        job.stretch(from..record.start);
+        job.rewrite_lines(done..record.start);
         job.state.known.apply(&block[record.clone()]);
-        from = record.end;
+        done = record.end;
     }
-    job.stretch(from..block.len());
-    job.count_ends(block.len());
+    job.rewrite_lines(done..block.len());
+    job.count_samples(block.len());
     job.finish()
 }
 
@@ -92,13 +92,13 @@ struct RewriteJob<'b, 'n, 'f> {
     /// What kind of line precedes the block.
     line_before: LastLine,
     /// The block was searched for headers up to here.
-    seen: usize,
-    /// Ends of samples were counted up to here.
+    searched: usize,
+    /// Samples that end before this offset were counted.
     counted: usize,
     /// End of the last line that was an unnamed user-space frame.
     last_frame: Option<usize>,
-    /// The last frame's object and its class; the next frame usually has the same.
-    last_place: Option<(&'b [u8], Place)>,
+    /// The last frame's object and its kind; the next frame usually has the same.
+    last_dso: Option<(&'b [u8], DsoKind)>,
     unknown: Finder<'static>,
     empty_line: Finder<'static>,
     counts: Counts,
@@ -134,34 +134,37 @@ impl Edited<'_, '_> {
 
 impl<'b> RewriteJob<'b, '_, '_> {
     /// Processes the lines between two record lines.
-    fn stretch(&mut self, range: Range<usize>) {
+    fn rewrite_lines(&mut self, range: Range<usize>) {
         if !self.style.rename {
-            return self.unnamed(range);
+            return self.name_unnamed(range);
         }
         for line in lines(&self.block[..range.end], range.start) {
             let text = &self.block[line.clone()];
             if !is_frame_line(text) && self.unknown.find(text).is_some() {
-                self.unnamed(line);
+                self.name_unnamed(line);
             } else {
-                self.line(line, named_frame(text));
+                self.rewrite_line(line, find_named_frame(text));
             }
         }
     }
 
     /// Names the unnamed frames in a range.
-    fn unnamed(&mut self, range: Range<usize>) {
+    fn name_unnamed(&mut self, range: Range<usize>) {
         let text = &self.block[..range.end];
-        let mut at = range.start;
-        while let Some(hit) = self.unknown.find(&text[at..]).map(|hit| at + hit) {
-            let whole = if self.memo.samples.pays() { self.sample(text, at..hit) } else { None };
-            at = whole.unwrap_or_else(|| self.at_hit(text, hit));
+        let mut done = range.start;
+        while let Some(hit) = self.unknown.find(&text[done..]).map(|hit| done + hit) {
+            let mut sample_end = None;
+            if self.memo.samples.is_worthwhile() {
+                sample_end = self.rewrite_sample(text, done..hit);
+            }
+            done = sample_end.unwrap_or_else(|| self.rewrite_hit(text, hit));
         }
     }
 
     /// Names all frames of a sample at once, if the same stack was named before. `before` extends up to the sample's
     /// first unnamed frame. Returns the end of the sample's frames, or `None` if the sample must be processed frame by
     /// frame.
-    fn sample(&mut self, text: &'b [u8], before: Range<usize>) -> Option<usize> {
+    fn rewrite_sample(&mut self, text: &'b [u8], before: Range<usize>) -> Option<usize> {
         // Record lines may change the meaning of a frame.
         if !self.state.known.is_empty() {
             return None;
@@ -176,154 +179,169 @@ impl<'b> RewriteJob<'b, '_, '_> {
         let end = before.end + self.empty_line.find(&text[before.end..])?;
         let frames = Frames::new(&sample, &text[start..end]);
         if self.counted < header {
-            self.count_ends(header);
+            self.count_samples(header);
         }
-        let counted = self.counted;
+        let counted_before = self.counted;
         self.counted = end + self.empty_line.needle().len();
-        if let Some((text, counts)) = self.memo.samples.get(frames, sample.time) {
-            text.into_iter().for_each(|text| self.edited.replace(start..end, text));
+        if let Some((new_text, counts)) = self.memo.samples.get(frames, sample.time) {
+            if let Some(new_text) = new_text {
+                self.edited.replace(start..end, new_text);
+            }
             self.counts += counts.clone();
-            (self.state.sample, self.seen) = (sample, end);
+            self.state.sample = sample;
+            self.searched = end;
             return Some(end);
         }
-        let mut lines = memchr::memchr_iter(b'\n', &text[start..end]);
-        if !lines.all(|feed| text[start + feed + 1] == b'\t') {
+        let mut line_feeds = memchr::memchr_iter(b'\n', &text[start..end]);
+        if !line_feeds.all(|line_feed| text[start + line_feed + 1] == b'\t') {
             // There are lines other than frames; another sample may begin without an empty line before it.
-            self.counted = counted;
+            self.counted = counted_before;
             return None;
         }
-        let (counts, copied, len) = (std::mem::take(&mut self.counts), self.edited.copied, self.edited.out.len());
-        self.memo.begin();
-        let mut at = before.end;
-        while let Some(hit) = self.unknown.find(&text[at..end]).map(|hit| at + hit) {
-            at = self.at_hit(&text[..=end], hit);
+        // From here on, `self.counts` is that of this sample only.
+        let other_counts = std::mem::take(&mut self.counts);
+        let (copied_before, len_before) = (self.edited.copied, self.edited.out.len());
+        self.memo.begin_sample();
+        let mut done = before.end;
+        while let Some(hit) = self.unknown.find(&text[done..end]).map(|hit| done + hit) {
+            done = self.rewrite_hit(&text[..=end], hit);
         }
         self.counts += frameless::count_one(&text[start..end]);
         if self.needs.is_empty() {
-            let Edited { out, copied: behind, .. } = &self.edited;
-            let after = (*behind != copied).then(|| [&out[len + (start - copied)..], &text[*behind..end]]);
-            self.memo.keep(frames, after, self.counts.clone());
+            let Edited { out, copied, .. } = &self.edited;
+            let mut new_text = None;
+            if *copied != copied_before {
+                // What was written for this sample, and the rest of its frames, which isn't copied yet.
+                new_text = Some([&out[len_before + (start - copied_before)..], &text[*copied..end]]);
+            }
+            self.memo.add_sample(frames, new_text, self.counts.clone());
         }
-        self.counts += counts;
+        self.counts += other_counts;
         Some(end)
     }
 
     /// Counts the samples that end before `end`.
-    fn count_ends(&mut self, end: usize) {
+    fn count_samples(&mut self, end: usize) {
         let before = if self.counted == 0 { self.line_before } else { LastLine::Open };
         self.counts += frameless::count(&self.block[self.counted..end], before);
         self.counted = end;
     }
 
     /// Names the frame at an occurrence of `[unknown]`, and similar frames below it. Returns where to continue.
-    fn at_hit(&mut self, text: &[u8], hit: usize) -> usize {
+    fn rewrite_hit(&mut self, text: &[u8], hit: usize) -> usize {
         let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
         let mut end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
-        if !is_frame_line(&text[start..end]) {
-            let behind = object_end(&text[hit + UNKNOWN.len()..end]).map(|len| hit + UNKNOWN.len() + len);
-            if self.style.srcline && behind.is_some() {
+        let symbol_end = hit + UNKNOWN.len();
+        if !is_frame_line(&text[start..end])
+            && let Some(object_len) = object_end(&text[symbol_end..end])
+        {
+            if self.style.srcline {
                 // A source line would separate the frame from the fields that follow it.
                 return end;
             }
-            end = behind.unwrap_or(end);
+            end = symbol_end + object_len;
         }
-        match self.line(start..end, word_before(&text[start..], hit - start)) {
-            Some(key) => self.frames_below(start..end, key, text),
+        match self.rewrite_line(start..end, previous_word(&text[start..], hit - start)) {
+            Some(key) => self.rewrite_frames_below(start..end, key, text),
             None => end,
         }
     }
 
     /// Continues below a frame that is in the memo. Most frames below differ from it only in their address and need no
     /// parsing; named frames are skipped. Returns where to continue.
-    fn frames_below(&mut self, line: Range<usize>, key: Key, text: &[u8]) -> usize {
+    fn rewrite_frames_below(&mut self, line: Range<usize>, key: Key, text: &[u8]) -> usize {
         // Only absolute addresses: relative ones mean something else in each file.
-        let absolute = matches!(self.last_place, Some((_, Place::Anonymous(_))));
+        let Some((_, DsoKind::Anonymous(_))) = self.last_dso else { return line.end };
         let block = self.block;
-        let Some((column, tail)) = column::split(&block[line.clone()]).filter(|_| absolute) else { return line.end };
-        self.memo.know_column(key, column);
+        let Some((column, tail)) = column::split(&block[line.clone()]) else { return line.end };
+        self.memo.add_column(key, column);
         let pid = key.0;
-        let when = When { time: self.state.sample.time, markers: self.state.known.markers_of(pid) };
+        let when = When { time: self.state.sample.time, markers: self.state.known.marker_count(pid) };
+        let mut end = line.end;
         // True if the frame directly above is in user space, so that the current address is a return address.
-        let (mut end, mut is_called) = (line.end, true);
-        while let Some(below) = column::below(text, end, tail) {
-            match below {
-                Below::Named { end: behind, is_user } => (end, is_called) = (behind, is_user),
-                Below::Unnamed { column, end: behind } => {
-                    let known = self.memo.get_column(pid, column, when).filter(|_| is_called);
-                    let start = end + 1;
-                    match known {
-                        Some(KnownFrame::Named { text, is_one_of_several }) => {
-                            self.counts.named += 1;
-                            self.counts.ambiguous += u64::from(is_one_of_several);
-                            self.edited.replace(start + column::END..behind, text);
-                        }
-                        Some(KnownFrame::Unknown) => self.counts.unresolved += 1,
-                        None => break,
-                    }
-                    self.last_frame = Some(behind);
-                    (end, is_called) = (behind, true);
+        let mut is_caller = true;
+        while let Some(below) = column::parse_below(text, end, tail) {
+            let (column, line_end) = match below {
+                FrameBelow::Named { end: line_end, is_user } => {
+                    (end, is_caller) = (line_end, is_user);
+                    continue;
                 }
+                FrameBelow::Unnamed { column, end: line_end } => (column, line_end),
+            };
+            let known = self.memo.get_column(pid, column, when);
+            match known.filter(|_| is_caller) {
+                Some(KnownFrame::Named { text, is_one_of_several }) => {
+                    self.counts.named += 1;
+                    self.counts.ambiguous += u64::from(is_one_of_several);
+                    let line_start = end + 1;
+                    self.edited.replace(line_start + column::END..line_end, text);
+                }
+                Some(KnownFrame::Unknown) => self.counts.unresolved += 1,
+                None => break,
             }
+            self.last_frame = Some(line_end);
+            (end, is_caller) = (line_end, true);
         }
-        self.seen = end;
+        self.searched = end;
         end
     }
 
-    /// Names the frame in a line, if it is one. `in_sample` is where the frame begins in a one-line sample. Returns its
-    /// key in the memo if it is JIT code and the namer was asked.
-    fn line(&mut self, line: Range<usize>, in_sample: Option<usize>) -> Option<Key> {
+    /// Names the frame in a line, if it is one. `one_line_frame` is where the frame begins in a one-line sample.
+    /// Returns its key in the memo if it is JIT code and the namer was asked.
+    fn rewrite_line(&mut self, line: Range<usize>, one_line_frame: Option<usize>) -> Option<Key> {
         let end = line.end - usize::from(self.block[line.clone()].ends_with(b"\r"));
         let block = self.block;
         let text = &block[line.start..end];
         let in_stack = is_frame_line(text);
-        let frame_at = if in_stack { first_word(text) } else { in_sample }?;
-        let frame = Frame::parse_unknown(&text[frame_at..]).or_else(|| Frame::parse(&text[frame_at..]))?;
+        let frame_start = if in_stack { first_word(text) } else { one_line_frame }?;
+        let frame_text = &text[frame_start..];
+        let frame = Frame::parse_unknown(frame_text).or_else(|| Frame::parse(frame_text))?;
         if (frame.symbol != UNKNOWN && !self.style.rename) || frame.inlined || frame.addr >> 63 != 0 {
             return None;
         }
-        let place = self.place(frame.dso);
-        let native = self.style.native && frame.symbol == UNKNOWN && frame.dso.is_some_and(|dso| dso.starts_with(b"/"));
-        if place == Place::Elsewhere && !native {
+        let dso_kind = self.classify_dso(frame.dso);
+        let is_native = frame.symbol == UNKNOWN && frame.dso.is_some_and(|dso| dso.starts_with(b"/"));
+        if dso_kind == DsoKind::Other && !(self.style.native && is_native) {
             return None;
         }
         // Directly below another unnamed frame, sample and process are known.
-        let continues = in_stack && self.last_frame.is_some_and(|end| end + 1 == line.start);
-        let returns = continues || (in_stack && self.returns(line.start));
+        let follows_frame = in_stack && self.last_frame.is_some_and(|end| end + 1 == line.start);
+        let is_caller = follows_frame || (in_stack && self.is_below_caller(line.start));
         if in_stack {
             self.last_frame = Some(line.end);
-            if continues {
-                self.seen = line.start;
+            if follows_frame {
+                self.searched = line.start;
             } else {
                 self.enter_sample(line.start);
             }
         } else {
             self.state.sample = Sample::from(&Header::parse(text)?);
         }
-        let digits = text[frame_at..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        self.name(line.start + frame_at + digits..end, frame, place, returns)
+        let digits = frame_text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        self.name_frame(line.start + frame_start + digits..end, frame, dso_kind, is_caller)
     }
 
-    fn place(&mut self, dso: Option<&'b [u8]>) -> Place {
-        let Some(dso) = dso else { return Place::of(None) };
-        match self.last_place {
-            Some((last, place)) if last == dso => place,
-            _ => {
-                let place = Place::of(Some(dso));
-                self.last_place = Some((dso, place));
-                place
-            }
+    fn classify_dso(&mut self, dso: Option<&'b [u8]>) -> DsoKind {
+        let Some(dso) = dso else { return DsoKind::classify(None) };
+        if let Some((last, kind)) = self.last_dso
+            && last == dso
+        {
+            return kind;
         }
+        let kind = DsoKind::classify(Some(dso));
+        self.last_dso = Some((dso, kind));
+        kind
     }
 
     /// Updates the current sample for a frame at `line`, looking only at lines not looked at before.
     fn enter_sample(&mut self, line: usize) {
-        self.state.enter_sample(&self.block[self.seen..line]);
-        self.seen = line;
+        self.state.enter_sample(&self.block[self.searched..line]);
+        self.searched = line;
     }
 
     /// True if the frame at `line` is a caller, so that its address is a return address. The first frame of a stack and
     /// the first one below the kernel's are not.
-    fn returns(&self, line: usize) -> bool {
+    fn is_below_caller(&self, line: usize) -> bool {
         let mut end = line;
         // There may be a source line between two frames.
         for _ in 0..2 {
@@ -331,7 +349,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
             let start = memchr::memrchr(b'\n', &self.block[..stop]).map_or(0, |at| at + 1);
             let above = &self.block[start..stop];
             if is_frame_line(above) {
-                return is_caller(above);
+                return is_user_frame(above);
             }
             if above.first() != Some(&b' ') {
                 return false;
@@ -341,29 +359,37 @@ impl<'b> RewriteJob<'b, '_, '_> {
         false
     }
 
-    /// Names a frame by replacing the text after its address. Returns its key in the memo.
-    fn name(&mut self, behind_address: Range<usize>, frame: Frame<'_>, place: Place, returns: bool) -> Option<Key> {
-        let Sample { pid, tid, time } = self.state.sample;
-        let known = |tid| self.state.known.process_of(tid);
-        let of_place = match place {
-            Place::Anonymous(pid) => pid.map(Pid),
-            _ => None,
-        };
-        let of_thread = || tid.and_then(known).or(of_place).or(tid.map(|tid| Pid(tid.0)));
-        let pid = pid.or_else(of_thread);
-        if let (Place::Elsewhere, Some(dso)) = (place, frame.dso) {
-            self.name_native(behind_address, pid, dso, &frame, returns);
+    /// The process of the current sample. If nothing shows it, it is assumed to be the one with the thread's ID.
+    fn process(&self, dso_kind: DsoKind) -> Option<Pid> {
+        let Sample { pid, tid, .. } = self.state.sample;
+        if pid.is_some() {
+            return pid;
+        }
+        if let Some(pid) = tid.and_then(|tid| self.state.known.process_of(tid)) {
+            return Some(pid);
+        }
+        if let DsoKind::Anonymous(Some(pid)) = dso_kind {
+            return Some(Pid(pid));
+        }
+        tid.map(|tid| Pid(tid.0))
+    }
+
+    /// Names a frame by replacing `tail`, the text after its address. Returns its key in the memo.
+    fn name_frame(&mut self, tail: Range<usize>, frame: Frame<'_>, dso_kind: DsoKind, is_caller: bool) -> Option<Key> {
+        let pid = self.process(dso_kind);
+        if let (DsoKind::Other, Some(dso)) = (dso_kind, frame.dso) {
+            self.name_native(tail, pid, dso, &frame, is_caller);
             return None;
         }
         // An unnamed frame in such a file need not be JIT code.
-        let counted = u64::from(place != Place::MaybeJit);
+        let counted = u64::from(dso_kind != DsoKind::MaybeJit);
         let Some(pid) = pid else {
             self.counts.unresolved += counted;
             self.counts.nobodys += counted;
             return None;
         };
-        let addr = match place {
-            Place::FileBacked | Place::MaybeJit => {
+        let addr = match dso_kind {
+            DsoKind::FileBacked | DsoKind::MaybeJit => {
                 self.state.known.absolute(Some(pid), frame.dso.unwrap_or_default(), frame.addr)
             }
             _ => Some(frame.addr),
@@ -373,42 +399,39 @@ impl<'b> RewriteJob<'b, '_, '_> {
             self.counts.relative += counted;
             return None;
         };
-        let addr = if returns { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
+        let addr = if is_caller { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
         let object = if frame.dso.is_some() { Object::Jit } else { Object::NotShown };
-        let known = frame.symbol != UNKNOWN;
-        let markers = self.state.known.markers_of(pid);
-        match self.ask(behind_address, object, Wanted { pid, addr, time, file: None, markers }) {
+        let markers = self.state.known.marker_count(pid);
+        let wanted = Wanted { pid, addr, time: self.state.sample.time, file: None, markers };
+        match self.ask(tail, object, wanted) {
             FrameAnswer::Named(key) => {
                 self.counts.named += 1;
-                return Some(key);
+                Some(key)
             }
             FrameAnswer::Unknown(key) => {
-                self.counts.unresolved += u64::from(!known) * counted;
-                return Some(key);
+                if frame.symbol == UNKNOWN {
+                    self.counts.unresolved += counted;
+                }
+                Some(key)
             }
             FrameAnswer::NotLoaded => {
                 self.needs.pids.insert(pid);
+                None
             }
         }
-        None
     }
 
-    fn name_native(
-        &mut self,
-        behind_address: Range<usize>,
-        pid: Option<Pid>,
-        dso: &[u8],
-        frame: &Frame<'_>,
-        returns: bool,
-    ) {
-        let from_address = || self.state.known.file_offset(pid, dso, frame.addr, self.style.file_addresses);
-        let Some(offset) = frame.dso_offset.or_else(from_address).map(Addr) else {
+    /// Names a frame in a file by replacing `tail`, the text after its address.
+    fn name_native(&mut self, tail: Range<usize>, pid: Option<Pid>, dso: &[u8], frame: &Frame<'_>, is_caller: bool) {
+        let printed = self.style.file_addresses;
+        let offset = frame.dso_offset.or_else(|| self.state.known.file_offset(pid, dso, frame.addr, printed));
+        let Some(offset) = offset.map(Addr) else {
             self.counts.native_left += 1;
             return;
         };
-        let addr = if returns { FrameAddr::Return(offset) } else { FrameAddr::Ip(offset) };
+        let addr = if is_caller { FrameAddr::Return(offset) } else { FrameAddr::Ip(offset) };
         let object = self.memo.file(dso);
-        match self.ask(behind_address, object, Wanted { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 }) {
+        match self.ask(tail, object, Wanted { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 }) {
             FrameAnswer::Named(_) => self.counts.native += 1,
             FrameAnswer::Unknown(_) => self.counts.native_left += 1,
             FrameAnswer::NotLoaded => {
@@ -418,12 +441,12 @@ impl<'b> RewriteJob<'b, '_, '_> {
     }
 
     /// Names a frame if the memo or the namer knows its name.
-    fn ask(&mut self, behind_address: Range<usize>, object: Object, wanted: Wanted<'_>) -> FrameAnswer {
+    fn ask(&mut self, tail: Range<usize>, object: Object, wanted: Wanted<'_>) -> FrameAnswer {
         let key = (wanted.pid, wanted.addr, object);
         match self.memo.get(&key, When { time: wanted.time, markers: wanted.markers }) {
             Some(KnownFrame::Named { text, is_one_of_several }) => {
                 self.counts.ambiguous += u64::from(is_one_of_several);
-                self.edited.replace(behind_address, text);
+                self.edited.replace(tail, text);
                 return FrameAnswer::Named(key);
             }
             Some(KnownFrame::Unknown) => return FrameAnswer::Unknown(key),
@@ -433,7 +456,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
             Answer::Named(named, valid) => {
                 self.counts.ambiguous += u64::from(named.is_one_of_several);
                 let text = self.memo.add(key, &named, valid, self.style);
-                self.edited.replace(behind_address, text);
+                self.edited.replace(tail, text);
                 FrameAnswer::Named(key)
             }
             Answer::Unknown(valid) => {
@@ -468,8 +491,8 @@ fn is_frame_line(line: &[u8]) -> bool {
 }
 
 /// True if a line is a user-space frame, so that the frame below it holds a return address.
-fn is_caller(frame: &[u8]) -> bool {
-    let addr = first_word(frame).and_then(|at| address(&frame[at..]));
+fn is_user_frame(line: &[u8]) -> bool {
+    let addr = first_word(line).and_then(|start| address(&line[start..]));
     addr.is_some_and(|(addr, _)| addr >> 63 == 0)
 }
 

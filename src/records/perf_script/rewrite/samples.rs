@@ -4,7 +4,7 @@ use super::naming::Counts;
 use super::state::Sample;
 use crate::model::lasting::UNTIMED;
 use crate::model::{Nanos, Pid, Tid};
-use crate::records::perf_script::hash_of;
+use crate::records::perf_script::hash_text;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -12,95 +12,104 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub(super) struct SampleMemo {
     /// Indices into `samples`, by hash of the old text. `None` for a text that was seen once while the memo already
-    /// held [`MUCH`] text.
-    of: FxHashMap<u64, Option<u32>>,
+    /// held [`MUCH_TEXT`].
+    indices: FxHashMap<u64, Option<u32>>,
     samples: Vec<NamedSample>,
     texts: Vec<u8>,
-    /// Number of lookups; `found` is the number of hits.
-    asked: usize,
-    found: usize,
+    lookups: usize,
+    hits: usize,
 }
 
 #[derive(Debug)]
 struct NamedSample {
-    whose: Whose,
+    owner: SampleOwner,
+    /// Range of the old text in [`SampleMemo::texts`].
     before: Range<usize>,
-    /// `None` if the text stays the same.
+    /// Range of the new text; `None` if the text stays the same.
     after: Option<Range<usize>>,
     counts: Counts,
     valid: Range<Nanos>,
 }
 
-/// The process, or else the thread. The thread doesn't matter if the process is known.
-type Whose = (Option<Pid>, Option<Tid>);
+/// Decides about the names in a sample. The thread doesn't matter if the process is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SampleOwner {
+    Process(Pid),
+    Thread(Option<Tid>),
+}
 
 /// The frames of a sample as they are in the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frames<'a> {
-    whose: Whose,
+    owner: SampleOwner,
     text: &'a [u8],
     hash: u64,
 }
 
 impl<'a> Frames<'a> {
     pub(super) fn new(sample: &Sample, text: &'a [u8]) -> Self {
-        let whose = (sample.pid, sample.tid.filter(|_| sample.pid.is_none()));
-        Self { whose, text, hash: hash_of(text) }
+        let owner = match sample.pid {
+            Some(pid) => SampleOwner::Process(pid),
+            None => SampleOwner::Thread(sample.tid),
+        };
+        Self { owner, text, hash: hash_text(text) }
     }
 }
 
 /// With less text than this, every sample is kept. Beyond it, only repeated ones are, so that distinct samples cost
 /// little.
-const MUCH: usize = 4 << 20;
+const MUCH_TEXT: usize = 4 << 20;
 
 /// With more bytes of text than this the memo is emptied, to limit its memory.
-const MOST: usize = 16 << 20;
+const MOST_TEXT: usize = 16 << 20;
 
 /// With more samples than this, kept or not, it is emptied too.
 const MOST_SAMPLES: usize = 1 << 16;
 
-/// After this many lookups, [`SampleMemo::pays`] starts to judge by the hits.
-const TRIED: usize = 1 << 13;
+/// After this many lookups, [`SampleMemo::is_worthwhile`] starts to judge by the hits.
+const TRIAL_LOOKUPS: usize = 1 << 13;
 
 impl SampleMemo {
     /// True if samples repeat often enough for lookups to be worthwhile.
-    pub(super) fn pays(&self) -> bool {
-        self.asked < TRIED || self.found >= self.asked / 8
+    pub(super) fn is_worthwhile(&self) -> bool {
+        self.lookups < TRIAL_LOOKUPS || self.hits >= self.lookups / 8
     }
 
     /// Looks up a sample by its frames and time. Returns the new text (`None` if it stays the same) and its counts.
     pub(super) fn get(&mut self, frames: Frames<'_>, time: Option<Nanos>) -> Option<(Option<&[u8]>, &Counts)> {
-        self.asked += 1;
-        let NamedSample { whose, before, after, counts, valid } =
-            &self.samples[(*self.of.get(&frames.hash)?)? as usize];
-        let holds = valid.contains(&time.unwrap_or(UNTIMED));
-        if !holds || *whose != frames.whose || self.texts[before.clone()] != *frames.text {
+        self.lookups += 1;
+        let index = (*self.indices.get(&frames.hash)?)?;
+        let sample = &self.samples[index as usize];
+        let is_valid = sample.valid.contains(&time.unwrap_or(UNTIMED));
+        if !is_valid || sample.owner != frames.owner || self.texts[sample.before.clone()] != *frames.text {
             return None;
         }
-        self.found += 1;
-        Some((after.clone().map(|after| &self.texts[after]), counts))
+        self.hits += 1;
+        Some((sample.after.clone().map(|after| &self.texts[after]), &sample.counts))
     }
 
     /// Remembers the new text of a sample, given in two pieces, with its counts and the period in which it is valid.
     pub(super) fn add(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts, valid: Range<Nanos>) {
-        if self.texts.len() > MOST || self.of.len() >= MOST_SAMPLES {
-            *self = Self { asked: self.asked, found: self.found, ..Self::default() };
+        if self.texts.len() > MOST_TEXT || self.indices.len() >= MOST_SAMPLES {
+            *self = Self { lookups: self.lookups, hits: self.hits, ..Self::default() };
         }
-        let is_new = !self.of.contains_key(&frames.hash);
-        if is_new && self.texts.len() > MUCH {
-            self.of.insert(frames.hash, None);
+        let is_new = !self.indices.contains_key(&frames.hash);
+        if is_new && self.texts.len() > MUCH_TEXT {
+            self.indices.insert(frames.hash, None);
             return;
         }
-        let before = self.push(&[frames.text]);
-        let after = after.map(|after| self.push(&after));
+        let before = self.push_text(&[frames.text]);
+        let after = after.map(|after| self.push_text(&after));
         // There are at most [`MOST_SAMPLES`] entries, so the index fits.
-        self.of.insert(frames.hash, Some(self.samples.len() as u32));
-        self.samples.push(NamedSample { whose: frames.whose, before, after, counts, valid });
+        self.indices.insert(frames.hash, Some(self.samples.len() as u32));
+        self.samples.push(NamedSample { owner: frames.owner, before, after, counts, valid });
     }
 
-    fn push(&mut self, text: &[&[u8]]) -> Range<usize> {
+    fn push_text(&mut self, pieces: &[&[u8]]) -> Range<usize> {
         let start = self.texts.len();
-        text.iter().for_each(|part| self.texts.extend_from_slice(part));
+        for piece in pieces {
+            self.texts.extend_from_slice(piece);
+        }
         start..self.texts.len()
     }
 }
@@ -134,7 +143,7 @@ mod tests {
     #[test]
     fn when_there_is_much_only_what_comes_twice_is_kept() {
         let mut memo = SampleMemo::default();
-        let long = vec![b'x'; MUCH];
+        let long = vec![b'x'; MUCH_TEXT];
         memo.add(frames(&long), Some([b"y", b""]), Counts::default(), ALWAYS);
         for is_known in [false, true] {
             memo.add(frames(b"a"), None, Counts::default(), ALWAYS);
@@ -147,15 +156,15 @@ mod tests {
         let mut memo = SampleMemo::default();
         let text = |at: usize| [&at.to_le_bytes()[..], &vec![b'x'; 1 << 20]].concat();
         (0..80).for_each(|at| memo.add(frames(&text(at / 2)), None, Counts::default(), ALWAYS));
-        assert!(memo.texts.len() <= MOST + (1 << 21));
+        assert!(memo.texts.len() <= MOST_TEXT + (1 << 21));
         (0..2 * MOST_SAMPLES).for_each(|at| memo.add(frames(&at.to_le_bytes()), None, Counts::default(), ALWAYS));
-        assert!(memo.of.len() <= MOST_SAMPLES && memo.samples.len() <= MOST_SAMPLES + 1);
+        assert!(memo.indices.len() <= MOST_SAMPLES && memo.samples.len() <= MOST_SAMPLES + 1);
     }
 
     #[test]
     fn repeats_are_not_looked_for_if_no_sample_repeats() {
         let mut memo = SampleMemo::default();
-        (0..TRIED).for_each(|at| _ = memo.get(frames(&at.to_le_bytes()), None));
-        assert!(!memo.pays());
+        (0..TRIAL_LOOKUPS).for_each(|at| _ = memo.get(frames(&at.to_le_bytes()), None));
+        assert!(!memo.is_worthwhile());
     }
 }

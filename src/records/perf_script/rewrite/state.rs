@@ -29,8 +29,10 @@ pub(super) struct Sample {
 /// Length of the next block in a buffer: up to the end of its last complete sample, else of its last complete line,
 /// else all of it. 0 only for an empty buffer.
 pub fn cut(buffer: &[u8]) -> usize {
-    let line_end = || memchr::memrchr(b'\n', buffer).map(|at| at + 1);
-    sample_end(buffer).or_else(line_end).unwrap_or(buffer.len())
+    if let Some(end) = sample_end(buffer) {
+        return end;
+    }
+    memchr::memrchr(b'\n', buffer).map_or(buffer.len(), |line_end| line_end + 1)
 }
 
 impl State {
@@ -42,9 +44,11 @@ impl State {
     /// Moves past a block without rewriting it. Returns the ranges of its record lines.
     pub fn advance(&mut self, block: &[u8]) -> Vec<Range<usize>> {
         let records: Vec<Range<usize>> = record_lines(block).collect();
-        records.iter().for_each(|line| self.known.apply(&block[line.clone()]));
+        for line in &records {
+            self.known.apply(&block[line.clone()]);
+        }
         self.enter_sample(block);
-        self.last_line = LastLine::of(block);
+        self.last_line = LastLine::classify(block);
         records
     }
 
@@ -70,14 +74,16 @@ impl State {
                     below_is_frame = true;
                 }
                 Some(_) => {
-                    let header = Header::parse(line).filter(|header| header.time.is_some() || header.event().is_some());
-                    let is_field = || is_field_line(line) || is_source_line(line);
-                    if let Some(header) = header {
+                    if let Some(header) = Header::parse(line)
+                        && (header.time.is_some() || header.event().is_some())
+                    {
                         return self.sample = Sample::from(&header);
-                    } else if below_is_frame && line[0] != b'#' && !is_field() {
+                    }
+                    let is_field = is_field_line(line) || is_source_line(line);
+                    if below_is_frame && line[0] != b'#' && !is_field {
                         return self.sample = Sample::from(&Header::parse_above_frames(line));
                     }
-                    below_is_frame &= is_field();
+                    below_is_frame &= is_field;
                 }
             }
             let Some(above) = start.checked_sub(1) else { return };
@@ -89,12 +95,12 @@ impl State {
 /// The start of the last paragraph, after the last empty line. `None` if there is no empty line.
 pub(super) fn last_paragraph(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
-    while let Some(at) = memchr::memrchr(b'\n', &text[..end]) {
-        let before = &text[..at];
+    while let Some(line_feed) = memchr::memrchr(b'\n', &text[..end]) {
+        let before = &text[..line_feed];
         if before.ends_with(b"\n") || before.ends_with(b"\n\r") {
-            return Some(at + 1);
+            return Some(line_feed + 1);
         }
-        end = at;
+        end = line_feed;
     }
     None
 }
@@ -105,24 +111,25 @@ impl From<&Header<'_>> for Sample {
     }
 }
 
-/// The lines of a text from offset `at` on, as ranges without the line feed.
-pub(super) fn lines(text: &[u8], mut at: usize) -> impl Iterator<Item = Range<usize>> {
+/// The lines of a text from an offset on, as ranges without the line feed.
+pub(super) fn lines(text: &[u8], offset: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut next = offset;
     std::iter::from_fn(move || {
-        let start = at;
+        let start = next;
         let end = memchr::memchr(b'\n', text.get(start..)?).map_or(text.len(), |len| start + len);
-        at = end + 1;
+        next = end + 1;
         (start < text.len()).then_some(start..end)
     })
 }
 
 /// The record lines of a block, in order.
 fn record_lines(block: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut at = 0;
+    let mut searched = 0;
     std::iter::from_fn(move || {
-        let hit = at + memmem::find(&block[at..], b"PERF_RECORD_")?;
+        let hit = searched + memmem::find(&block[searched..], b"PERF_RECORD_")?;
         let start = memchr::memrchr(b'\n', &block[..hit]).map_or(0, |end| end + 1);
         let end = memchr::memchr(b'\n', &block[hit..]).map_or(block.len(), |len| hit + len);
-        at = end;
+        searched = end;
         Some(start..end)
     })
     .filter(|line| !block[line.clone()].starts_with(b"\t"))

@@ -21,18 +21,33 @@ pub struct Style {
 
 impl Style {
     /// Detects from the beginning of a text whether symbols have offsets and how addresses in files are printed.
-    pub fn learn(&mut self, head: &[u8]) {
-        let frames =
-            || head.split(|&byte| byte == b'\n').filter_map(|line| Frame::parse_indented(line.trim_ascii_end()));
-        let mut known = frames().filter(|frame| frame.symbol != UNKNOWN && !frame.inlined).peekable();
-        self.no_offsets = known.peek().is_some() && known.all(|frame| frame.offset.is_none());
-        // Shared libraries are mapped far above their own file offsets.
-        let shared =
-            |frame: &Frame<'_>| frame.dso.is_some_and(|dso| memmem::find(dso, b".so").is_some_and(|at| at > 0));
-        let mut libraries = frames().filter(|frame| !frame.inlined && shared(frame)).peekable();
-        let first = libraries.peek().map(|frame| frame.addr >= BEYOND_ANY_FILE);
-        self.file_addresses = first
-            .filter(|&first| libraries.all(|frame| (frame.addr >= BEYOND_ANY_FILE) == first))
-            .map(|absolute| if absolute { FileAddresses::Absolute } else { FileAddresses::Relative });
+    pub fn detect(&mut self, head: &[u8]) {
+        let (mut has_symbols, mut has_offsets) = (false, false);
+        let (mut has_absolute, mut has_relative) = (false, false);
+        for line in head.split(|&byte| byte == b'\n') {
+            let Some(frame) = Frame::parse_indented(line.trim_ascii_end()) else { continue };
+            if frame.inlined {
+                continue;
+            }
+            if frame.symbol != UNKNOWN {
+                has_symbols = true;
+                has_offsets |= frame.offset.is_some();
+            }
+            // Shared libraries are mapped far above their own file offsets.
+            if frame.dso.is_some_and(is_shared_library) {
+                has_absolute |= frame.addr >= BEYOND_ANY_FILE;
+                has_relative |= frame.addr < BEYOND_ANY_FILE;
+            }
+        }
+        self.no_offsets = has_symbols && !has_offsets;
+        self.file_addresses = match (has_absolute, has_relative) {
+            (true, false) => Some(FileAddresses::Absolute),
+            (false, true) => Some(FileAddresses::Relative),
+            _ => None,
+        };
     }
+}
+
+fn is_shared_library(dso: &[u8]) -> bool {
+    memmem::find(dso, b".so").is_some_and(|start| start > 0)
 }

@@ -238,7 +238,7 @@ fn samples_that_repeat_become_what_each_becomes_alone() {
 fn offsets_are_printed_where_the_text_prints_them() {
     let learnt = |text: &str| {
         let mut style = Style::default();
-        style.learn(text.as_bytes());
+        style.detect(text.as_bytes());
         style.no_offsets
     };
     assert!(learnt("h\n\t 1 main (/x)\n\t 1 f (/x)\n"));
@@ -273,7 +273,7 @@ fn frames_of_files_are_named_where_the_mappings_are_shown() {
 fn the_addressing_of_files_follows_shared_libraries() {
     let learnt = |text: &str| {
         let mut style = Style::default();
-        style.learn(text.as_bytes());
+        style.detect(text.as_bytes());
         style.file_addresses
     };
     assert_eq!(learnt("h\n\t 7f0000001234 f+0x1 (/lib/x.so.6)\n"), Some(FileAddresses::Absolute));
