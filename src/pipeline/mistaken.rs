@@ -20,7 +20,7 @@ pub(crate) fn refused(head: &[u8]) -> Error {
     if head.is_empty() {
         return Error::new("is empty");
     }
-    if let Some(known) = unread::known(head) {
+    if let Some(known) = unread::recognize(head) {
         return Error::new(format!("is {}, which is not read: {}", known.name, known.remedy));
     }
     let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No)).map(|format| format.name);

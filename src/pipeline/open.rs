@@ -110,7 +110,7 @@ impl Input {
 /// The error for a directory that isn't a recording.
 fn no_recording(path: &Path) -> Error {
     let names = io::typed_names(path).unwrap_or_default();
-    match unread::known_directory(names.iter().map(|name| name.as_encoded_bytes())) {
+    match unread::recognize_directory(names.iter().map(|name| name.as_encoded_bytes())) {
         Some(known) => Error::new(format!("is {}, which is not read: {}", known.name, known.remedy)),
         None => Error::new("is a directory, and not a recording's: it has no file called data")
             .with_remedy(mistaken::directory(path)),

@@ -168,7 +168,7 @@ fn by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
 /// The description of the rows of one machine, for an input with several machines.
 fn of_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     let times = rows.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
-    rows.about.sampled = times.map(TimeExtent::at).reduce(TimeExtent::with);
+    rows.about.sampled = times.map(TimeExtent::of_moment).reduce(TimeExtent::join);
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 

@@ -47,7 +47,7 @@ impl Merging {
     pub(super) fn append(&mut self, mut chunk: SampleChunk) -> Result<()> {
         let rows = self.translate(&mut chunk)?;
         rows.into_iter().for_each(|row| self.samples.push(row));
-        self.samples.sampled = about::joined(self.samples.sampled, chunk.taken.sampled);
+        self.samples.sampled = about::join_extents(self.samples.sampled, chunk.taken.sampled);
         self.samples.beside.append(&mut chunk.taken.beside);
         self.samples.skipped.append(chunk.taken.skipped);
         Ok(())

@@ -179,7 +179,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             let (time, cpu) = (sample.time, sample.cpu);
             SampleRow { event, track, time, period, count: 1, chain, ip, cpu, branches, end }
         };
-        self.samples.sampled = about::joined(self.samples.sampled, moment.map(TimeExtent::at));
+        self.samples.sampled = about::join_extents(self.samples.sampled, moment.map(TimeExtent::of_moment));
         let before = self.samples.rows.len();
         members.iter().filter(wanted).for_each(|member| self.samples.push(row(member)));
         if self.context.keep_beside {

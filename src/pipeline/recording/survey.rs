@@ -137,9 +137,9 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
         about.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
     let mappings = survey.processes.by_pid.values().flat_map(|process| &process.mappings).map(|mapping| mapping.time);
     let moments = survey.processes.moments.iter().map(|moment| moment.time);
-    let events = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::at);
+    let events = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::of_moment);
     let lasted = |first: Nanos, last: Nanos| Duration::from_nanos(last.0.saturating_sub(first.0));
-    let seen = events.reduce(TimeExtent::with).map(|seen| lasted(seen.first, seen.last)).unwrap_or_default();
+    let seen = events.reduce(TimeExtent::join).map(|seen| lasted(seen.first, seen.last)).unwrap_or_default();
     // If the recording was copied over an existing file, the creation time is too early.
     let is_plausible = |created: &SystemTime, lasted: Duration| *created + lasted + AFTERWARDS >= ended;
     if let Some(began) = created.filter(|created| is_plausible(created, seen)) {
@@ -163,7 +163,7 @@ pub(crate) fn sampled(recording: &Recording, chunks: &RecordChunks<'_>) -> Sampl
         let Some(Ok(sample)) = recording.chain_sample(&record) else { continue };
         let is_sample = record.kind == kind::SAMPLE;
         let time = sample.time.filter(|time| is_sample && time.is_valid());
-        sampled.times = about::joined(sampled.times, time.map(TimeExtent::at));
+        sampled.times = about::join_extents(sampled.times, time.map(TimeExtent::of_moment));
         if let (true, Some((pid, _)), Some(ip), CpuMode::User) = (is_sample, sample.pid_tid, sample.ip, sample.cpumode)
         {
             *sampled.at.entry(pid).or_default().entry(ip).or_default() += 1;
