@@ -271,7 +271,7 @@ pub const LEFT_OUT: &[LeftOut] =
 const PARQUET: &str = "a row a sample, or a sum over a stretch of time (Parquet), for SQL";
 
 /// The disabled format for an output with this file name; `None` if no disabled format has its extension.
-pub fn left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
+pub fn find_left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
     LEFT_OUT.iter().find(|format| name.ends_with(format.extension.as_bytes()))
 }
 
@@ -294,18 +294,19 @@ pub fn not_for_terminals(name: &str) -> Option<&'static str> {
 }
 
 /// The format with this name.
-pub fn named(name: &str) -> Option<&'static Format> {
+pub fn find_format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
 /// The format for an output with this file name. If several patterns match, the longest one decides.
-pub fn for_file(name: &[u8]) -> Option<&'static Format> {
-    let patterns =
-        FORMATS.iter().flat_map(|format| format.files.iter().map(move |pattern| (pattern.len(), *pattern, format)));
-    let fitting = patterns.filter(|(_, pattern, _)| fits(pattern.as_bytes(), name));
-    fitting.max_by_key(|(len, ..)| *len).map(|(.., format)| format)
+pub fn find_format_for_file(name: &[u8]) -> Option<&'static Format> {
+    let patterns = FORMATS.iter().flat_map(|format| format.files.iter().map(move |pattern| (*pattern, format)));
+    let fitting = patterns.filter(|(pattern, _)| fits(pattern.as_bytes(), name));
+    let (_, format) = fitting.max_by_key(|(pattern, _)| pattern.len())?;
+    Some(format)
 }
 
+/// True if a file name matches a pattern such as `*.pb.gz`.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     // A name that consists of an extension only is a hidden file without an extension.
     let is_hidden = pattern.starts_with(b"*") && name.len() < pattern.len();

@@ -380,24 +380,24 @@ mod tests {
 
     #[test]
     fn facts_missing_in_one_profile_come_from_the_other() {
-        let at = |time| Some(TimeExtent::of_moment(Nanos(time)));
-        let mut both = About { lost: 1, sampled: at(9), ..About::default() };
+        let moment = |time| Some(TimeExtent::of_moment(Nanos(time)));
+        let mut both = About { lost: 1, sampled: moment(9), ..About::default() };
         let host = Some(b"h".to_vec());
-        both.merge(&About { lost: 2, sampled: at(4), host: host.clone(), ..About::default() });
+        both.merge(&About { lost: 2, sampled: moment(4), host: host.clone(), ..About::default() });
         assert_eq!((both.lost, both.host, both.sampled.unwrap().duration()), (3, host, 5));
     }
 
     #[test]
     fn only_what_all_state_alike_is_a_value() {
-        let of = |stated: &[Option<u8>]| {
+        let agree = |stated: &[Option<u8>]| {
             let mut agreed = Agreed::default();
             stated.iter().for_each(|one| agreed.add(*one));
             agreed
         };
-        assert_eq!(of(&[None, Some(1), None, Some(1)]), Agreed::Same(1));
-        assert_eq!(of(&[Some(1), Some(2), Some(1), None]), Agreed::Several);
-        assert_eq!((of(&[]).into_option(), of(&[Some(1)]).into_option()), (None, Some(1)));
-        let mut one = of(&[Some(1)]);
+        assert_eq!(agree(&[None, Some(1), None, Some(1)]), Agreed::Same(1));
+        assert_eq!(agree(&[Some(1), Some(2), Some(1), None]), Agreed::Several);
+        assert_eq!((agree(&[]).into_option(), agree(&[Some(1)]).into_option()), (None, Some(1)));
+        let mut one = agree(&[Some(1)]);
         one.merge(Agreed::Several);
         assert_eq!(one.into_option(), None);
     }

@@ -206,7 +206,7 @@ impl MapReader<'_> {
     /// Refers to a string of the map that stays in its file.
     fn string(&self, json: &RawValue) -> Result<JsonString> {
         let is_string = json.get().starts_with('"');
-        let string = is_string.then(|| JsonString::of(self.file, json.get())).flatten();
+        let string = is_string.then(|| JsonString::new(self.file, json.get())).flatten();
         string.ok_or_else(|| Error::new("is not a source map: the text of a source is not a string"))
     }
 }

@@ -58,7 +58,7 @@ impl RecordSurvey {
             Record::Mmap(mmap) => self.mapped(&mmap, time(), raw.offset),
             Record::Comm(comm) => {
                 let time = time();
-                let number = self.threads.named(time, comm.tid, comm.name);
+                let number = self.threads.add_name(time, comm.tid, comm.name);
                 let name = self.name(number, comm.name);
                 let of = if comm.exec { MomentKind::Executed } else { MomentKind::Named };
                 let kind = of(name.clone());
@@ -141,7 +141,7 @@ impl RecordSurvey {
     }
 
     fn forked(&mut self, task: Task) {
-        self.threads.forked(task.time, task.tid, task.parent_tid);
+        self.threads.add_fork(task.time, task.tid, task.parent_tid);
         self.namespaces.forked(task);
         if task.pid == task.parent {
             return;
