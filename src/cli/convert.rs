@@ -41,7 +41,7 @@ impl Convert {
     /// The format that the output's file name implies, if any.
     pub(super) fn output_format(&self) -> Option<&'static Format> {
         match &self.output {
-            OutPath::Path(path) => formats::for_file(path.file_name()?.as_encoded_bytes()),
+            OutPath::Path(path) => formats::find_format_for_file(path.file_name()?.as_encoded_bytes()),
             OutPath::Stdout => None,
         }
     }
@@ -49,7 +49,7 @@ impl Convert {
     /// Like [`Self::output_format`], for formats that are disabled in this build.
     pub(super) fn left_out_format(&self) -> Option<&'static LeftOut> {
         match &self.output {
-            OutPath::Path(path) => formats::left_out_for_file(path.file_name()?.as_encoded_bytes()),
+            OutPath::Path(path) => formats::find_left_out_for_file(path.file_name()?.as_encoded_bytes()),
             OutPath::Stdout => None,
         }
     }
@@ -78,7 +78,7 @@ impl ConvertArgs {
 
     /// Fails if the output's file name stands for a format that this build can't write.
     pub(super) fn check_name(&self, command: &str) -> Result<()> {
-        match self.output.file_name().and_then(formats::for_file) {
+        match self.output.file_name().and_then(formats::find_format_for_file) {
             Some(_) => Ok(()),
             None => check_name(&self.output.path().into(), command, &[]),
         }
@@ -86,7 +86,7 @@ impl ConvertArgs {
 
     /// The format that the output's file name implies, if it isn't the `usual` format of the command.
     pub(super) fn format_instead_of(&self, usual: &str) -> Option<&'static Format> {
-        formats::for_file(self.output.file_name()?).filter(|format| format.name != usual)
+        formats::find_format_for_file(self.output.file_name()?).filter(|format| format.name != usual)
     }
 
     pub(super) fn checked(self) -> Convert {

@@ -6,8 +6,8 @@ use super::intervals::duration;
 use crate::commands::export::{self, ExportOptions, TableOptions};
 use crate::contract::format::{Detail, Format, WriteOptions};
 use crate::error::{Error, Result};
-use crate::formats::{FORMATS, HAS_ALL, LEFT_OUT, LeftOut, named};
-use crate::model::recorded::day_named;
+use crate::formats::{FORMATS, HAS_ALL, LEFT_OUT, LeftOut, find_format};
+use crate::model::recorded::parse_day;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -83,7 +83,7 @@ fn bucket(text: &str) -> std::result::Result<u64, String> {
 }
 
 fn day(text: &str) -> std::result::Result<i32, String> {
-    day_named(text).ok_or_else(|| "expected a day such as 2026-11-22".to_owned())
+    parse_day(text).ok_or_else(|| "expected a day such as 2026-11-22".to_owned())
 }
 
 fn label(text: &str) -> std::result::Result<(Box<str>, Box<str>), String> {
@@ -120,7 +120,7 @@ impl ExportArgs {
         if let Some(LeftOut { name, .. }) = left_out {
             return Err(Error::usage(format!("this build of jitgraft cannot write {name}: {HAS_ALL}")));
         }
-        let asked = self.to.as_deref().and_then(named);
+        let asked = self.to.as_deref().and_then(find_format);
         let format = asked.or_else(|| convert.output_format()).ok_or_else(|| {
             if let Some(refusal) = convert.removed_format() {
                 return Error::usage(refusal);

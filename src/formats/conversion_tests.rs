@@ -1,6 +1,6 @@
 //! Conversions between all pairs of formats that hold functions with their files keep functions and weights.
 
-use super::{FORMATS, named};
+use super::{FORMATS, find_format};
 use crate::contract::format::{Read, ReadOptions, WriteOptions};
 use crate::error::Warnings;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, Profile, Row, Track, Unit, Weight};
@@ -64,7 +64,7 @@ const KEEPING: [Kept; 5] = [
 ];
 
 /// What survives a conversion from one format to the other: the intersection of both.
-fn both(one: Kept, other: Kept) -> Kept {
+fn intersect(one: Kept, other: Kept) -> Kept {
     Kept {
         format: other.format,
         starts: one.starts.min(other.starts),
@@ -114,7 +114,7 @@ fn facts(profile: &Profile, kept: Kept) -> BTreeMap<String, EventFacts> {
 
 fn write(profile: &Profile, format: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    (named(format).unwrap().write.unwrap().run)(profile, &WriteOptions::default(), &mut out).unwrap();
+    (find_format(format).unwrap().write.unwrap().run)(profile, &WriteOptions::default(), &mut out).unwrap();
     out
 }
 
@@ -180,7 +180,7 @@ proptest! {
             prop_assert_eq!(facts(&once, first), facts(&profile, first), "{}", first.format);
             for second in KEEPING {
                 let twice = read(&write(&once, second.format), second.format);
-                let kept = both(first, second);
+                let kept = intersect(first, second);
                 prop_assert_eq!(facts(&twice, kept), facts(&profile, kept), "{} to {}", first.format, second.format);
             }
         }

@@ -33,19 +33,21 @@ use std::fmt;
 /// True if an input starts like such a profile: with one of the format's keys, and not like a trace.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
-    let members = members.trim_ascii_start();
-    let own: [&[u8]; 5] = [b"\"nodes\"", b"\"startTime\"", b"\"endTime\"", b"\"samples\"", b"\"timeDeltas\""];
+    const FIRST_KEYS: [&str; 5] = ["\"nodes\"", "\"startTime\"", "\"endTime\"", "\"samples\"", "\"timeDeltas\""];
     // In files with several saved profiles, DevTools wrote `title` before `head`.
-    let is_old = [&b"\"head\""[..], b"\"title\"", b"\"typeId\"", b"\"uid\""].iter().any(|own| members.starts_with(own));
-    let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
-    if has(b"\"traceEvents\"") {
+    const OLD_FIRST_KEYS: [&str; 4] = ["\"head\"", "\"title\"", "\"typeId\"", "\"uid\""];
+    let members = members.trim_ascii_start();
+    let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
+    if has("\"traceEvents\"") {
         return false;
     }
-    let has_head = has(b"\"head\"") && has(b"\"functionName\"") && has(b"\"hitCount\"");
-    if is_old || has(b"\"head\"") {
-        return has_head;
+    if has("\"head\"") {
+        return has("\"functionName\"") && has("\"hitCount\"");
     }
-    own.iter().any(|own| members.starts_with(own)) && (has(b"\"callFrame\"") || has(own[4]))
+    if OLD_FIRST_KEYS.iter().any(|key| members.starts_with(key.as_bytes())) {
+        return false;
+    }
+    FIRST_KEYS.iter().any(|key| members.starts_with(key.as_bytes())) && (has("\"callFrame\"") || has("\"timeDeltas\""))
 }
 
 /// Reads a profile. From a truncated file, reads as much as possible.
@@ -126,8 +128,8 @@ struct ChunkProfile<'a> {
     timestamps: Vec<f64>,
 }
 
-/// A sample that will become a row, with a node in place of a stack.
-struct TimedSample {
+/// What will become a row: a sample or the hits of a node, with the node in place of a stack.
+struct WeighedNode {
     node: u64,
     /// The sampled line; 0 if unknown.
     line: u32,
@@ -172,7 +174,7 @@ impl<'a> ProfileMembers<'a> {
         // Samples without times are placed at equal distances, as DevTools does.
         if self.timestamps.is_empty() && self.deltas.is_empty() && self.end > self.start {
             let (count, length) = (self.samples.len() as f64, self.end - self.start);
-            self.timestamps = (0..self.samples.len()).map(|at| self.start + length * at as f64 / count).collect();
+            self.timestamps = (0..self.samples.len()).map(|index| self.start + length * index as f64 / count).collect();
         }
         let mut before = self.start;
         for time in std::mem::take(&mut self.timestamps) {
@@ -182,6 +184,7 @@ impl<'a> ProfileMembers<'a> {
         Ok(())
     }
 
+    /// Adds the samples to a profile.
     fn push_to(mut self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
         let has_times = !self.samples.is_empty() && self.deltas.len() >= self.samples.len();
         if !has_times && !self.samples.is_empty() {
@@ -197,25 +200,24 @@ impl<'a> ProfileMembers<'a> {
         let mut skipped = Skipped::new("sample");
         let stacks = stacks(&self.nodes, profile);
         let track = profile.track(track);
-        let unit = if has_times { Unit::Nanos } else { Unit::Samples };
-        let series = profile.series_named(if has_times { "cpu" } else { "hits" }, unit);
-        let rows = match has_times {
-            true => self.timed(),
-            false if !self.samples.is_empty() => self.counted(),
-            false => self.hits(),
+        let (name, unit) = if has_times { ("cpu", Unit::Nanos) } else { ("hits", Unit::Samples) };
+        let series = profile.series_named(name, unit);
+        let samples = if has_times {
+            self.timed_samples()
+        } else if self.samples.is_empty() {
+            self.hits()
+        } else {
+            self.samples_without_times()
         };
-        for (at, sample) in rows.iter().enumerate() {
+        for (number, sample) in samples.iter().enumerate() {
             let Some(&stack) = stacks.get(&sample.node) else {
-                skipped.add(Error::new(format!(
-                    "sample {at} refers to node {}, which is not in the \
-                                                tree",
-                    sample.node
-                )));
+                skipped
+                    .add(Error::new(format!("sample {number} refers to node {}, which is not in the tree", sample.node)));
                 continue;
             };
-            let TimedSample { line, weight, count, time, .. } = *sample;
+            let WeighedNode { line, weight, count, time, .. } = *sample;
             let stack = match stack {
-                Some(stack) => Some(at_line(stack, line, profile)),
+                Some(stack) => Some(with_line(stack, line, profile)),
                 None => Some(profile.unknown_stack()),
             };
             profile.push(series, Row { track, stack, weight, count, time });
@@ -224,35 +226,42 @@ impl<'a> ProfileMembers<'a> {
     }
 
     /// The samples sorted by time, each with the time until the next one.
-    fn timed(&self) -> Vec<TimedSample> {
-        let (mut time, end) = (self.start as i64, self.end as i64);
-        let mut at: Vec<(i64, u64)> = Vec::with_capacity(self.samples.len());
+    fn timed_samples(&self) -> Vec<WeighedNode> {
+        let mut time = self.start as i64;
+        // In microseconds.
+        let mut times_and_nodes: Vec<(i64, u64)> = Vec::with_capacity(self.samples.len());
         for (number, &node) in self.samples.iter().enumerate() {
             time = time.saturating_add(self.deltas.get(number).copied().unwrap_or(0));
-            at.push((time, node));
+            times_and_nodes.push((time, node));
         }
-        at.sort_by_key(|(time, _)| *time);
-        let next = at.iter().skip(1).map(|(time, _)| *time).chain([end]);
-        let nanos = |micros: i64| u64::try_from(micros).unwrap_or(0).saturating_mul(1000);
-        let mut lines = LinesOfNodes::of(&self.nodes);
-        let sample = |(&(time, node), next): (&(i64, u64), i64)| TimedSample {
-            node,
-            line: lines.next(node),
-            weight: nanos(next.saturating_sub(time)),
-            count: 1,
-            time: Some(Nanos(nanos(time))),
-        };
-        at.iter().zip(next).map(sample).collect()
+        times_and_nodes.sort_by_key(|(time, _)| *time);
+        let mut lines = LinesOfNodes::new(&self.nodes);
+        let mut samples = Vec::with_capacity(times_and_nodes.len());
+        for (number, &(time, node)) in times_and_nodes.iter().enumerate() {
+            let next = times_and_nodes.get(number + 1).map_or(self.end as i64, |(time, _)| *time);
+            samples.push(WeighedNode {
+                node,
+                line: lines.next(node),
+                weight: nanos(next.saturating_sub(time)),
+                count: 1,
+                time: Some(Nanos(nanos(time))),
+            });
+        }
+        samples
     }
 
-    /// The samples without times; each counts 1.
-    fn counted(&self) -> Vec<TimedSample> {
-        let mut lines = LinesOfNodes::of(&self.nodes);
-        let sample = |&node| TimedSample { node, line: lines.next(node), weight: 1, count: 1, time: None };
-        self.samples.iter().map(sample).collect()
+    /// The samples of a profile without times; each counts 1.
+    fn samples_without_times(&self) -> Vec<WeighedNode> {
+        let mut lines = LinesOfNodes::new(&self.nodes);
+        let mut samples = Vec::with_capacity(self.samples.len());
+        for &node in &self.samples {
+            samples.push(WeighedNode { node, line: lines.next(node), weight: 1, count: 1, time: None });
+        }
+        samples
     }
 
-    fn hits(&self) -> Vec<TimedSample> {
+    /// The hit counts of the nodes, split by line. Hits that no line accounts for have line 0.
+    fn hits(&self) -> Vec<WeighedNode> {
         let mut rows = Vec::new();
         for node in &self.nodes {
             let mut left = node.hit_count;
@@ -261,7 +270,7 @@ impl<'a> ProfileMembers<'a> {
                 let hits = ticks.min(left);
                 left -= hits;
                 if hits > 0 {
-                    rows.push(TimedSample { node: node.id, line, weight: hits, count: hits, time: None });
+                    rows.push(WeighedNode { node: node.id, line, weight: hits, count: hits, time: None });
                 }
             }
         }
@@ -269,19 +278,34 @@ impl<'a> ProfileMembers<'a> {
     }
 }
 
-/// For each node, an iterator over its sampled lines.
-struct LinesOfNodes<'n>(FxHashMap<u64, (std::slice::Iter<'n, LineTicks>, LineTicks)>);
+/// Converts microseconds to nanoseconds. Negative times become 0.
+fn nanos(micros: i64) -> u64 {
+    u64::try_from(micros).unwrap_or(0).saturating_mul(1000)
+}
+
+/// Assigns the sampled lines of each node to its samples, in the order of the node's list.
+struct LinesOfNodes<'n>(FxHashMap<u64, RemainingLines<'n>>);
+
+/// The lines of a node that aren't assigned to samples yet.
+struct RemainingLines<'n> {
+    /// The line to assign next, with its remaining ticks.
+    current: LineTicks,
+    rest: std::slice::Iter<'n, LineTicks>,
+}
 
 impl<'n> LinesOfNodes<'n> {
-    fn of(nodes: &'n [ProfileNode<'_>]) -> Self {
-        let with_lines = nodes.iter().filter(|node| !node.position_ticks.is_empty());
-        let none = LineTicks { line: 0, ticks: 0 };
-        Self(with_lines.map(|node| (node.id, (node.position_ticks.iter(), none))).collect())
+    fn new(nodes: &'n [ProfileNode<'_>]) -> Self {
+        let mut by_node = FxHashMap::default();
+        for node in nodes.iter().filter(|node| !node.position_ticks.is_empty()) {
+            let current = LineTicks { line: 0, ticks: 0 };
+            by_node.insert(node.id, RemainingLines { current, rest: node.position_ticks.iter() });
+        }
+        Self(by_node)
     }
 
     /// The line of the next sample of a node; 0 if unknown.
     fn next(&mut self, node: u64) -> u32 {
-        let Some((rest, current)) = self.0.get_mut(&node) else { return 0 };
+        let Some(RemainingLines { current, rest }) = self.0.get_mut(&node) else { return 0 };
         while current.ticks == 0 {
             let Some(next) = rest.next() else { return 0 };
             *current = *next;
@@ -291,8 +315,8 @@ impl<'n> LinesOfNodes<'n> {
     }
 }
 
-/// The stack with its innermost frame at this line.
-fn at_line(stack: StackId, line: u32, profile: &mut Profile) -> StackId {
+/// The stack with its innermost frame at this line. Unchanged if the line is 0 or the frame has no file.
+fn with_line(stack: StackId, line: u32, profile: &mut Profile) -> StackId {
     let (caller, frame) = profile.stack_of(stack);
     let frame = *profile.frame_of(frame);
     if line == 0 || frame.file.is_none() {
@@ -317,17 +341,20 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
     let mut stacks: FxHashMap<u64, Option<StackId>> = FxHashMap::default();
     for node in nodes {
         // Walks up to a node whose stack is known, then back down. Recursion could overflow the stack in deep trees.
-        let mut above = vec![node.id];
-        while let Some(parent) = above.last().and_then(|id| parents.get(id))
+        let mut path = vec![node.id];
+        while let Some(parent) = path.last().and_then(|id| parents.get(id))
             && !stacks.contains_key(parent)
             && by_id.contains_key(parent)
             // In a damaged file, a node may be its own ancestor. A valid path has at most as many nodes as the file.
-            && above.len() <= nodes.len()
+            && path.len() <= nodes.len()
         {
-            above.push(*parent);
+            path.push(*parent);
         }
-        for id in above.iter().rev() {
-            let Some(node) = by_id.get(id).filter(|_| !stacks.contains_key(id)) else { continue };
+        for id in path.iter().rev() {
+            if stacks.contains_key(id) {
+                continue;
+            }
+            let Some(node) = by_id.get(id) else { continue };
             let caller = parents.get(id).and_then(|parent| stacks.get(parent)).copied().flatten();
             let is_root = node.call_frame.function_name == "(root)" && caller.is_none();
             let stack = if is_root { None } else { Some(stack(node, caller, profile)) };
@@ -342,12 +369,20 @@ fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile)
     // Names of V8's own states, such as (garbage collector), are in parentheses.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
     let name = if function_name.is_empty() { "(anonymous)" } else { function_name };
-    let frame = Frame::new(profile.name(name.as_bytes()), if is_state { FrameKind::User } else { FrameKind::Jit });
-    let file = (!url.is_empty()).then(|| profile.name(url.as_bytes()));
-    let from_one = |number: &i64| u32::try_from(number.saturating_add(1)).ok().filter(|_| file.is_some()).unwrap_or(0);
-    let start = FunctionStart { file, line: from_one(line_number), column: from_one(column_number) };
-    let frame = profile.frame(Frame { file, start, ..frame });
+    let kind = if is_state { FrameKind::User } else { FrameKind::Jit };
+    let mut frame = Frame::new(profile.name(name.as_bytes()), kind);
+    if !url.is_empty() {
+        let file = Some(profile.name(url.as_bytes()));
+        frame.file = file;
+        frame.start = FunctionStart { file, line: from_one(*line_number), column: from_one(*column_number) };
+    }
+    let frame = profile.frame(frame);
     profile.stack(caller, frame)
+}
+
+/// Converts a line or column that counts from 0 to one that counts from 1. -1, which means unknown, becomes 0.
+fn from_one(number: i64) -> u32 {
+    u32::try_from(number.saturating_add(1)).unwrap_or(0)
 }
 
 /// Fills the fields one after the other, so that everything before damage is kept.
@@ -370,24 +405,27 @@ impl<'de> Visitor<'de> for &mut ProfileMembers<'de> {
         let mut head = None;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             match &*key {
-                "nodes" => map.next_value_seed(Filling(&mut self.nodes))?,
-                "samples" => map.next_value_seed(Filling(&mut self.samples))?,
-                "timeDeltas" => map.next_value_seed(Filling(&mut self.deltas))?,
+                "nodes" => map.next_value_seed(AppendTo(&mut self.nodes))?,
+                "samples" => map.next_value_seed(AppendTo(&mut self.samples))?,
+                "timeDeltas" => map.next_value_seed(AppendTo(&mut self.deltas))?,
                 "startTime" => self.start = map.next_value::<f64>()?,
                 "endTime" => self.end = map.next_value::<f64>()?,
-                "timestamps" => map.next_value_seed(Filling(&mut self.timestamps))?,
+                "timestamps" => map.next_value_seed(AppendTo(&mut self.timestamps))?,
                 "head" => head = Some(map.next_value::<&RawValue>()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        head.filter(|_| self.nodes.is_empty()).map_or(Ok(()), |head| self.take_head(head)).map_err(A::Error::custom)
+        match head {
+            Some(head) if self.nodes.is_empty() => self.take_head(head).map_err(A::Error::custom),
+            _ => Ok(()),
+        }
     }
 }
 
 /// Reads a JSON array into a list, element by element.
-struct Filling<'l, T>(&'l mut Vec<T>);
+struct AppendTo<'l, T>(&'l mut Vec<T>);
 
-impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Filling<'_, T> {
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for AppendTo<'_, T> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -395,7 +433,7 @@ impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Filling<'_, T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for Filling<'_, T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for AppendTo<'_, T> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -403,8 +441,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Filling<'_, T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while let Some(one) = list.next_element()? {
-            self.0.push(one);
+        while let Some(element) = list.next_element()? {
+            self.0.push(element);
         }
         Ok(())
     }
@@ -421,18 +459,19 @@ mod tests {
         {"id":3,"callFrame":{"functionName":"","url":"file:///a.js","lineNumber":6},"hitCount":1},
         {"id":4,"callFrame":{"functionName":"(idle)","url":"","lineNumber":-1},"hitCount":1}]"#;
 
+    /// The rows, each with its frames (innermost first), weight and time; and the warnings.
     fn lines(text: &str) -> (Vec<String>, Vec<String>) {
         let mut warnings = Warnings::new();
         let profile = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
-        let line = |row: &Row| {
-            let frame = |id| {
+        let mut lines = Vec::new();
+        for row in &profile.series[0].rows {
+            let mut frames = Vec::new();
+            for id in profile.frames_up(row.stack) {
                 let frame = profile.frame_of(id);
-                format!("{}:{}", String::from_utf8_lossy(profile.name_of(frame.name)), frame.start.line)
-            };
-            let names: Vec<_> = profile.frames_up(row.stack).map(frame).collect();
-            format!("{} {} {:?}", names.join("<"), row.weight, row.time.map(|time| time.0))
-        };
-        let lines = profile.series[0].rows.iter().map(line).collect();
+                frames.push(format!("{}:{}", String::from_utf8_lossy(profile.name_of(frame.name)), frame.start.line));
+            }
+            lines.push(format!("{} {} {:?}", frames.join("<"), row.weight, row.time.map(|time| time.0)));
+        }
         (lines, warnings.iter().map(ToString::to_string).collect())
     }
 
@@ -479,7 +518,8 @@ mod tests {
         assert!(lines(&wrong).1[0].contains("sample 2 refers to node 9"), "{:?}", lines(&wrong).1);
     }
 
-    fn executed(text: &str, keep: Keep) -> Vec<(u32, u64)> {
+    /// The line of each row's innermost frame, and the row's weight.
+    fn lines_and_weights(text: &str, keep: Keep) -> Vec<(u32, u64)> {
         let options = ReadOptions { keep, ..ReadOptions::default() };
         let profile = read(text.as_bytes(), &options, &mut Warnings::new()).unwrap();
         let line = |row: &Row| profile.frames_up(row.stack).next().map_or(0, |frame| profile.frame_of(frame).line);
@@ -492,9 +532,9 @@ mod tests {
             "hitCount":4,"positionTicks":[{"line":11,"ticks":2},{"line":14,"ticks":1}]}]"#;
         let timed = format!("{{{nodes},\"startTime\":0,\"endTime\":4,\"samples\":[1,1,1,1],\"timeDeltas\":[0,1,1,1]}}");
         let rows = [(11, 1000), (11, 1000), (14, 1000), (0, 1000)];
-        assert_eq!(executed(&timed, Keep::EachRow), rows);
-        assert_eq!(executed(&timed, Keep::Sums), [(11, 2000), (14, 1000), (0, 1000)]);
-        assert_eq!(executed(&format!("{{{nodes}}}"), Keep::Sums), [(11, 2), (14, 1), (0, 1)]);
+        assert_eq!(lines_and_weights(&timed, Keep::EachRow), rows);
+        assert_eq!(lines_and_weights(&timed, Keep::Sums), [(11, 2000), (14, 1000), (0, 1000)]);
+        assert_eq!(lines_and_weights(&format!("{{{nodes}}}"), Keep::Sums), [(11, 2), (14, 1), (0, 1)]);
     }
 
     #[test]
@@ -511,7 +551,7 @@ mod tests {
             "f \"children\":[:7<main:1 200000 Some(1000400000)",
         ];
         assert_eq!(lines(text), (expected.map(str::to_owned).to_vec(), Vec::new()));
-        assert_eq!(executed(text, Keep::EachRow), [(0, 100_000), (9, 200_000), (9, 200_000)]);
+        assert_eq!(lines_and_weights(text, Keep::EachRow), [(0, 100_000), (9, 200_000), (9, 200_000)]);
     }
 
     #[test]

@@ -34,18 +34,18 @@ const COLUMNS: &str = "event,unit,comm,pid,tid,cpu,time_ns,weight,count,function
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{COLUMNS}")?;
     let mut cells =
-        Cells { profile, annotate: options.annotate, spelled: FxHashMap::default(), whose: FxHashMap::default() };
+        Cells { profile, annotate: options.annotate, labels: FxHashMap::default(), threads: FxHashMap::default() };
     for series in &profile.series {
-        let event = event(series);
+        let event = event_columns(series);
         for (row, weight) in series.signed_rows(Weight::Period) {
-            cells.line(&event, row, weight, out)?;
+            cells.write_line(&event, row, weight, out)?;
         }
     }
     Ok(())
 }
 
-/// The first columns of all rows of an event.
-fn event(series: &Series) -> String {
+/// The columns `event` and `unit`.
+fn event_columns(series: &Series) -> String {
     format!("{},{}", csv_cell(series.name.as_bytes()), csv_cell(series.unit.name().as_bytes()))
 }
 
@@ -54,15 +54,22 @@ struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
     /// The label of each frame, with and without the rules for Java names.
-    spelled: FxHashMap<(FrameId, bool), String>,
-    /// The columns of each thread, and whether the rules for Java names apply to it.
-    whose: FxHashMap<TrackId, (String, bool)>,
+    labels: FxHashMap<(FrameId, bool), String>,
+    threads: FxHashMap<TrackId, ThreadColumns>,
+}
+
+/// The columns of a thread.
+#[derive(Clone)]
+struct ThreadColumns {
+    text: String,
+    /// Whether the rules for Java names apply to the thread's functions.
+    is_java: bool,
 }
 
 impl Cells<'_> {
-    fn line(&mut self, event: &str, row: &Row, weight: i64, out: &mut dyn Write) -> Result<()> {
+    fn write_line(&mut self, event: &str, row: &Row, weight: i64, out: &mut dyn Write) -> Result<()> {
         let profile = self.profile;
-        let (track, java) = self.whose.entry(row.track).or_insert_with(|| whose(profile, row.track)).clone();
+        let thread = self.threads.entry(row.track).or_insert_with(|| ThreadColumns::new(profile, row.track)).clone();
         let mut frames: Vec<FrameId> = profile.frames_up(row.stack).collect();
         let leaf = frames.first().copied();
         frames.reverse();
@@ -71,22 +78,26 @@ impl Cells<'_> {
             if !stack.is_empty() {
                 stack.push(';');
             }
-            stack.push_str(self.spelled(frame, java));
+            stack.push_str(self.label(frame, thread.is_java));
         }
         let (time, count) = (OptionalNumber(row.time.map(|time| time.0)), row.count);
-        let ran = leaf.map_or_else(|| ",,,".to_owned(), |leaf| self.ran(leaf));
+        let leaf = match leaf {
+            Some(leaf) => self.leaf_columns(leaf),
+            None => ",,,".to_owned(),
+        };
         let stack = csv_cell(stack.as_bytes());
-        Ok(writeln!(out, "{event},{track},{time},{weight},{count},{ran},{stack}")?)
+        Ok(writeln!(out, "{event},{},{time},{weight},{count},{leaf},{stack}", thread.text)?)
     }
 
-    fn spelled(&mut self, frame: FrameId, java: bool) -> &str {
+    fn label(&mut self, frame: FrameId, is_java: bool) -> &str {
         let (profile, annotate) = (self.profile, self.annotate);
-        let spell = || label::label(profile, profile.frame_of(frame), java, annotate, Tidied::Native);
-        self.spelled.entry((frame, java)).or_insert_with(spell)
+        self.labels
+            .entry((frame, is_java))
+            .or_insert_with(|| label::label(profile, profile.frame_of(frame), is_java, annotate, Tidied::Native))
     }
 
-    /// The columns of the innermost function.
-    fn ran(&self, leaf: FrameId) -> String {
+    /// The columns of the innermost function: `function`, `module`, `kind` and `tier`.
+    fn leaf_columns(&self, leaf: FrameId) -> String {
         let frame: &Frame = self.profile.frame_of(leaf);
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
         let tier = frame.tier.map_or("", |tier| tier.name());
@@ -105,10 +116,13 @@ impl Cells<'_> {
     }
 }
 
-fn whose(profile: &Profile, id: TrackId) -> (String, bool) {
-    let track = profile.track_of(id);
-    let (pid, tid) = (OptionalNumber(track.pid.map(|pid| pid.0)), OptionalNumber(track.tid.map(|tid| tid.0)));
-    (format!("{},{pid},{tid},{}", csv_cell(&track.comm), OptionalNumber(track.cpu)), label::is_java(&track.comm))
+impl ThreadColumns {
+    fn new(profile: &Profile, id: TrackId) -> Self {
+        let track = profile.track_of(id);
+        let (pid, tid) = (OptionalNumber(track.pid.map(|pid| pid.0)), OptionalNumber(track.tid.map(|tid| tid.0)));
+        let text = format!("{},{pid},{tid},{}", csv_cell(&track.comm), OptionalNumber(track.cpu));
+        Self { text, is_java: label::is_java(&track.comm) }
+    }
 }
 
 /// A number that is written as an empty cell if it is `None`.
@@ -116,7 +130,10 @@ struct OptionalNumber<T>(Option<T>);
 
 impl<T: Display> Display for OptionalNumber<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |value| value.fmt(f))
+        match &self.0 {
+            Some(number) => number.fmt(f),
+            None => Ok(()),
+        }
     }
 }
 

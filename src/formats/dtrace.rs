@@ -41,8 +41,10 @@ pub fn sniff(head: &[u8]) -> bool {
 }
 
 fn is_frame(line: &[u8]) -> bool {
-    let is_address = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
-    line.contains(&b'`') || line.strip_prefix(b"0x").is_some_and(is_address)
+    match line.strip_prefix(b"0x") {
+        Some(digits) if !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit) => true,
+        _ => line.contains(&b'`'),
+    }
 }
 
 /// Reads all stacks and their counts. Damaged ones are skipped with a warning.
@@ -76,9 +78,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 
 /// Parses a frame such as `module`function+0x15`.
 fn stated_frame(line: &[u8]) -> StatedFrame<'_> {
-    let tick = memchr::memchr(b'`', line);
-    let (module, function) = tick.map_or((&b""[..], line), |tick| (&line[..tick], &line[tick + 1..]));
-    let end = memchr::memmem::rfind(function, b"+0x").filter(|&end| end > 0).unwrap_or(function.len());
+    let (module, function) = match memchr::memchr(b'`', line) {
+        Some(tick) => (&line[..tick], &line[tick + 1..]),
+        None => (&b""[..], line),
+    };
+    let end = match memchr::memmem::rfind(function, b"+0x") {
+        None | Some(0) => function.len(),
+        Some(offset) => offset,
+    };
     let kind = KERNELS.contains(&module).then_some(FrameKind::Kernel);
     StatedFrame { function: &function[..end], module, kind, ..StatedFrame::default() }
 }

@@ -26,7 +26,7 @@ const MANY_FRAMES: usize = 1000;
 /// True if the input starts with folded stacks: most of its complete lines, not counting comments and blank lines, are
 /// folded stacks, and at least one has several frames.
 pub fn sniff(head: &[u8]) -> bool {
-    if !head.contains(&b'\n') && is_a_deep_stack(head) {
+    if !head.contains(&b'\n') && is_deep_stack(head) {
         return true;
     }
     let (mut stacks, mut others, mut has_callers) = (0, 0, false);
@@ -58,8 +58,11 @@ fn is_comment(line: &[u8]) -> bool {
 /// True if each line can be understood without the others, so that inputs can be concatenated and sorted as text. False
 /// if weights are fractions, or if the text has async-profiler's suffixes for tiers or its thread frames.
 pub fn is_plain(head: &[u8]) -> bool {
-    let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
-    Scale::of(head) == Scale::Whole && !["_[0]", "_[1]", " tid="].into_iter().any(has)
+    Scale::detect(head) == Scale::Whole && !["_[0]", "_[1]", " tid="].iter().any(|mark| contains(head, mark))
+}
+
+fn contains(text: &[u8], part: &str) -> bool {
+    memchr::memmem::find(text, part.as_bytes()).is_some()
 }
 
 /// Whether weights are whole numbers or fractions.
@@ -73,25 +76,37 @@ enum Scale {
 
 impl Scale {
     /// The scale of a text, from its start.
-    fn of(head: &[u8]) -> Self {
-        let is_fraction = |line: &[u8]| parse(line).is_some_and(|(_, weight)| Self::Whole.weight(weight).is_none());
-        if whole_lines(head).any(is_fraction) { Self::Millionths } else { Self::Whole }
+    fn detect(head: &[u8]) -> Self {
+        for line in whole_lines(head) {
+            if let Some((_, weight)) = parse(line)
+                && Self::Whole.parse_weight(weight).is_none()
+            {
+                return Self::Millionths;
+            }
+        }
+        Self::Whole
     }
 
     /// Parses a weight. `None` if it is a fraction and the scale is `Whole`.
-    fn weight(self, text: &[u8]) -> Option<u64> {
+    fn parse_weight(self, text: &[u8]) -> Option<u64> {
         let (whole, fraction) = match memchr::memchr(b'.', text) {
             Some(dot) => (&text[..dot], &text[dot + 1..]),
             None => (text, &b""[..]),
         };
         let whole = if whole.is_empty() { 0 } else { number(whole)? };
         match self {
-            Self::Whole => fraction.iter().all(|digit| *digit == b'0').then_some(whole),
+            Self::Whole if fraction.iter().all(|digit| *digit == b'0') => Some(whole),
+            Self::Whole => None,
             Self::Millionths => {
-                let digits = fraction.iter().chain(std::iter::repeat(&b'0')).take(MILLION_DIGITS);
-                let millionths = digits.fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
-                let rounds_up = fraction.get(MILLION_DIGITS).is_some_and(|digit| *digit >= b'5');
-                Some(whole.saturating_mul(MILLION).saturating_add(millionths + u64::from(rounds_up)))
+                let mut millionths = 0;
+                for place in 0..MILLION_DIGITS {
+                    let digit = fraction.get(place).copied().unwrap_or(b'0');
+                    millionths = 10 * millionths + u64::from(digit - b'0');
+                }
+                if fraction.get(MILLION_DIGITS).is_some_and(|digit| *digit >= b'5') {
+                    millionths += 1;
+                }
+                Some(whole.saturating_mul(MILLION).saturating_add(millionths))
             }
         }
     }
@@ -120,9 +135,11 @@ const MILLION: u64 = 1_000_000;
 const MILLION_DIGITS: usize = 6;
 
 /// True if the text is the start of a single line that is longer than the text and has very many frames.
-fn is_a_deep_stack(head: &[u8]) -> bool {
-    let begins = head.first().is_some_and(|byte| !byte.is_ascii_whitespace() && !b"#{[<\"".contains(byte));
-    begins && head.iter().filter(|byte| **byte == b';').count() >= MANY_FRAMES && !head.iter().any(u8::is_ascii_control)
+fn is_deep_stack(head: &[u8]) -> bool {
+    let starts_with_name = head.first().is_some_and(|byte| !byte.is_ascii_whitespace() && !b"#{[<\"".contains(byte));
+    starts_with_name
+        && head.iter().filter(|byte| **byte == b';').count() >= MANY_FRAMES
+        && !head.iter().any(u8::is_ascii_control)
 }
 
 /// Splits a line, which may be indented, into stack and weight. The weight consists of digits with an optional
@@ -130,32 +147,36 @@ fn is_a_deep_stack(head: &[u8]) -> bool {
 fn parse(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     let blank = memchr::memrchr(b' ', line)?;
-    let weight = &line[blank + 1..];
-    let is_weight = weight.first().is_some_and(u8::is_ascii_digit) || weight.len() > 1 && weight[0] == b'.';
-    let mut dots = 0;
-    let is_number = weight.iter().all(|byte| {
-        dots += u32::from(*byte == b'.');
-        byte.is_ascii_digit() || *byte == b'.'
-    });
-    let stack = line[..blank].trim_ascii_end();
-    (is_weight && is_number && dots <= 1 && !stack.is_empty()).then_some((stack, weight))
+    let (stack, weight) = (line[..blank].trim_ascii_end(), &line[blank + 1..]);
+    if stack.is_empty() || !is_weight(weight) { None } else { Some((stack, weight)) }
 }
 
-/// Calls `stack` with the stack and weight of each line. Lines that are neither stacks nor comments are counted in
+/// True for digits with at most one decimal point, such as `12`, `1.5`, `.5` and `1.`.
+fn is_weight(word: &[u8]) -> bool {
+    let dots = word.iter().filter(|byte| **byte == b'.').count();
+    let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
+    dots <= 1 && digits > 0 && dots + digits == word.len()
+}
+
+/// Calls `each` with the stack and weight of each line. Lines that are neither stacks nor comments are counted in
 /// `skipped`.
-fn each_line<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut stack: impl FnMut(&'t [u8], u64)) {
-    let mut at = 0;
-    while at < text.len() {
-        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len + 1);
-        let line = &text[at..end];
-        let parsed = if is_comment(line) { None } else { parse(line) };
-        match parsed.map(|(names, weight)| (names, scale.weight(weight))) {
-            Some((names, Some(weight))) => stack(names, weight),
-            Some((_, None)) => skipped.add(Error::new("has a fraction, unlike the lines before").at(at as u64)),
-            None if line.trim_ascii().is_empty() || is_comment(line) => {}
-            None => skipped.add(Error::new("a folded stack must end with a space and a number").at(at as u64)),
+fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut each: impl FnMut(&'t [u8], u64)) {
+    let mut start = 0;
+    while start < text.len() {
+        let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |len| start + len + 1);
+        let (line, offset) = (&text[start..end], start as u64);
+        start = end;
+        if is_comment(line) {
+            continue;
         }
-        at = end;
+        match parse(line) {
+            Some((names, weight)) => match scale.parse_weight(weight) {
+                Some(weight) => each(names, weight),
+                None => skipped.add(Error::new("has a fraction, unlike the lines before").at(offset)),
+            },
+            None if line.trim_ascii().is_empty() => {}
+            None => skipped.add(Error::new("a folded stack must end with a space and a number").at(offset)),
+        }
     }
 }
 
@@ -163,11 +184,12 @@ fn each_line<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut stack:
 pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run {
     // In this usual case, lines needn't be checked one by one.
     let is_text = memchr::memchr(b'\r', lines).is_none() && std::str::from_utf8(lines).is_ok();
-    let has = |text: &str| memchr::memmem::find(lines, text.as_bytes()).is_some();
-    let is_plain = is_text && !lines.starts_with(b";") && ![";;", "\n;", "; ", ";\t"].into_iter().any(has);
-    each_line(lines, Scale::Whole, skipped, |names, weight| match is_plain {
-        true => sorting.push(names, weight),
-        false => {
+    let has_empty_names =
+        lines.starts_with(b";") || [";;", "\n;", "; ", ";\t"].iter().any(|part| contains(lines, part));
+    for_each_stack(lines, Scale::Whole, skipped, |names, weight| {
+        if is_text && !has_empty_names {
+            sorting.push(names, weight);
+        } else {
             let names: Vec<&[u8]> = names.split(|byte| *byte == b';').map(or_unknown).collect();
             let names = names.join(&b';');
             sorting.push(String::from_utf8_lossy(&names).replace('\r', " ").as_bytes(), weight);
@@ -201,14 +223,15 @@ const MOST_LABELS: usize = 1 << 16;
 impl FoldedReader {
     fn new(options: &ReadOptions, head: &[u8]) -> Self {
         let (profile, frames) = (Profile::keeping(options.keep), FxHashMap::default());
-        Self { profile, tiers: Tiers::default(), frames, scale: Scale::of(head) }
+        Self { profile, tiers: Tiers::default(), frames, scale: Scale::detect(head) }
     }
 
+    /// The frame of a label, which is added if it is new.
     fn frame(&mut self, label: &[u8]) -> FrameId {
         if let Some(&known) = self.frames.get(label) {
             return known;
         }
-        let frame = frame(&mut self.profile, &mut self.tiers, label);
+        let frame = parse_frame(&mut self.profile, &mut self.tiers, label);
         self.frames.insert(label.into(), frame);
         frame
     }
@@ -219,18 +242,18 @@ impl ReadLines for FoldedReader {
         if self.frames.len() > MOST_LABELS {
             self.frames.clear();
         }
-        let nobodys = self.profile.track(Track::default());
+        let default_track = self.profile.track(Track::default());
         let scale = self.scale;
         let series = self.profile.series_named("samples", scale.unit());
         // Folded stacks don't say what was counted: samples, nanoseconds or bytes.
         self.profile.series[series].counting = Counting::Unknown;
-        let mut reader = LineReader { of: self, before: &[], open: Vec::new() };
-        each_line(lines, scale, skipped, |names, weight| {
+        let mut stacks = StackReader { reader: self, previous: &[], open: Vec::new() };
+        for_each_stack(lines, scale, skipped, |names, weight| {
             let (thread, names) = split_thread(names);
-            let track = thread.map_or(nobodys, |thread| reader.of.profile.track(thread));
-            let stack = if names.is_empty() { None } else { reader.stack(names) };
+            let track = thread.map_or(default_track, |thread| stacks.reader.profile.track(thread));
+            let stack = if names.is_empty() { None } else { stacks.stack(names) };
             let row = Row { track, stack, weight, count: scale.count(weight), time: None };
-            reader.of.profile.push(series, row);
+            stacks.reader.profile.push(series, row);
         });
     }
 
@@ -239,34 +262,45 @@ impl ReadLines for FoldedReader {
     }
 }
 
-/// Reads lines of folded stacks, which usually are sorted, so that most share their outer frames with the previous
-/// line.
-struct LineReader<'r, 't> {
-    of: &'r mut FoldedReader,
+/// Finds the stacks of lines. Lines usually are sorted, so that most share their outer frames with the previous line.
+struct StackReader<'r, 't> {
+    reader: &'r mut FoldedReader,
     /// The text of the previous line's frames.
-    before: &'t [u8],
-    /// For each frame of the previous line: where it ends in the text, and the stack up to it.
-    open: Vec<(usize, StackId)>,
+    previous: &'t [u8],
+    /// The frames of the previous line, outermost first.
+    open: Vec<OpenFrame>,
 }
 
-impl<'t> LineReader<'_, 't> {
+struct OpenFrame {
+    /// Where the frame's label ends in the line.
+    end: usize,
+    /// The stack up to the frame.
+    stack: StackId,
+}
+
+impl<'t> StackReader<'_, 't> {
     /// The stack for these frames. Reuses the stacks of the frames that it shares with the previous line.
     fn stack(&mut self, names: &'t [u8]) -> Option<StackId> {
-        let shared = shared_len(self.before, names);
-        let is_shared =
-            |&&(end, _): &&(usize, StackId)| end <= shared && names.get(end).is_none_or(|&byte| byte == b';');
+        let shared = shared_len(self.previous, names);
         // A frame that ends inside the shared text is followed by the same separator in both lines.
-        let kept = self.open.iter().rposition(|end| is_shared(&end)).map_or(0, |last| last + 1);
-        self.open.truncate(kept);
-        self.before = names;
-        let (mut at, mut stack) = self.open.last().map_or((0, None), |&(end, stack)| (end + 1, Some(stack)));
-        let Some(others) = names.get(at..) else { return stack };
-        let start = at;
-        for end in memchr::memchr_iter(b';', others).chain([others.len()]).map(|len| start + len) {
-            let frame = self.of.frame(&names[at..end]);
-            let next = self.of.profile.stack(stack, frame);
-            self.open.push((end, next));
-            (stack, at) = (Some(next), end + 1);
+        let is_shared =
+            |frame: &OpenFrame| frame.end <= shared && names.get(frame.end).is_none_or(|&byte| byte == b';');
+        while self.open.last().is_some_and(|frame| !is_shared(frame)) {
+            self.open.pop();
+        }
+        self.previous = names;
+        let (mut start, mut stack) = match self.open.last() {
+            Some(frame) => (frame.end + 1, Some(frame.stack)),
+            None => (0, None),
+        };
+        let Some(others) = names.get(start..) else { return stack };
+        let others_start = start;
+        for len in memchr::memchr_iter(b';', others).chain([others.len()]) {
+            let end = others_start + len;
+            let frame = self.reader.frame(&names[start..end]);
+            let callee = self.reader.profile.stack(stack, frame);
+            self.open.push(OpenFrame { end, stack: callee });
+            (stack, start) = (Some(callee), end + 1);
         }
         stack
     }
@@ -284,7 +318,8 @@ fn split_thread(names: &[u8]) -> (Option<Track>, &[u8]) {
     (Some(thread), names.get(end + 1..).unwrap_or_default())
 }
 
-fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
+/// The frame that a label spells, with its kind and tier.
+fn parse_frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
     let label = or_unknown(label);
     let (bare, kind) = marked(label).unwrap_or_else(|| (label, unmarked(label)));
     if kind != FrameKind::Jit {
@@ -292,13 +327,13 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
         return profile.frame(Frame::new(name, kind));
     }
     // Interpreted and compiled code of a method is the same function, so the tier's suffix is removed from the name.
-    let stated = match label.last_chunk() {
+    let stated_tier = match label.last_chunk() {
         Some(b"_[0]") => Some(Tier::Interpreted),
         Some(b"_[1]") => Some(Tier::Baseline),
         _ => None,
     };
-    let name = if stated.is_some() { profile.name(&[bare, b"_[j]"].concat()) } else { profile.name(label) };
-    let tier = stated.or_else(|| tiers.find(name, bare, RuntimeSet::default()));
+    let name = if stated_tier.is_some() { profile.name(&[bare, b"_[j]"].concat()) } else { profile.name(label) };
+    let tier = stated_tier.or_else(|| tiers.find(name, bare, RuntimeSet::default()));
     profile.frame(Frame { tier, ..Frame::new(name, kind) })
 }
 
@@ -312,7 +347,7 @@ impl<'o> FoldedLines<'o> {
     /// The number of bytes that are written at once.
     const WRITTEN: usize = 1 << 16;
 
-    fn to(out: &'o mut dyn Write) -> Self {
+    fn new(out: &'o mut dyn Write) -> Self {
         Self { lines: Vec::with_capacity(2 * Self::WRITTEN), out }
     }
 
@@ -343,7 +378,7 @@ impl<'o> FoldedLines<'o> {
 
 /// Writes sums of lines that were sorted as text.
 pub fn write_lines(runs: &Runs, out: &mut dyn Write) -> Result<()> {
-    let mut lines = FoldedLines::to(out);
+    let mut lines = FoldedLines::new(out);
     runs.lines(|line, weight| if weight > 0 { lines.push(line, weight) } else { Ok(()) })?;
     lines.flush()
 }
@@ -353,12 +388,11 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
     let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
     let spelling = Spelling { by, annotate, tidied, reversed: false, by_category: false, by_start: false };
-    let mut lines = FoldedLines::to(out);
+    let mut lines = FoldedLines::new(out);
     let tree = CallTree::new(profile, series, options.weight, spelling);
     let has_fractions = options.weight == Weight::Period && series.unit == Scale::Millionths.unit();
-    tree.stacks(0, |stack, weight| match has_fractions {
-        true => lines.push_fraction(stack.as_bytes(), weight),
-        false => lines.push(stack.as_bytes(), weight),
+    tree.stacks(0, |stack, weight| {
+        if has_fractions { lines.push_fraction(stack.as_bytes(), weight) } else { lines.push(stack.as_bytes(), weight) }
     })?;
     lines.flush()
 }
@@ -455,7 +489,7 @@ mod tests {
         assert!(!is_plain(text) && is_plain(b"main;lex 10.0\n"));
         for (weight, wanted) in [("1e3", None), ("1.2.3", None), (".", None), ("-4", None), ("1.", Some(1))] {
             let line = format!("a;b {weight}\n");
-            let parsed = parse(line.as_bytes()).and_then(|(_, weight)| Scale::Whole.weight(weight));
+            let parsed = parse(line.as_bytes()).and_then(|(_, weight)| Scale::Whole.parse_weight(weight));
             assert_eq!(parsed, wanted, "{weight}");
         }
     }

@@ -17,7 +17,7 @@ use crate::analysis::indented_tree::IndentedTree;
 use crate::bytes::lines::lines;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::stacks::{Counting, Profile, Row, Track, Unit};
+use crate::model::stacks::{Counting, Profile, Row, Track, TrackId, Unit};
 
 /// The column names above the tree. The table of hot cost centers that precedes it has fewer columns.
 const COLUMNS: [&str; 10] = ["COST", "CENTRE", "MODULE", "SRC", "no.", "entries", "%time", "%alloc", "%time", "%alloc"];
@@ -29,52 +29,70 @@ fn is_header(line: &[u8]) -> bool {
 
 /// Whether an input is such a report.
 pub fn sniff(head: &[u8]) -> bool {
-    let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
+    if memchr::memmem::find(head, b"Time and Allocation Profiling Report").is_some() {
+        return true;
+    }
     // Only a few inputs contain this word, so most need not be searched line by line.
-    let may_have_header = || has(COLUMNS[COLUMNS.len() - 1].as_bytes());
-    has(b"Time and Allocation Profiling Report")
-        || may_have_header() && head.split(|&byte| byte == b'\n').any(is_header)
+    let may_have_header = memchr::memmem::find(head, b"%alloc").is_some();
+    may_have_header && head.split(|&byte| byte == b'\n').any(is_header)
 }
 
 /// Reads the tree of cost centers. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut profile = Profile::keeping(options.keep);
-    let (time, alloc) =
-        (profile.series_named("time", Unit::Nanos), profile.series_named("alloc", Unit::Named("bytes".to_owned())));
-    profile.series[alloc].counting = Counting::Exact;
-    let track = profile.track(Track::default());
-    let (mut tree, mut skipped) = (IndentedTree::default(), Skipped::new("line"));
-    let (mut totals, mut in_tree) = (Totals::default(), false);
+    let mut reader = TreeReader::new(options);
+    let (mut skipped, mut in_tree) = (Skipped::new("line"), false);
     for (offset, line) in lines(bytes) {
-        match in_tree {
-            false => {
-                totals.add(line);
-                in_tree = is_header(line);
-            }
-            true if line.is_empty() => {}
-            true => {
-                let told = CentreLine::of(line).and_then(|centre| {
-                    let stack = Some(tree.at(centre.depth, centre.name, centre.module, &mut profile)?);
-                    let ticks = centre.ticks.unwrap_or_else(|| centre.time / 100.0 * totals.ticks);
-                    let bytes = centre.bytes.unwrap_or_else(|| centre.alloc / 100.0 * totals.bytes);
-                    let (nanos, bytes) = ((ticks * totals.tick_nanos).round() as u64, bytes.round() as u64);
-                    if nanos > 0 {
-                        let count = ticks.round() as u64;
-                        profile.push(time, Row { track, stack, weight: nanos, count, time: None });
-                    }
-                    if bytes > 0 {
-                        profile.push(alloc, Row { track, stack, weight: bytes, count: 1, time: None });
-                    }
-                    Some(())
-                });
-                if told.is_none() {
-                    skipped.add(Error::new("is not a cost center with its depth and shares").at(offset));
-                }
-            }
+        if !in_tree {
+            reader.totals.add(line);
+            in_tree = is_header(line);
+        } else if !line.is_empty() && !reader.add_line(line) {
+            skipped.add(Error::new("is not a cost center with its depth and shares").at(offset));
         }
     }
     warnings.extend(skipped.into_warning());
-    Ok(profile)
+    Ok(reader.profile)
+}
+
+/// Turns the lines of the tree into rows.
+struct TreeReader {
+    profile: Profile,
+    /// Indices of the series.
+    time: usize,
+    alloc: usize,
+    track: TrackId,
+    tree: IndentedTree,
+    totals: Totals,
+}
+
+impl TreeReader {
+    fn new(options: &ReadOptions) -> Self {
+        let mut profile = Profile::keeping(options.keep);
+        let time = profile.series_named("time", Unit::Nanos);
+        let alloc = profile.series_named("alloc", Unit::Named("bytes".to_owned()));
+        profile.series[alloc].counting = Counting::Exact;
+        let track = profile.track(Track::default());
+        Self { profile, time, alloc, track, tree: IndentedTree::default(), totals: Totals::default() }
+    }
+
+    /// Adds the time and bytes of a cost center. Returns false if the line isn't one, or its depth doesn't fit.
+    fn add_line(&mut self, line: &[u8]) -> bool {
+        let Some(center) = CenterLine::parse(line) else { return false };
+        let Some(stack) = self.tree.at(center.depth, center.name, center.module, &mut self.profile) else {
+            return false;
+        };
+        let totals = &self.totals;
+        let ticks = center.ticks.unwrap_or_else(|| center.time / 100.0 * totals.ticks);
+        let bytes = center.bytes.unwrap_or_else(|| center.alloc / 100.0 * totals.bytes);
+        let (nanos, bytes) = ((ticks * totals.tick_nanos).round() as u64, bytes.round() as u64);
+        let row = Row { track: self.track, stack: Some(stack), weight: 0, count: 0, time: None };
+        if nanos > 0 {
+            self.profile.push(self.time, Row { weight: nanos, count: ticks.round() as u64, ..row });
+        }
+        if bytes > 0 {
+            self.profile.push(self.alloc, Row { weight: bytes, count: 1, ..row });
+        }
+        true
+    }
 }
 
 /// The totals that shares refer to.
@@ -92,23 +110,29 @@ impl Default for Totals {
 }
 
 impl Totals {
+    /// Takes the totals from a line, if it has any.
     fn add(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
-        let number = |word: &str| word.trim_start_matches('(').replace(',', "").parse::<f64>().ok();
         let words: Vec<&str> = text.split_whitespace().collect();
-        let before = |unit: &str| words.windows(2).find(|pair| pair[1] == unit).and_then(|pair| number(pair[0]));
         match words[..] {
             ["total", "time", ..] => {
-                self.ticks = before("ticks").unwrap_or(self.ticks);
-                self.tick_nanos = before("us,").map_or(self.tick_nanos, |micros| micros * 1e3);
+                self.ticks = number_before("ticks", &words).unwrap_or(self.ticks);
+                self.tick_nanos = number_before("us,", &words).map_or(self.tick_nanos, |micros| micros * 1e3);
             }
-            ["total", "alloc", ..] => self.bytes = before("bytes").unwrap_or(self.bytes),
+            ["total", "alloc", ..] => self.bytes = number_before("bytes", &words).unwrap_or(self.bytes),
             _ => {}
         }
     }
 }
 
-struct CentreLine<'d> {
+/// The number before the first occurrence of `unit`. It may have separators, and a parenthesis in front: `(520`.
+fn number_before(unit: &str, words: &[&str]) -> Option<f64> {
+    let pair = words.windows(2).find(|pair| pair[1] == unit)?;
+    pair[0].trim_start_matches('(').replace(',', "").parse().ok()
+}
+
+/// A line of the tree.
+struct CenterLine<'d> {
     depth: usize,
     name: &'d [u8],
     module: &'d [u8],
@@ -119,24 +143,27 @@ struct CentreLine<'d> {
     bytes: Option<f64>,
 }
 
-impl<'d> CentreLine<'d> {
+impl<'d> CenterLine<'d> {
     /// Parses a line. The source location can contain spaces, so the numbers are counted from the right.
-    fn of(line: &'d [u8]) -> Option<Self> {
+    fn parse(line: &'d [u8]) -> Option<Self> {
         let depth = line.iter().position(|&byte| byte != b' ')?;
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
-        let number = |word: &&[u8]| std::str::from_utf8(word).ok()?.parse::<f64>().ok().filter(|number| *number >= 0.0);
-        let numbers: Vec<f64> = words.iter().rev().map_while(number).collect();
-        let (name, module) = (*words.first()?, *words.get(1)?);
-        let is_share = |at: usize| {
-            let word = words.len().checked_sub(at + 1).and_then(|at| words.get(at));
-            word.is_some_and(|word| word.contains(&b'.'))
-        };
-        let (shares, ticks, bytes) = match numbers[..] {
-            // Shares have a decimal point; ticks and bytes don't.
-            [bytes, ticks, _, _, alloc, time, ..] if !is_share(0) => ((time, alloc), Some(ticks), Some(bytes)),
-            [_, _, alloc, time, _, _, ..] => ((time, alloc), None, None),
-            _ => return None,
-        };
-        Some(Self { depth, name, module, time: shares.0, alloc: shares.1, ticks, bytes })
+        let [name, module, .., last] = words[..] else { return None };
+        let numbers: Vec<f64> = words.iter().rev().map_while(|word| parse_number(word)).collect();
+        // Shares have a decimal point; ticks and bytes don't.
+        let ends_with_share = last.contains(&b'.');
+        match numbers[..] {
+            [bytes, ticks, _, _, alloc, time, ..] if !ends_with_share => {
+                Some(Self { depth, name, module, time, alloc, ticks: Some(ticks), bytes: Some(bytes) })
+            }
+            [_, _, alloc, time, _, _, ..] => Some(Self { depth, name, module, time, alloc, ticks: None, bytes: None }),
+            _ => None,
+        }
     }
+}
+
+/// Parses a number that isn't negative.
+fn parse_number(word: &[u8]) -> Option<f64> {
+    let number: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
+    (number >= 0.0).then_some(number)
 }

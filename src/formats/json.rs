@@ -24,17 +24,16 @@ use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, UNKNOW
 use crate::model::tier::Tier;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 use std::io::Write;
 
 /// Writes all events of a profile.
 pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let mut serializer = serde_json::Serializer::new(&mut *out);
-    document(profile, &mut serializer).map_err(std::io::Error::from)?;
+    write_document(profile, &mut serializer).map_err(std::io::Error::from)?;
     Ok(writeln!(out)?)
 }
 
-fn document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S::Error> {
+fn write_document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
     if profile.about != About::default() {
         map.serialize_entry("about", &AboutJson(&profile.about))?;
@@ -46,7 +45,15 @@ fn document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S:
 
 /// Writes a field, or nothing for `None`.
 fn put<M: SerializeMap>(map: &mut M, name: &str, value: Option<impl Serialize>) -> Result<(), M::Error> {
-    value.map_or(Ok(()), |value| map.serialize_entry(name, &value))
+    match value {
+        Some(value) => map.serialize_entry(name, &value),
+        None => Ok(()),
+    }
+}
+
+/// The line or column; `None` if it is 0, which stands for unknown.
+fn unless_zero(number: u32) -> Option<u32> {
+    if number > 0 { Some(number) } else { None }
 }
 
 struct FrameJson<'a>(&'a Profile, &'a Frame);
@@ -61,15 +68,17 @@ impl Serialize for FrameJson<'_> {
         let text = |id: NameId| String::from_utf8_lossy(profile.name_of(id));
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &label::function(profile, frame))?;
-        put(&mut map, "unnamed", (profile.name_of(frame.name) == UNKNOWN).then_some(true))?;
+        if profile.name_of(frame.name) == UNKNOWN {
+            map.serialize_entry("unnamed", &true)?;
+        }
         put(&mut map, "module", frame.module.map(text))?;
         put(&mut map, "file", frame.file.map(text))?;
-        put(&mut map, "line", Some(frame.line).filter(|line| *line > 0))?;
+        put(&mut map, "line", unless_zero(frame.line))?;
         if frame.start.file != frame.file {
             map.serialize_entry("start_file", &frame.start.file.map(text))?;
         }
-        put(&mut map, "start_line", Some(frame.start.line).filter(|line| *line > 0))?;
-        put(&mut map, "start_column", Some(frame.start.column).filter(|column| *column > 0))?;
+        put(&mut map, "start_line", unless_zero(frame.start.line))?;
+        put(&mut map, "start_column", unless_zero(frame.start.column))?;
         put(&mut map, "address", frame.addr.map(|addr| format!("{addr:#x}")))?;
         map.serialize_entry("kind", frame.kind.key())?;
         put(&mut map, "tier", frame.tier.map(Tier::name))?;
@@ -101,8 +110,9 @@ impl Serialize for RowJson<'_> {
         let Self(profile, row, weight) = *self;
         let track = profile.track_of(row.track);
         let mut map = serializer.serialize_map(None)?;
-        let comm = Some(&track.comm).filter(|comm| !comm.is_empty());
-        put(&mut map, "comm", comm.map(|comm| String::from_utf8_lossy(comm)))?;
+        if !track.comm.is_empty() {
+            map.serialize_entry("comm", &String::from_utf8_lossy(&track.comm))?;
+        }
         put(&mut map, "pid", track.pid.map(|pid| pid.0))?;
         put(&mut map, "tid", track.tid.map(|tid| tid.0))?;
         put(&mut map, "cpu", track.cpu)?;
@@ -119,43 +129,53 @@ impl Serialize for RowJson<'_> {
 impl Serialize for AboutJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let about = self.0;
-        let optional =
-            |bytes: &'_ Option<Vec<u8>>| bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        let command: Vec<_> = about.command.iter().map(|word| String::from_utf8_lossy(word)).collect();
-        let modules: Vec<_> = about.modules.iter().map(module).collect();
-        let processes: Vec<_> = about.processes.iter().map(process).collect();
         let mut map = serializer.serialize_map(None)?;
-        put(&mut map, "command", Some(command).filter(|words| !words.is_empty()))?;
-        put(&mut map, "host", optional(&about.host))?;
-        put(&mut map, "arch", optional(&about.arch))?;
-        put(&mut map, "kernel", optional(&about.os_release))?;
+        put_list(&mut map, "command", about.command.iter().map(|word| String::from_utf8_lossy(word)))?;
+        put(&mut map, "host", about.host.as_deref().map(String::from_utf8_lossy))?;
+        put(&mut map, "arch", about.arch.as_deref().map(String::from_utf8_lossy))?;
+        put(&mut map, "kernel", about.os_release.as_deref().map(String::from_utf8_lossy))?;
         put(&mut map, "cpus", about.cpus)?;
         put(&mut map, "epoch", about.epoch.and_then(|epoch| i64::try_from(epoch).ok()))?;
         put(&mut map, "first", about.sampled.map(|sampled| sampled.first.0))?;
         put(&mut map, "last", about.sampled.map(|sampled| sampled.last.0))?;
         map.serialize_entry("lost", &about.lost)?;
-        put(&mut map, "modules", Some(modules).filter(|modules| !modules.is_empty()))?;
-        put(&mut map, "processes", Some(processes).filter(|processes| !processes.is_empty()))?;
+        put_list(&mut map, "modules", about.modules.iter().map(|(path, module)| ModuleJson(path, module)))?;
+        put_list(&mut map, "processes", about.processes.iter().map(|(pid, life)| ProcessJson(*pid, life)))?;
         map.end()
     }
 }
 
-/// An object whose `None` fields are left out.
-struct KnownFields<const N: usize>([(&'static str, Option<Value>); N]);
+/// Writes a field with a list, or nothing if the list is empty.
+fn put_list<M: SerializeMap>(
+    map: &mut M,
+    name: &str,
+    list: impl Iterator<Item = impl Serialize>,
+) -> Result<(), M::Error> {
+    let list: Vec<_> = list.collect();
+    if list.is_empty() { Ok(()) } else { map.serialize_entry(name, &list) }
+}
 
-impl<const N: usize> Serialize for KnownFields<N> {
+struct ModuleJson<'a>(&'a [u8], &'a Module);
+struct ProcessJson<'a>(Pid, &'a ProcessLife);
+
+impl Serialize for ModuleJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))))
+        let Self(path, module) = *self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("path", &String::from_utf8_lossy(path))?;
+        put(&mut map, "build_id", module.build_id.into_option().map(|id| id.to_string()))?;
+        map.end()
     }
 }
 
-fn module((path, module): (&Vec<u8>, &Module)) -> KnownFields<2> {
-    let build_id = module.build_id.into_option().map(|id| id.to_string().into());
-    KnownFields([("path", Some(String::from_utf8_lossy(path).into())), ("build_id", build_id)])
-}
-
-fn process((pid, life): (&Pid, &ProcessLife)) -> KnownFields<4> {
-    let [started, ended] = [life.started, life.ended].map(|time| time.map(|time| time.0.into()));
-    let parent = life.parent.map(|parent| parent.0.into());
-    KnownFields([("pid", Some(pid.0.into())), ("parent", parent), ("started", started), ("ended", ended)])
+impl Serialize for ProcessJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(pid, life) = *self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("pid", &pid.0)?;
+        put(&mut map, "parent", life.parent.map(|parent| parent.0))?;
+        put(&mut map, "started", life.started.map(|time| time.0))?;
+        put(&mut map, "ended", life.ended.map(|time| time.0))?;
+        map.end()
+    }
 }

@@ -270,7 +270,7 @@ pub const LEFT_OUT: &[LeftOut] =
 const PARQUET: &str = "one row per sample or time bucket (Parquet), for SQL";
 
 /// The disabled format for an output with this file name; `None` if no disabled format has its extension.
-pub fn left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
+pub fn find_left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
     LEFT_OUT.iter().find(|format| name.ends_with(format.extension.as_bytes()))
 }
 
@@ -293,18 +293,19 @@ pub fn not_for_terminals(name: &str) -> Option<&'static str> {
 }
 
 /// The format with this name.
-pub fn named(name: &str) -> Option<&'static Format> {
+pub fn find_format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
 /// The format for an output with this file name. If several patterns match, the longest one decides.
-pub fn for_file(name: &[u8]) -> Option<&'static Format> {
-    let patterns =
-        FORMATS.iter().flat_map(|format| format.files.iter().map(move |pattern| (pattern.len(), *pattern, format)));
-    let fitting = patterns.filter(|(_, pattern, _)| fits(pattern.as_bytes(), name));
-    fitting.max_by_key(|(len, ..)| *len).map(|(.., format)| format)
+pub fn find_format_for_file(name: &[u8]) -> Option<&'static Format> {
+    let patterns = FORMATS.iter().flat_map(|format| format.files.iter().map(move |pattern| (*pattern, format)));
+    let fitting = patterns.filter(|(pattern, _)| fits(pattern.as_bytes(), name));
+    let (_, format) = fitting.max_by_key(|(pattern, _)| pattern.len())?;
+    Some(format)
 }
 
+/// True if a file name matches a pattern such as `*.pb.gz`.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     // A name that consists of an extension only is a hidden file without an extension.
     let is_hidden = pattern.starts_with(b"*") && name.len() < pattern.len();
@@ -314,7 +315,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 /// Detects the format of an input from its first bytes: at least 4 KiB, or the whole input if it is shorter.
 pub fn detect(head: &[u8]) -> Option<&'static Format> {
     // A JSON object whose start is inconclusive is taken for a trace, unless it is another known format.
-    let is_other_json = head.trim_ascii_start().starts_with(b"{") && unread::known(head).is_some();
+    let is_other_json = head.trim_ascii_start().starts_with(b"{") && unread::recognize(head).is_some();
     if is_other_json || unread::looks_like_another(head) {
         return None;
     }

@@ -22,7 +22,6 @@ use crate::analysis::namesakes::system_name;
 use crate::contract::format::WriteOptions;
 use crate::contract::rows::{clamp, command_line};
 use crate::error::{Error, Result};
-use crate::model::Nanos;
 use crate::model::about::{TimeExtent, ValueTypes};
 use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId, Weight};
 use flate2::{Compression, write::GzEncoder};
@@ -105,45 +104,47 @@ impl SampleSum {
     }
 }
 
+/// Builds everything of the file but its encoded samples.
 fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let names = profile.series.iter().map(|series| &*series.name);
-    let stated = profile.about.values.as_ref().filter(|values| values.are_of(names));
+    let stated = profile.about.values.as_ref().filter(|values| values.cover(names));
     let places = match stated {
-        Some(stated) => stated_places(profile, stated, &mut strings, &mut file),
-        None => own_places(profile, &mut strings, &mut file),
+        Some(stated) => add_stated_types(profile, stated, &mut strings, &mut file),
+        None => add_own_types(profile, &mut strings, &mut file),
     };
-    locations(profile, &mut strings, &mut file);
+    add_locations(profile, &mut strings, &mut file);
     let mut draft = PprofDraft { file, sums: Vec::new(), labels: FxHashMap::default() };
     draft.add_samples(profile, &places, stated.is_some(), &mut strings);
-    head(profile, stated, &mut strings, &mut draft.file);
+    add_facts(profile, stated, &mut strings, &mut draft.file);
     draft.file.string_table = strings.into_list();
     draft
 }
 
 /// Adds value types to a file whose profile wasn't read from pprof. Each event gets a sample count and a weight, or
-/// only the weight if that is a sample count itself.
-fn own_places(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValuePlaces> {
+/// only the weight if that is a sample count itself. Returns the places of each event's values.
+fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValuePlaces> {
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
     // An event may itself be called "samples".
     let is_taken = profile.series.iter().any(|series| series.name == "samples");
     let mut places = Vec::new();
     for series in &profile.series {
-        let counts = series.is_counted().then(|| {
-            let samples =
-                if counted > 1 || is_taken { format!("{}:samples", series.name) } else { "samples".to_owned() };
-            file.sample_type.push(ValueType { r#type: strings.id(&samples), unit: count });
-            file.sample_type.len() - 1
-        });
+        let mut counts = None;
+        if series.is_counted() {
+            let name = if counted > 1 || is_taken { format!("{}:samples", series.name) } else { "samples".to_owned() };
+            counts = Some(file.sample_type.len());
+            file.sample_type.push(ValueType { r#type: strings.id(&name), unit: count });
+        }
         file.sample_type.push(value_type(series, strings));
         places.push(ValuePlaces { counts, weights: file.sample_type.len() - 1, scale: 1 });
     }
     places
 }
 
-/// Adds the value types of the pprof profile that was read, except those of events that were filtered out.
-fn stated_places(
+/// Adds the value types of the pprof profile that was read, except those of events that were filtered out. Returns the
+/// places of each event's values.
+fn add_stated_types(
     profile: &Profile,
     stated: &ValueTypes,
     strings: &mut StringTable,
@@ -155,8 +156,8 @@ fn stated_places(
         by_name.entry(&*series.name).or_insert(number);
     }
     for value in &stated.types {
-        let event = value.event.as_deref().and_then(|event| by_name.get(event));
-        let Some(place) = event.map(|event| &mut places[*event]) else { continue };
+        let Some(&event) = value.event.as_deref().and_then(|event| by_name.get(event)) else { continue };
+        let place = &mut places[event];
         if value.is_count {
             place.counts = Some(file.sample_type.len());
         } else {
@@ -183,16 +184,19 @@ fn value_type(series: &Series, strings: &mut StringTable) -> ValueType {
 
 /// Fills in time, duration, period and comments. If a pprof profile was read, also keeps what that says to viewers,
 /// such as the default sample type.
-fn head(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut StringTable, file: &mut PprofProfile) {
+fn add_facts(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut StringTable, file: &mut PprofProfile) {
     let about = &profile.about;
     let sampled = about.sampled.or_else(|| extent(profile.series.iter().flat_map(|series| &series.rows)));
-    file.duration_nanos = sampled.map_or(0, |sampled| clamp(sampled.duration()));
-    let wall = about.epoch.zip(sampled).map(|(epoch, sampled)| epoch + i128::from(sampled.first.0));
-    file.time_nanos = wall.and_then(|wall| i64::try_from(wall).ok()).unwrap_or(0);
+    if let Some(sampled) = sampled {
+        file.duration_nanos = clamp(sampled.duration());
+        if let Some(epoch) = about.epoch {
+            file.time_nanos = i64::try_from(epoch + i128::from(sampled.first.0)).unwrap_or(0);
+        }
+    }
     if let Some(stated) = stated {
-        let period_type = stated.period_type.as_ref();
-        file.period_type =
-            period_type.map(|(name, unit)| ValueType { r#type: strings.id(name), unit: strings.id(unit) });
+        if let Some((name, unit)) = &stated.period_type {
+            file.period_type = Some(ValueType { r#type: strings.id(name), unit: strings.id(unit) });
+        }
         file.period = stated.period;
         file.default_sample_type = strings.id(&stated.default_type);
         file.drop_frames = strings.id(&stated.drop_frames);
@@ -203,15 +207,18 @@ fn head(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut StringTabl
         // Without a default, viewers start with the last type, which is the least important event.
         file.default_sample_type = counted.r#type;
     }
-    file.comment.extend(command_line(&about.command).map(|command| strings.id(&command)));
+    if let Some(command) = command_line(&about.command) {
+        file.comment.push(strings.id(&command));
+    }
     file.comment.extend(about.notes.iter().map(|note| strings.id(note)));
     if about.lost > 0 {
         file.comment.push(strings.id(&format!("{} samples were lost", about.lost)));
     }
 }
 
+/// The times of the first and last row; `None` if no row has a time.
 fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
-    rows.filter_map(|row| row.time).map(|time: Nanos| TimeExtent::at(time)).reduce(TimeExtent::with)
+    rows.filter_map(|row| row.time).map(TimeExtent::of_moment).reduce(TimeExtent::join)
 }
 
 impl PprofDraft {
@@ -219,8 +226,8 @@ impl PprofDraft {
     /// for the same thread and stack. Otherwise each event has its own samples, with its name as a label.
     fn add_samples(&mut self, profile: &Profile, places: &[ValuePlaces], joined: bool, strings: &mut StringTable) {
         let mut numbers: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
-        for (at, (series, places)) in profile.series.iter().zip(places).enumerate() {
-            let owner = if joined { 0 } else { at };
+        for (index, (series, places)) in profile.series.iter().zip(places).enumerate() {
+            let owner = if joined { 0 } else { index };
             if !joined {
                 numbers.clear();
             }
@@ -229,7 +236,9 @@ impl PprofDraft {
                 let &Row { track, stack, .. } = row;
                 let number = *numbers.entry((track, stack)).or_insert(self.sums.len());
                 if number == self.sums.len() {
-                    self.labels.entry((owner, track)).or_insert_with(|| label(profile.track_of(track), event, strings));
+                    self.labels
+                        .entry((owner, track))
+                        .or_insert_with(|| labels(profile.track_of(track), event, strings));
                     let values = vec![0; self.file.sample_type.len()];
                     self.sums.push(SampleSum { owner: (owner, track), stack, values });
                 }
@@ -246,19 +255,22 @@ impl PprofDraft {
 }
 
 /// The labels for process, thread and CPU, and for the event if it is given.
-fn label(track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<LabelMessage> {
-    let numbers = [
-        ("pid", track.pid.map(|pid| i64::from(pid.0))),
-        ("tid", track.tid.map(|tid| i64::from(tid.0))),
-        ("cpu", track.cpu.map(i64::from)),
-    ];
-    let comm = Some(String::from_utf8_lossy(&track.comm)).filter(|comm| !comm.is_empty());
+fn labels(track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<LabelMessage> {
     let mut labels = Vec::new();
-    for (key, number) in numbers {
-        labels.extend(number.map(|num| LabelMessage { key: strings.id(key), str: 0, num }));
+    if let Some(pid) = track.pid {
+        labels.push(LabelMessage { key: strings.id("pid"), str: 0, num: pid.0.into() });
     }
-    for (key, text) in [("thread", comm.as_deref()), ("event", event)] {
-        labels.extend(text.map(|text| LabelMessage { key: strings.id(key), str: strings.id(text), num: 0 }));
+    if let Some(tid) = track.tid {
+        labels.push(LabelMessage { key: strings.id("tid"), str: 0, num: tid.0.into() });
+    }
+    if let Some(cpu) = track.cpu {
+        labels.push(LabelMessage { key: strings.id("cpu"), str: 0, num: cpu.into() });
+    }
+    if !track.comm.is_empty() {
+        labels.push(LabelMessage { key: strings.id("thread"), str: strings.id_of(&track.comm), num: 0 });
+    }
+    if let Some(event) = event {
+        labels.push(LabelMessage { key: strings.id("event"), str: strings.id(event), num: 0 });
     }
     labels
 }
@@ -270,7 +282,7 @@ fn location_id(frame: FrameId) -> u64 {
 
 /// Adds one location per frame, and one function per name, module, file and start. In pprof only functions have a file,
 /// so if a function's file is unknown, each source file that its frames mention makes a function of its own.
-fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
+fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
     let mut found = Vec::new();
     let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
     let mut functions: FxHashMap<_, u64> = FxHashMap::default();
@@ -284,8 +296,8 @@ fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfi
         if function_id == next {
             let filename = source.map_or(0, |file| strings.id_of(profile.name_of(file)));
             let start_line = frame.start.line.into();
-            let of_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
-            let system_name = of_column.map_or(name, |text| strings.id(&text));
+            let with_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
+            let system_name = with_column.map_or(name, |text| strings.id(&text));
             file.function.push(PprofFunction { id: next, name, system_name, filename, start_line });
         }
         let place = pieces.place(profile, frame, &mut |piece| found.push(piece));

@@ -27,74 +27,79 @@ const END: &[u8] = b"Total number in stack";
 /// Whether an input is such a text: it starts with the program's headline and contains a tree.
 pub fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n');
-    let analysis = head.starts_with(b"Analysis of sampling ") || head.starts_with(b"Sampling process ");
-    analysis && lines.any(|line| line.starts_with(BEGIN))
+    let has_headline = head.starts_with(b"Analysis of sampling ") || head.starts_with(b"Sampling process ");
+    has_headline && lines.any(|line| line.starts_with(BEGIN))
 }
 
 /// Reads the call trees of all threads. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("samples", Unit::Samples);
-    let process = process(bytes.split(|&byte| byte == b'\n').next().unwrap_or_default());
-    let mut track = profile.track(process.clone());
-    let mut reading = SampleTreeReader { profile, series, tree: IndentedTree::default(), own: OwnWeights::default() };
+    let process = parse_process(bytes.split(|&byte| byte == b'\n').next().unwrap_or_default());
+    let track = profile.track(process.clone());
+    let (tree, self_weights) = (IndentedTree::default(), OwnWeights::default());
+    let mut reader = SampleTreeReader { profile, series, process, track, tree, self_weights };
     let (mut skipped, mut in_tree) = (Skipped::new("line"), false);
-    for (offset, text) in lines(bytes) {
-        match in_tree {
-            false => in_tree = text.starts_with(BEGIN),
-            true if text.starts_with(END) => break,
-            true if text.is_empty() => {}
-            true => match SampleLine::of(text) {
-                Some(line) if line.depth == 0 => {
-                    track = reading.profile.track(thread(&process, line.name));
-                    reading.own.end(0, &mut reading.profile, series);
-                    reading.line(&SampleLine { name: b"", ..line }, track);
-                }
-                Some(line) if reading.line(&line, track) => {}
-                _ => skipped.add(Error::new("is not a function with its depth and samples").at(offset)),
-            },
+    for (offset, line) in lines(bytes) {
+        if !in_tree {
+            in_tree = line.starts_with(BEGIN);
+            continue;
+        }
+        if line.starts_with(END) {
+            break;
+        }
+        if !line.is_empty() && !reader.add_line(line) {
+            skipped.add(Error::new("is not a function with its depth and samples").at(offset));
         }
     }
-    reading.own.end(0, &mut reading.profile, series);
+    reader.self_weights.end(0, &mut reader.profile, series);
     warnings.extend(skipped.into_warning());
-    Ok(reading.profile)
+    Ok(reader.profile)
 }
 
 struct SampleTreeReader {
     profile: Profile,
     series: usize,
+    /// The process, without a thread ID.
+    process: Track,
+    /// The thread whose tree is being read.
+    track: TrackId,
     tree: IndentedTree,
-    own: OwnWeights,
+    self_weights: OwnWeights,
 }
 
 impl SampleTreeReader {
-    /// Adds a line of the tree; false if its depth is wrong. A thread isn't a function, so its samples outside of all
-    /// functions get an empty stack.
-    fn line(&mut self, line: &SampleLine<'_>, track: TrackId) -> bool {
-        let stack = match line.depth.checked_sub(1) {
-            None => None,
-            Some(depth) => match self.tree.at(depth, line.name, line.module, &mut self.profile) {
-                None => return false,
-                stack => stack,
-            },
-        };
-        let row = Row { track, stack, weight: line.samples, count: line.samples, time: None };
-        self.own.next(line.depth, row, &mut self.profile, self.series);
+    /// Adds a line of the tree. Returns false if it can't be parsed or its depth is wrong.
+    fn add_line(&mut self, line: &[u8]) -> bool {
+        let Some(line) = SampleLine::parse(line) else { return false };
+        let mut stack = None;
+        if line.depth == 0 {
+            // A thread isn't a function, so its samples outside of all functions get an empty stack.
+            self.self_weights.end(0, &mut self.profile, self.series);
+            self.track = self.profile.track(parse_thread(&self.process, line.name));
+        } else {
+            stack = self.tree.at(line.depth - 1, line.name, line.module, &mut self.profile);
+            if stack.is_none() {
+                return false;
+            }
+        }
+        let row = Row { track: self.track, stack, weight: line.samples, count: line.samples, time: None };
+        self.self_weights.next(line.depth, row, &mut self.profile, self.series);
         true
     }
 }
 
 /// The process from the headline `Analysis of sampling NAME (pid N) every …`.
-fn process(line: &[u8]) -> Track {
+fn parse_process(line: &[u8]) -> Track {
     let text = String::from_utf8_lossy(line);
-    let name = text.strip_prefix("Analysis of sampling ").and_then(|rest| rest.split_once(" (pid "));
-    let Some((name, rest)) = name else { return Track::default() };
+    let Some(headline) = text.strip_prefix("Analysis of sampling ") else { return Track::default() };
+    let Some((name, rest)) = headline.split_once(" (pid ") else { return Track::default() };
     let pid = rest.split(')').next().and_then(|pid| pid.parse().ok()).map(Pid);
     Track { comm: name.as_bytes().to_vec(), pid, ..Track::default() }
 }
 
 /// The thread from `Thread_9012`, `Thread_9012: its name` or `Thread_9012   DispatchQueue_1: …`.
-fn thread(process: &Track, name: &[u8]) -> Track {
+fn parse_thread(process: &Track, name: &[u8]) -> Track {
     let text = String::from_utf8_lossy(name);
     let Some(rest) = text.strip_prefix("Thread_") else { return process.clone() };
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -103,6 +108,7 @@ fn thread(process: &Track, name: &[u8]) -> Track {
     Track { comm: comm.unwrap_or_else(|| process.comm.clone()), tid, ..process.clone() }
 }
 
+/// A line of the tree: a thread at depth 0, or a function.
 struct SampleLine<'d> {
     depth: usize,
     samples: u64,
@@ -111,20 +117,24 @@ struct SampleLine<'d> {
 }
 
 impl<'d> SampleLine<'d> {
-    fn of(line: &'d [u8]) -> Option<Self> {
+    fn parse(line: &'d [u8]) -> Option<Self> {
+        const MODULE: &[u8] = b"  (in ";
         let line = line.strip_prefix(b"    ")?;
         let indent = line.iter().position(|byte| !b" +|:!".contains(byte))?;
-        let (samples, rest) = line[indent..].split_at(line[indent..].iter().position(|&byte| byte == b' ')?);
+        if indent % 2 != 0 {
+            return None;
+        }
+        let line = &line[indent..];
+        let (samples, rest) = line.split_at(memchr::memchr(b' ', line)?);
         let samples = number(samples)?;
         let rest = rest.trim_ascii();
-        let (name, module) = match memchr::memmem::rfind(rest, b"  (in ") {
-            None => (rest, &b""[..]),
-            Some(at) => {
-                let module = &rest[at + b"  (in ".len()..];
-                (&rest[..at], &module[..memchr::memchr(b')', module).unwrap_or(module.len())])
-            }
-        };
+        let (mut name, mut module) = (rest, &b""[..]);
+        if let Some(name_end) = memchr::memmem::rfind(rest, MODULE) {
+            name = &rest[..name_end];
+            module = &rest[name_end + MODULE.len()..];
+            module = &module[..memchr::memchr(b')', module).unwrap_or(module.len())];
+        }
         let name = if name == b"???" { b"" } else { name.trim_ascii() };
-        (indent % 2 == 0).then_some(Self { depth: indent / 2, samples, name, module })
+        Some(Self { depth: indent / 2, samples, name, module })
     }
 }

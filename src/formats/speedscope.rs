@@ -13,7 +13,7 @@ use crate::analysis::label;
 use crate::analysis::thread_rows::{ThreadRows, threads};
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
-use crate::model::stacks::{Profile, Series, Unit, Weight};
+use crate::model::stacks::{Frame, Profile, Series, Unit, Weight};
 use lists::{Changes, Depths, StackLists};
 use serde::Serialize;
 use std::io::Write;
@@ -68,98 +68,113 @@ struct ThreadProfile<'a> {
 
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    let text = |id| String::from_utf8_lossy(profile.name_of(id));
-    // A frame has a single position, and the viewer takes different positions for different functions. So the position
-    // is the function's start if its column is known. Only a start gets a column.
-    let known = |number: u32| (number > 0).then_some(number);
-    let frames = profile.frames().map(|(_, frame)| {
-        let name = label::function(profile, frame);
-        if frame.start.column > 0 {
-            let (file, line, col) = (frame.start.file.map(text), known(frame.start.line), known(frame.start.column));
-            return FrameEntry { name, file, line, col };
+    let depths = Depths::new(profile);
+    let mut profiles: Vec<ThreadProfile<'_>> = Vec::new();
+    // The index of the heaviest profile of the first event. Of equally heavy ones, the first.
+    let mut active = 0;
+    for (number, series) in profile.series.iter().enumerate() {
+        for rows in threads(profile, series) {
+            let thread = thread_profile(profile, series, rows, &depths, options);
+            let is_heaviest = profiles.get(active).is_none_or(|heaviest| thread.weight() > heaviest.weight());
+            if number == 0 && is_heaviest {
+                active = profiles.len();
+            }
+            profiles.push(thread);
         }
-        let place = profile.place_of(frame);
-        let file = place.map(|(file, _)| file).or(frame.module).map(text);
-        FrameEntry { name, file, line: place.and_then(|(_, line)| known(line)), col: None }
-    });
-    let depths = Depths::of(profile);
-    let of_series = |series| of_series(profile, series, &depths, options);
-    let profiles: Vec<ThreadProfile<'_>> = profile.series.iter().flat_map(of_series).collect();
-    let of_first_event = profile.series.first().map_or(0, |series| threads(profile, series).len());
-    let weight = |thread: &ThreadProfile<'_>| thread.end_value - thread.start_value;
-    // Of equally heavy profiles, the first one is shown.
-    let heaviest = profiles.iter().take(of_first_event).enumerate().rev().max_by_key(|(_, thread)| weight(thread));
+    }
     let file = SpeedscopeFile {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("jitgraft ", env!("CARGO_PKG_VERSION")),
-        shared: SharedFrames { frames: frames.collect() },
-        active: heaviest.map_or(0, |(at, _)| at),
+        shared: SharedFrames { frames: profile.frames().map(|(_, frame)| frame_entry(profile, frame)).collect() },
+        active,
         profiles,
     };
     serde_json::to_writer(&mut *out, &file).map_err(std::io::Error::from)?;
     Ok(writeln!(out)?)
 }
 
-fn of_series<'a>(
-    profile: &'a Profile,
-    series: &'a Series,
-    depths: &Depths,
-    options: &WriteOptions,
-) -> Vec<ThreadProfile<'a>> {
-    threads(profile, series).into_iter().map(|rows| thread(profile, series, rows, depths, options)).collect()
+/// A frame has a single position, and the viewer takes different positions for different functions. So the position is
+/// the function's start if its column is known. Only a start gets a column.
+fn frame_entry<'a>(profile: &'a Profile, frame: &Frame) -> FrameEntry<'a> {
+    let name = label::function(profile, frame);
+    let (file, line, column) = if frame.start.column > 0 {
+        (frame.start.file, frame.start.line, frame.start.column)
+    } else if let Some((file, line)) = profile.place_of(frame) {
+        (Some(file), line, 0)
+    } else {
+        (frame.module, 0, 0)
+    };
+    FrameEntry {
+        name,
+        file: file.map(|file| String::from_utf8_lossy(profile.name_of(file))),
+        line: unless_zero(line),
+        col: unless_zero(column),
+    }
 }
 
-fn thread<'a>(
+/// The line or column; `None` if it is 0, which stands for unknown.
+fn unless_zero(number: u32) -> Option<u32> {
+    if number > 0 { Some(number) } else { None }
+}
+
+fn thread_profile<'a>(
     profile: &'a Profile,
     series: &'a Series,
-    of: ThreadRows<'a>,
+    thread: ThreadRows<'a>,
     depths: &Depths,
     options: &WriteOptions,
 ) -> ThreadProfile<'a> {
-    let weights: Vec<u64> = of.rows.iter().map(|row| options.weight.of(row)).collect();
+    let weights: Vec<u64> = thread.rows.iter().map(|row| options.weight.of(row)).collect();
     let unit = match (&series.unit, options.weight) {
         (Unit::Nanos, Weight::Period) => "nanoseconds",
         (Unit::Named(unit), Weight::Period) if unit == "bytes" => unit,
         _ => "none",
     };
     let event_unit = match &series.unit {
-        Unit::Named(own) if options.weight == Weight::Period && own != unit => Some(&**own),
+        Unit::Named(name) if options.weight == Weight::Period && name != unit => Some(&**name),
         _ => None,
     };
-    let name = thread_name(&of);
-    let start_value = if unit == "nanoseconds" { first(profile, &of) } else { 0 };
+    let name = thread_name(&thread);
+    let start_value = if unit == "nanoseconds" { first_sample(profile, &thread) } else { 0 };
     // The viewer takes the difference between end and start for the total weight.
     let end_value = weights.iter().fold(start_value, |sum: u64, weight| sum.saturating_add(*weight));
-    let lists = StackLists { profile, rows: of.rows };
-    let is_long = depths.lists_are_long(&lists);
-    let (samples, weights, events) = match is_long {
-        true => (None, None, Some(Changes { lists, weights, start: start_value })),
-        false => (Some(lists), Some(weights), None),
-    };
-    ThreadProfile {
-        r#type: if is_long { "evented" } else { "sampled" },
+    let sampled = ThreadProfile {
+        r#type: "sampled",
         name: if profile.series.len() > 1 { format!("{} {name}", series.name) } else { name },
         event: &series.name,
         event_unit,
         unit: unit.to_owned(),
         start_value,
         end_value,
-        samples,
-        weights,
-        events,
+        samples: None,
+        weights: None,
+        events: None,
+    };
+    let lists = StackLists { profile, rows: thread.rows };
+    if depths.lists_are_long(&lists) {
+        let events = Some(Changes { lists, weights, start: start_value });
+        return ThreadProfile { r#type: "evented", events, ..sampled };
+    }
+    ThreadProfile { samples: Some(lists), weights: Some(weights), ..sampled }
+}
+
+impl ThreadProfile<'_> {
+    fn weight(&self) -> u64 {
+        self.end_value - self.start_value
     }
 }
 
-/// When the thread was first sampled, relative to the first sample of the profile.
-fn first(profile: &Profile, of: &ThreadRows<'_>) -> u64 {
-    let own = of.rows.iter().find_map(|row| row.time);
-    let all = profile.about.sampled.map(|sampled| sampled.first);
-    own.zip(all).map_or(0, |(own, all)| own.0.saturating_sub(all.0))
+/// The time of the thread's first sample, in nanoseconds since the first sample of the profile; 0 if unknown.
+fn first_sample(profile: &Profile, thread: &ThreadRows<'_>) -> u64 {
+    match (thread.rows.iter().find_map(|row| row.time), profile.about.sampled) {
+        (Some(time), Some(sampled)) => time.0.saturating_sub(sampled.first.0),
+        _ => 0,
+    }
 }
 
-fn thread_name(of: &ThreadRows<'_>) -> String {
-    let mut name = String::from_utf8_lossy(of.comm).into_owned();
-    match (of.pid, of.tid) {
+fn thread_name(thread: &ThreadRows<'_>) -> String {
+    let mut name = String::from_utf8_lossy(thread.comm).into_owned();
+    match (thread.pid, thread.tid) {
         (Some(pid), Some(tid)) if pid.0 != tid.0 => name += &format!(" {pid}/{tid}"),
         (Some(pid), _) => name += &format!(" {pid}"),
         (None, Some(tid)) => name += &format!(" /{tid}"),

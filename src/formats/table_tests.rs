@@ -6,7 +6,7 @@ use crate::analysis::timeline::{
 use crate::contract::format::{Read, ReadOptions, StartSpansFn, WriteOptions};
 use crate::contract::spans::{Done, SpanBytes, SpanInput, Spans, Workers};
 use crate::error::{Result, Skipped, Warnings};
-use crate::formats::{FORMATS, detect, for_file, named};
+use crate::formats::{FORMATS, detect, find_format, find_format_for_file};
 use crate::model::stacks::Profile;
 use crate::parallel::Pool;
 use crate::test_effort::is_thorough;
@@ -22,7 +22,7 @@ fn names_are_unique_words() {
         assert!(seen.insert(format.name), "{} twice", format.name);
         assert!(format.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-' || byte.is_ascii_digit()));
         assert!(!format.about.is_empty() && !format.about.ends_with('.'), "{}: {}", format.name, format.about);
-        assert_eq!(named(format.name).map(|found| found.about), Some(format.about));
+        assert_eq!(find_format(format.name).map(|found| found.about), Some(format.about));
         let reads = !matches!(format.read, Read::No);
         assert!(reads || format.write.is_some(), "{} does nothing", format.name);
     }
@@ -36,11 +36,11 @@ fn every_format_that_is_written_has_files_of_its_own() {
         for pattern in format.files {
             assert!(seen.insert(pattern), "{pattern} twice");
             assert!(pattern.matches('*').count() <= 1, "{pattern}");
-            let found = for_file(pattern.replace('*', "x.y").as_bytes());
+            let found = find_format_for_file(pattern.replace('*', "x.y").as_bytes());
             assert_eq!(found.map(|found| found.name), Some(format.name), "{pattern}");
         }
     }
-    let told = |name: &str| for_file(name.as_bytes()).map(|format| format.name);
+    let format_for = |name: &str| find_format_for_file(name.as_bytes()).map(|format| format.name);
     let names = [
         "a.json",
         "a.speedscope.json",
@@ -53,8 +53,8 @@ fn every_format_that_is_written_has_files_of_its_own() {
         "a.otlp.json",
     ];
     let formats = ["json", "speedscope", "callgrind", "callgrind", "flamegraph", "pprof", "csv", "otlp", "otlp-json"];
-    assert_eq!(names.map(told), formats.map(Some));
-    assert_eq!(["svg", ".svg", "a.gz", "a", "json", "a.svg.bak"].map(told), [None; 6]);
+    assert_eq!(names.map(format_for), formats.map(Some));
+    assert_eq!(["svg", ".svg", "a.gz", "a", "json", "a.svg.bak"].map(format_for), [None; 6]);
 }
 
 /// The small inputs of all test fixtures, decompressed.
@@ -83,19 +83,19 @@ fn read(bytes: &[u8]) {
             open(&options, bytes).read(bytes, &mut Skipped::new("line"));
             Ok(())
         }
-        Some(Read::Spans(of)) => read_spans(&of, bytes, &options, warnings),
+        Some(Read::Spans(reader)) => read_spans(&reader, bytes, &options, warnings),
         Some(Read::Addresses | Read::No) | None => Ok(()),
     };
 }
 
 /// Reads an input of spans in all possible ways.
-fn read_spans(of: &Spans, bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<()> {
+fn read_spans(reader: &Spans, bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<()> {
     let input = || SpanInput::whole(bytes);
-    let _ = (of.stacks)(input(), options, warnings);
-    let _ = of.summary.map(|summarize| summarize(input(), warnings));
-    let _ = written(of, bytes, warnings, span_writer());
-    (of.timeline)(input(), &ReadOptions { perfetto_compat: true, ..options.clone() }, warnings)?;
-    (of.timeline)(input(), options, warnings).map(|_| ())
+    let _ = (reader.stacks)(input(), options, warnings);
+    let _ = reader.summary.map(|summarize| summarize(input(), warnings));
+    let _ = written(reader, bytes, warnings, span_writer());
+    (reader.timeline)(input(), &ReadOptions { perfetto_compat: true, ..options.clone() }, warnings)?;
+    (reader.timeline)(input(), options, warnings).map(|_| ())
 }
 
 /// A sink that writes every span it is given.
@@ -121,10 +121,10 @@ impl SpanSink for PassAll<'_> {
 }
 
 /// Converts all spans of an input to another format.
-fn written(of: &Spans, bytes: &[u8], warnings: &mut Warnings, start: StartSpansFn) -> Result<Vec<u8>> {
+fn written(reader: &Spans, bytes: &[u8], warnings: &mut Warnings, start: StartSpansFn) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut sink = PassAll(start(&mut out)?);
-    (of.tell)(SpanInput::whole(bytes), &mut sink, warnings)?;
+    (reader.tell)(SpanInput::whole(bytes), &mut sink, warnings)?;
     sink.0.finish()?;
     drop(sink);
     Ok(out)
@@ -208,14 +208,13 @@ fn deep_stacks_are_read_without_going_down_them() {
 
 /// The spans that have a duration: their names, starts and durations, sorted.
 fn spans_of(timeline: &Timeline) -> Vec<(String, i64, i64)> {
-    let spans = timeline.slices.iter().filter(|slice| slice.kind != SliceKind::Instant);
-    let named = spans.map(|slice| {
+    let mut spans = Vec::new();
+    for slice in timeline.slices.iter().filter(|slice| slice.kind != SliceKind::Instant) {
         let name = String::from_utf8_lossy(timeline.names.text(slice.name)).into_owned();
-        (name, slice.start, slice.duration)
-    });
-    let mut named: Vec<_> = named.collect();
-    named.sort();
-    named
+        spans.push((name, slice.start, slice.duration));
+    }
+    spans.sort();
+    spans
 }
 
 #[test]
@@ -223,34 +222,34 @@ fn every_format_of_spans_states_the_same_in_every_way() {
     let (inputs, options) = (inputs(), ReadOptions::default());
     let pool = Pool::new(NonZeroUsize::new(3)).unwrap();
     for format in FORMATS {
-        let Read::Spans(of) = format.read else { continue };
+        let Read::Spans(reader) = format.read else { continue };
         let is_input = |bytes: &[u8]| detect(bytes).is_some_and(|detected| detected.name == format.name);
         let input = inputs.iter().find(|(_, bytes)| is_input(bytes));
         let (name, bytes) =
             input.unwrap_or_else(|| panic!("no fixtures/*/input.* of less than 64 KiB is {}", format.name));
         let warnings = &mut Warnings::new();
-        let spans = spans_of(&(of.timeline)(SpanInput::whole(bytes), &options, warnings).unwrap());
+        let spans = spans_of(&(reader.timeline)(SpanInput::whole(bytes), &options, warnings).unwrap());
         assert!(!spans.is_empty(), "{name}: no spans");
 
         for workers in [&pool as &dyn Workers, SpanInput::whole(bytes).workers] {
             for bytes in [SpanBytes::Whole { bytes, done: Done::default() }, SpanBytes::Stream(Box::new(&bytes[..]))] {
-                let timeline = (of.timeline)(SpanInput { bytes, workers }, &options, warnings).unwrap();
+                let timeline = (reader.timeline)(SpanInput { bytes, workers }, &options, warnings).unwrap();
                 assert!(spans_of(&timeline) == spans, "{name}: depends on how it is read");
             }
         }
 
-        let stacks = (of.stacks)(SpanInput::whole(bytes), &options, warnings).unwrap();
+        let stacks = (reader.stacks)(SpanInput::whole(bytes), &options, warnings).unwrap();
         let calls: u64 = stacks.series.iter().flat_map(|series| &series.rows).map(|row| row.count).sum();
         assert_eq!(calls, spans.len() as u64, "{name}: its stacks have other spans");
 
-        if let Some(summarize) = of.summary {
+        if let Some(summarize) = reader.summary {
             let summary = summarize(SpanInput::whole(bytes), warnings).unwrap();
             let calls: u64 = summary.labels.values().map(|totals| totals.count).sum();
             assert_eq!(calls, spans.len() as u64, "{name}: its summary has other spans");
         }
 
         for writer in FORMATS.iter().filter(|writer| writer.write.is_some_and(|write| write.spans.is_some())) {
-            let out = written(&of, bytes, warnings, writer.write.unwrap().spans.unwrap()).unwrap();
+            let out = written(&reader, bytes, warnings, writer.write.unwrap().spans.unwrap()).unwrap();
             let Read::Spans(again) = detect(&out).unwrap().read else { panic!("{} is read as no spans", writer.name) };
             let again = (again.timeline)(SpanInput::whole(&out), &options, warnings).unwrap();
             assert!(spans_of(&again) == spans, "{name}: {} holds other spans", writer.name);

@@ -1,7 +1,6 @@
 //! Formats of other profilers that jitgraft recognizes but does not read, and what to do instead for each.
 
 use crate::bytes::protobuf::{FieldValue, Fields};
-use crate::error::Result;
 
 /// A format that is recognized by the beginning of the file and not read.
 #[derive(Debug)]
@@ -105,7 +104,7 @@ const UNREAD: &[UnreadFormat] = &[
         remedy: "convert it with pprof -proto PROGRAM FILE > x.pb.gz (for jemalloc, jeprof --collapsed)",
         signature: Is(|head| {
             let head = head.trim_ascii_start();
-            (head.starts_with(b"heap profile:") || head.starts_with(b"heap_v2/")) && !is_gos_heap(head)
+            (head.starts_with(b"heap profile:") || head.starts_with(b"heap_v2/")) && !is_go_heap_profile(head)
         }),
     },
     UnreadFormat {
@@ -172,7 +171,7 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(|head| {
             let start = &head[..head.len().min(64)];
             let is_mutex = begins(head, b"--- mutex:") || begins(head, b"--- contention:");
-            has(start, " profile: total ") || is_go_dump(head) || is_gos_heap(head) || is_mutex
+            has(start, " profile: total ") || is_go_dump(head) || is_go_heap_profile(head) || is_mutex
         }),
     },
     UnreadFormat {
@@ -295,12 +294,12 @@ const UNREAD: &[UnreadFormat] = &[
 const TABLE_REMEDY: &str = "query it with DuckDB or Spark, which can also write folded stacks (see docs/sql.md)";
 
 /// The format of a file that begins with `head`, if it is one of the recognized formats.
-pub fn known(head: &[u8]) -> Option<&'static UnreadFormat> {
+pub fn recognize(head: &[u8]) -> Option<&'static UnreadFormat> {
     UNREAD.iter().find(|format| format.signature.fits(head))
 }
 
 /// Recognizes a directory that a profiler wrote by the names of the files in it.
-pub fn known_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
+pub fn recognize_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
     const VTUNE: &UnreadFormat = &UnreadFormat {
         name: "a VTune result",
         remedy: "export it with vtune -report top-down -column=\"CPU Time:Self\",Module -format csv -csv-delimiter \
@@ -324,35 +323,44 @@ impl Signature {
     fn fits(&self, head: &[u8]) -> bool {
         match self {
             Bytes(bytes) => head.starts_with(bytes),
-            Words(words) => words.split_first().is_some_and(|(first, others)| {
+            Words([]) => false,
+            Words([first, others @ ..]) => {
                 // Programs that write JSON may put blanks between its words.
-                let head: Vec<u8> = unspaced(&head[..head.len().min(4096)]).collect();
-                let same = |word: &str| unspaced(word.as_bytes()).collect::<Vec<u8>>();
-                let contains = |word: &&str| memchr::memmem::find(&head, &same(word)).is_some();
-                head.starts_with(&same(first)) && others.iter().all(contains)
-            }),
-            Is(is) => is(head),
+                let head = remove_whitespace(&head[..head.len().min(4096)]);
+                head.starts_with(&remove_whitespace(first.as_bytes()))
+                    && others.iter().all(|word| contains(&head, &remove_whitespace(word.as_bytes())))
+            }
+            Is(fits) => fits(head),
         }
     }
 }
 
-fn unspaced(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
-    text.iter().copied().filter(|byte| !byte.is_ascii_whitespace())
+fn remove_whitespace(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
 }
 
-fn begins(head: &[u8], with: &[u8]) -> bool {
+/// True if the input starts with `prefix`, apart from white space before it and the case of ASCII letters.
+fn begins(head: &[u8], prefix: &[u8]) -> bool {
     let head = head.trim_ascii_start();
-    head.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
+    head.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(bytes, part).is_some()
 }
 
 fn has(head: &[u8], text: &str) -> bool {
-    memchr::memmem::find(head, text.as_bytes()).is_some()
+    contains(head, text.as_bytes())
 }
 
 /// jitgraft's own JSON output: it begins with the frames, or with facts about the whole profile.
 fn is_own_json(head: &[u8]) -> bool {
-    let words = Words(&["{\"frames\":[{\"name\":", "\"kind\":\""]).fits(head);
-    words || Words(&["{\"frames\":[],\"events\":["]).fits(head) || Words(&["{\"about\":{", "\"lost\":"]).fits(head)
+    const STARTS: [Signature; 3] = [
+        Words(&["{\"frames\":[{\"name\":", "\"kind\":\""]),
+        Words(&["{\"frames\":[],\"events\":["]),
+        Words(&["{\"about\":{", "\"lost\":"]),
+    ];
+    STARTS.iter().any(|start| start.fits(head))
 }
 
 /// True for folded stacks whose lines end with two counts each: before and after.
@@ -364,11 +372,10 @@ fn has_two_counts(head: &[u8]) -> bool {
             continue;
         }
         let mut words = line.rsplitn(3, |byte| *byte == b' ');
-        let is_count = |word: Option<&[u8]>| word.is_some_and(is_decimal);
-        if !is_count(words.next()) || !is_count(words.next()) {
+        let (Some(after), Some(before), Some(stack)) = (words.next(), words.next(), words.next()) else { return false };
+        if !is_decimal(after) || !is_decimal(before) {
             return false;
         }
-        let Some(stack) = words.next() else { return false };
         // Names may end with a number; a stack that begins with one is some table.
         has_callers |= stack.contains(&b';');
         lines += 1;
@@ -387,29 +394,33 @@ fn is_decimal(word: &[u8]) -> bool {
 /// UTF-16 text without a byte order mark: every second byte of ASCII letters is zero.
 fn is_unmarked_utf16(head: &[u8]) -> bool {
     const LOOKED_AT: usize = 32;
-    let is_text = |byte: u8| (b' '..0x7f).contains(&byte) || byte.is_ascii_whitespace();
     let (pairs, _) = head[..head.len().min(LOOKED_AT)].as_chunks::<2>();
-    pairs.len() >= 4
-        && (pairs.iter().all(|[low, high]| is_text(*low) && *high == 0)
-            || pairs.iter().all(|[high, low]| is_text(*low) && *high == 0))
+    let is_little_endian = pairs.iter().all(|[low, high]| *high == 0 && is_ascii_text(*low));
+    let is_big_endian = pairs.iter().all(|[high, low]| *high == 0 && is_ascii_text(*low));
+    pairs.len() >= 4 && (is_little_endian || is_big_endian)
+}
+
+fn is_ascii_text(byte: u8) -> bool {
+    (b' '..0x7f).contains(&byte) || byte.is_ascii_whitespace()
 }
 
 /// ftrace's text (`trace-cmd report`): `bash-1234  [000] d..2. 123.456789: sched_switch: …`
 fn is_trace_cmd(head: &[u8]) -> bool {
-    let is_event = |line: &[u8]| {
-        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        let task = words.next().and_then(|task| task.rsplit(|byte| *byte == b'-').next());
-        let cpu = words.next().and_then(|cpu| cpu.strip_prefix(b"[")?.strip_suffix(b"]"));
-        let is_number =
-            |word: Option<&[u8]>| word.is_some_and(|word| !word.is_empty() && word.iter().all(u8::is_ascii_digit));
-        is_number(task)
-            && line.trim_ascii_start().contains(&b'-')
-            && is_number(cpu)
-            && words.take(2).any(|word| word.ends_with(b":"))
-    };
     let lines = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(8);
-    let mut lines = lines.filter(|line| !line.starts_with(b"cpus=") && !line.starts_with(b"#"));
-    lines.next().is_some_and(is_event)
+    let mut events = lines.filter(|line| !line.starts_with(b"cpus=") && !line.starts_with(b"#"));
+    events.next().is_some_and(is_ftrace_event)
+}
+
+fn is_ftrace_event(line: &[u8]) -> bool {
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let (Some(task), Some(cpu)) = (words.next(), words.next()) else { return false };
+    let tid = task.rsplit(|byte| *byte == b'-').next().unwrap_or_default();
+    let Some(cpu) = cpu.strip_prefix(b"[").and_then(|cpu| cpu.strip_suffix(b"]")) else { return false };
+    is_number(tid) && is_number(cpu) && line.contains(&b'-') && words.take(2).any(|word| word.ends_with(b":"))
+}
+
+fn is_number(word: &[u8]) -> bool {
+    !word.is_empty() && word.iter().all(u8::is_ascii_digit)
 }
 
 fn is_go_dump(head: &[u8]) -> bool {
@@ -438,12 +449,11 @@ pub fn looks_like_another(head: &[u8]) -> bool {
 
 /// The Gecko profiler's unprocessed JSON: it lacks the version field that processed profiles have.
 fn is_gecko(head: &[u8]) -> bool {
-    let gecko = Words(&["{\"meta\"", "\"stackwalk\""]);
-    // The form in which Cleopatra, the first viewer for such profiles, saved them.
+    // Cleopatra, the first viewer for such profiles, saved them in this form.
     if Words(&["{\"format\":\"profileJSON"]).fits(head) {
         return true;
     }
-    gecko.fits(head) && !has(head, "\"preprocessedProfileVersion\"")
+    Words(&["{\"meta\"", "\"stackwalk\""]).fits(head) && !has(head, "\"preprocessedProfileVersion\"")
 }
 
 /// OpenTelemetry's traces, metrics and logs, in JSON or protobuf. JSON has the signal's name as its first key. In
@@ -497,10 +507,16 @@ fn is_perfetto(head: &[u8]) -> bool {
 
 /// True if the bytes look like the fields of a Perfetto packet. `whole` says that the packet isn't cut off.
 fn is_packet(bytes: &[u8], whole: bool) -> bool {
-    // Numbers of fields of a packet went up to a few hundred by 2025.
-    let is_known = |field: &Result<(u32, FieldValue<'_>)>| field.as_ref().is_ok_and(|(tag, _)| *tag < 1000);
-    let known = Fields::of(bytes).take_while(is_known).count();
-    known > 0 && (!whole || Fields::of(bytes).nth(known).is_none())
+    // Packets had field numbers up to a few hundred by 2025.
+    const LARGEST_FIELD: u32 = 999;
+    let mut fields = 0;
+    for field in Fields::of(bytes) {
+        if !field.is_ok_and(|(number, _)| number <= LARGEST_FIELD) {
+            return !whole && fields > 0;
+        }
+        fields += 1;
+    }
+    fields > 0
 }
 
 /// Arrow: a file or Feather file by its magic, or a stream. A stream begins with the bytes FF FF FF FF, the length of
@@ -509,14 +525,14 @@ fn is_arrow(head: &[u8]) -> bool {
     if head.starts_with(b"ARROW1") || head.starts_with(b"FEA1") {
         return true;
     }
-    let Some((start, _)) = head.split_first_chunk::<12>() else { return false };
-    let word = |at: usize| u32::from_le_bytes([start[at], start[at + 1], start[at + 2], start[at + 3]]);
-    let (len, table) = (word(4), word(8));
-    word(0) == u32::MAX && len % 8 == 0 && (8..1 << 24).contains(&len) && (4..256).contains(&table)
+    let (words, _) = head.as_chunks::<4>();
+    let [marker, len, table, ..] = *words else { return false };
+    let (len, table) = (u32::from_le_bytes(len), u32::from_le_bytes(table));
+    marker == [0xff; 4] && len % 8 == 0 && (8..1 << 24).contains(&len) && (4..256).contains(&table)
 }
 
 /// Go's text heap profile: its first line ends with `@ heap/` and the sampling rate.
-fn is_gos_heap(head: &[u8]) -> bool {
+fn is_go_heap_profile(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     line.starts_with(b"heap profile:") && has(line, "] @ heap/")
 }
@@ -530,11 +546,14 @@ fn is_gperftools_text(head: &[u8]) -> bool {
 /// Text that `pprof` prints: it starts with the program's name and the sample type. `pprof -raw` starts with
 /// `PeriodType:`.
 fn is_pprof_text(head: &[u8]) -> bool {
-    let is_raw = head.starts_with(b"PeriodType: ") && has(head, "\nSamples:\n");
-    let has_head = head.starts_with(b"File: ") || head.starts_with(b"Type: ") || head.starts_with(b"Build ID: ");
-    is_raw
-        || has_head && (has(head, "\nShowing nodes accounting for ") || has(head, "\n-----------+--------"))
-        || head.starts_with(b"Showing nodes accounting for ")
+    if head.starts_with(b"PeriodType: ") {
+        return has(head, "\nSamples:\n");
+    }
+    let has_header = head.starts_with(b"File: ") || head.starts_with(b"Type: ") || head.starts_with(b"Build ID: ");
+    if has_header {
+        return has(head, "\nShowing nodes accounting for ") || has(head, "\n-----------+--------");
+    }
+    head.starts_with(b"Showing nodes accounting for ")
 }
 
 /// The output of `callgrind_annotate`, `cg_annotate` or `ms_print`: a line of dashes, then a known heading.
@@ -548,29 +567,30 @@ fn is_annotated_by_valgrind(head: &[u8]) -> bool {
 /// A binary profile of gperftools. Its header is five words: 0, 3 (the number of words that follow up to the data),
 /// the version (0; 1 from Java), the sampling period, 0.
 fn is_gperftools(head: &[u8]) -> bool {
-    let word = |at: usize, size: usize| {
-        let bytes = head.get(at * size..(at + 1) * size)?;
-        Some(bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte)))
-    };
-    [8, 4].into_iter().any(|size| {
-        let words = [0, 1, 4].map(|at| word(at, size));
-        let is_known = word(2, size).is_some_and(|version| version <= 1);
-        words == [Some(0), Some(3), Some(0)] && is_known && word(3, size).is_some_and(|period| period > 0)
-    })
+    let (words, _) = head.as_chunks::<8>();
+    let is_64_bit = words.first_chunk().is_some_and(|header| is_gperftools_header(&header.map(u64::from_le_bytes)));
+    let (words, _) = head.as_chunks::<4>();
+    let is_32_bit = words
+        .first_chunk()
+        .is_some_and(|header| is_gperftools_header(&header.map(|word| u32::from_le_bytes(word).into())));
+    is_64_bit || is_32_bit
+}
+
+fn is_gperftools_header(&[zero, words, version, period, padding]: &[u64; 5]) -> bool {
+    zero == 0 && words == 3 && version <= 1 && period > 0 && padding == 0
 }
 
 /// A Python profile (`cProfile`, `pstats`): a marshalled dictionary whose keys are tuples of three.
 fn is_pstats(head: &[u8]) -> bool {
+    let [dictionary, key, len, ..] = *head else { return false };
     // The highest bit says that the object is referred to later; it isn't part of the type.
-    let kind = |at: usize| head.get(at).map(|byte| byte & 0x7f);
-    kind(0) == Some(b'{') && kind(1) == Some(b')') && head.get(2) == Some(&3)
+    dictionary & 0x7f == b'{' && key & 0x7f == b')' && len == 3
 }
 
 /// bpftrace's output of stacks as map keys: `@[`, the frames, `]: 12`.
 fn is_bpftrace(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    let opens = |line: &[u8]| line.starts_with(b"@") && line.ends_with(b"[");
-    lines.any(opens) && lines.any(|line| memchr::memmem::find(line, b"]: ").is_some())
+    lines.any(|line| line.starts_with(b"@") && line.ends_with(b"[")) && lines.any(|line| has(line, "]: "))
 }
 
 #[cfg(test)]
@@ -700,15 +720,17 @@ pub(super) mod tests {
             &[0; 64],
         ];
         for head in others {
-            assert_eq!(known(head).map(|format| format.name), None, "{:?}", String::from_utf8_lossy(head));
+            assert_eq!(recognize(head).map(|format| format.name), None, "{:?}", String::from_utf8_lossy(head));
         }
     }
 
     #[test]
     fn directories_are_known_by_their_files() {
-        let of = |files: &[&'static str]| known_directory(files.iter().map(|file| file.as_bytes())).map(|of| of.name);
-        assert_eq!(of(&["config", "r000hs.vtune"]), Some("a VTune result"));
-        assert_eq!(of(&["form.template", "Trace1.run"]), Some("an Instruments trace"));
-        assert_eq!(of(&["data", "data.0"]), None);
+        fn name_of_directory(files: &[&'static str]) -> Option<&'static str> {
+            recognize_directory(files.iter().map(|file| file.as_bytes())).map(|format| format.name)
+        }
+        assert_eq!(name_of_directory(&["config", "r000hs.vtune"]), Some("a VTune result"));
+        assert_eq!(name_of_directory(&["form.template", "Trace1.run"]), Some("an Instruments trace"));
+        assert_eq!(name_of_directory(&["data", "data.0"]), None);
     }
 }

@@ -10,24 +10,25 @@ use crate::bytes::csv_line::fields;
 use crate::bytes::lines::lines;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::stacks::{Counting, Profile, Row, Track, Unit};
+use crate::model::stacks::{Counting, Profile, Row, Track, TrackId, Unit};
 
 const LEVEL: &str = "Level";
 const NAME: &str = "Function Name";
 const CALLS: &str = "Number of Calls";
 const SHARE: &str = "Elapsed Inclusive Time %";
-const OWN_SHARE: &str = "Elapsed Exclusive Time %";
+const SELF_SHARE: &str = "Elapsed Exclusive Time %";
 const TIME: &str = "Avg Elapsed Inclusive Time";
-const OWN: &str = "Avg Elapsed Exclusive Time";
+const SELF_TIME: &str = "Avg Elapsed Exclusive Time";
 const MODULE: &str = "Module Name";
 
 /// Whether the first line has the column names of such a table.
 pub fn sniff(head: &[u8]) -> bool {
-    VsprofColumns::of(header(head).0).is_some()
+    let (header, _) = split_header(head);
+    VsprofColumns::find(header).is_some()
 }
 
-/// Splits the input after the first line.
-fn header(bytes: &[u8]) -> (&[u8], &[u8]) {
+/// Splits off the first line.
+fn split_header(bytes: &[u8]) -> (&[u8], &[u8]) {
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let end = memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
     (text[..end].trim_ascii(), &text[end..])
@@ -35,39 +36,54 @@ fn header(bytes: &[u8]) -> (&[u8], &[u8]) {
 
 /// Reads the call tree. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let (first, rest) = header(bytes);
-    let columns = VsprofColumns::of(first).ok_or_else(|| Error::new("has no line of names"))?;
+    let (header, rest) = split_header(bytes);
+    let columns = VsprofColumns::find(header).ok_or_else(|| Error::new("has no line of names"))?;
     let mut profile = Profile::keeping(options.keep);
-    let whole = columns.whole(rest);
-    let series = match whole {
-        None if columns.shares.is_some() => profile.series_named("share", Unit::Named("ppm".to_owned())),
-        _ => profile.series_named("time", Unit::Nanos),
+    let mut total_millis = columns.total_millis(rest);
+    let series = if total_millis.is_none() && columns.shares.is_some() {
+        // Without a total, weights are in parts per million. That is what nanoseconds of a 1 ms total are.
+        total_millis = Some(1.0);
+        profile.series_named("share", Unit::Named("ppm".to_owned()))
+    } else {
+        profile.series_named("time", Unit::Nanos)
     };
-    // Without a total, weights are in parts per million. That is what nanoseconds of a 1 ms total are.
-    let whole = whole.or(columns.shares.map(|_| 1.0));
     profile.series[series].counting = Counting::Exact;
     let track = profile.track(Track::default());
     let (mut tree, mut skipped) = (IndentedTree::default(), Skipped::new("line"));
     for (offset, line) in lines(rest) {
-        let read = columns.parse(line).and_then(|line| {
-            let weight = line.nanos(whole);
-            // Level 0 is the process.
-            let stack = match line.level.checked_sub(1) {
-                Some(depth) => Some(tree.at(depth, &line.function, &line.module, &mut profile)?),
-                None => None,
-            };
-            if stack.is_some() || weight > 0 {
-                profile.push(series, Row { track, stack, weight, count: line.calls, time: None });
-            }
-            Some(())
-        });
-        if read.is_none() && !line.is_empty() {
+        let parsed = columns.parse(line);
+        let is_read = parsed.is_some_and(|line| add_line(&line, total_millis, series, track, &mut tree, &mut profile));
+        if !is_read && !line.is_empty() {
             let offset = (bytes.len() - rest.len()) as u64 + offset;
             skipped.add(Error::new("is not a function with its level, calls and time").at(offset));
         }
     }
     warnings.extend(skipped.into_warning());
     Ok(profile)
+}
+
+/// Adds a row for a line. Returns false if its level doesn't fit the previous line's.
+fn add_line(
+    line: &VsprofLine,
+    total_millis: Option<f64>,
+    series: usize,
+    track: TrackId,
+    tree: &mut IndentedTree,
+    profile: &mut Profile,
+) -> bool {
+    let weight = line.nanos(total_millis);
+    let mut stack = None;
+    // Level 0 is the process.
+    if line.level > 0 {
+        stack = tree.at(line.level - 1, &line.function, &line.module, profile);
+        if stack.is_none() {
+            return false;
+        }
+    }
+    if stack.is_some() || weight > 0 {
+        profile.push(series, Row { track, stack, weight, count: line.calls, time: None });
+    }
+    true
 }
 
 /// The indices of the columns.
@@ -79,7 +95,8 @@ struct VsprofColumns {
     shares: Option<(usize, usize)>,
     /// The average inclusive time, if the file has it.
     time: Option<usize>,
-    own: usize,
+    /// The average exclusive time.
+    self_time: usize,
     module: usize,
 }
 
@@ -103,77 +120,73 @@ struct Rounded {
 
 impl Rounded {
     fn parse(field: &[u8]) -> Option<Self> {
-        let text = digits(field);
+        let text = without_separators(field);
         let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         Some(Self { value: text.parse().ok()?, error: 0.5 / 10f64.powi(decimals.min(300) as i32) })
     }
 }
 
 impl VsprofColumns {
-    fn of(header: &[u8]) -> Option<Self> {
+    /// Finds the columns by their names. `None` if one that is needed is missing.
+    fn find(header: &[u8]) -> Option<Self> {
         let names = fields(header);
-        let place = |name: &str| names.iter().position(|field| field == name.as_bytes());
+        let index_of = |name: &str| names.iter().position(|field| field == name.as_bytes());
         Some(Self {
-            level: place(LEVEL)?,
-            name: place(NAME)?,
-            calls: place(CALLS)?,
-            shares: place(SHARE).zip(place(OWN_SHARE)),
-            time: place(TIME),
-            own: place(OWN)?,
-            module: place(MODULE)?,
+            level: index_of(LEVEL)?,
+            name: index_of(NAME)?,
+            calls: index_of(CALLS)?,
+            shares: index_of(SHARE).zip(index_of(SELF_SHARE)),
+            time: index_of(TIME),
+            self_time: index_of(SELF_TIME)?,
+            module: index_of(MODULE)?,
         })
     }
 
     /// The total time in milliseconds, computed from the line with the smallest rounding error: there, calls × average
     /// is a known share of the total. `None` if no line allows that.
-    fn whole(&self, text: &[u8]) -> Option<f64> {
+    fn total_millis(&self, text: &[u8]) -> Option<f64> {
         let (inclusive, exclusive) = self.shares?;
-        let mut best: Option<(f64, f64)> = None;
+        let (mut total, mut least_error) = (None, f64::INFINITY);
         for (_, line) in lines(text) {
             let fields = fields(line);
-            let Some(calls) = fields.get(self.calls).and_then(|field| whole(field)) else { continue };
-            let pairs = [self.time.map(|time| (time, inclusive)), Some((self.own, exclusive))];
+            let Some(calls) = fields.get(self.calls).and_then(|field| parse_integer(field)) else { continue };
+            let pairs = [self.time.map(|time| (time, inclusive)), Some((self.self_time, exclusive))];
             for (time, share) in pairs.into_iter().flatten() {
-                let number = |at: usize| Rounded::parse(fields.get(at)?);
-                let Some((time, share)) = number(time).zip(number(share)) else { continue };
+                let (Some(time), Some(share)) = (fields.get(time), fields.get(share)) else { continue };
+                let (Some(time), Some(share)) = (Rounded::parse(time), Rounded::parse(share)) else { continue };
                 let millis = calls as f64 * time.value * 100.0 / share.value;
                 let error = time.error / time.value + share.error / share.value;
-                if millis.is_finite() && millis > 0.0 && best.is_none_or(|(least, _)| error < least) {
-                    best = Some((error, millis));
+                if millis.is_finite() && millis > 0.0 && (total.is_none() || error < least_error) {
+                    (total, least_error) = (Some(millis), error);
                 }
             }
         }
-        best.map(|(_, millis)| millis)
+        total
     }
 
+    /// Parses a line of the table. `None` if a field is missing or isn't a number where one is needed.
     fn parse(&self, line: &[u8]) -> Option<VsprofLine> {
-        let mut fields = fields(line);
-        let level = usize::try_from(whole(fields.get(self.level)?)?).ok()?;
-        let calls = whole(fields.get(self.calls)?)?;
-        let millis = calls as f64 * Rounded::parse(fields.get(self.own)?)?.value;
-        let share = match self.shares {
-            Some((_, share)) => Some(Rounded::parse(fields.get(share)?)?.value),
-            None => None,
-        };
-        let mut take = |at: usize| fields.get_mut(at).map(std::mem::take);
-        Some(VsprofLine {
-            level,
-            calls,
-            share,
-            millis,
-            function: take(self.name)?,
-            module: take(self.module).unwrap_or_default(),
-        })
+        let fields = fields(line);
+        let level = usize::try_from(parse_integer(fields.get(self.level)?)?).ok()?;
+        let calls = parse_integer(fields.get(self.calls)?)?;
+        let millis = calls as f64 * Rounded::parse(fields.get(self.self_time)?)?.value;
+        let mut share = None;
+        if let Some((_, exclusive)) = self.shares {
+            share = Some(Rounded::parse(fields.get(exclusive)?)?.value);
+        }
+        let function = fields.get(self.name)?.clone();
+        let module = fields.get(self.module).cloned().unwrap_or_default();
+        Some(VsprofLine { level, calls, share, millis, function, module })
     }
 }
 
 impl VsprofLine {
-    /// The time without callees in nanoseconds; `whole` is the total in milliseconds.
-    fn nanos(&self, whole: Option<f64>) -> u64 {
-        let millis = match (self.share, whole) {
+    /// The time without callees in nanoseconds. `total` is the total time in milliseconds.
+    fn nanos(&self, total: Option<f64>) -> u64 {
+        let millis = match (self.share, total) {
             // The share is less than half its last digit. The average may be more precise.
-            (Some(0.0), Some(whole)) => self.millis.min(whole * 0.005 / 100.0),
-            (Some(share), Some(whole)) => whole * share / 100.0,
+            (Some(0.0), Some(total)) => self.millis.min(total * 0.005 / 100.0),
+            (Some(share), Some(total)) => total * share / 100.0,
             _ => self.millis,
         };
         (millis * 1e6).round() as u64
@@ -181,12 +194,12 @@ impl VsprofLine {
 }
 
 /// Parses an integer such as `2,893,824`.
-fn whole(field: &[u8]) -> Option<u64> {
-    digits(field).parse().ok()
+fn parse_integer(field: &[u8]) -> Option<u64> {
+    without_separators(field).parse().ok()
 }
 
 /// Removes thousands separators from a number.
-fn digits(field: &[u8]) -> String {
+fn without_separators(field: &[u8]) -> String {
     field.iter().filter(|byte| byte.is_ascii_digit() || **byte == b'.').map(|&byte| char::from(byte)).collect()
 }
 

@@ -14,8 +14,11 @@ const MODULE: &str = "Module";
 
 /// Whether an input has the header line of such a report. VTune's messages may precede it.
 pub fn sniff(head: &[u8]) -> bool {
-    let is_header = |line: &[u8]| line.starts_with(FIRST) && memchr::memmem::find(line, TIME.as_bytes()).is_some();
     memchr::memmem::find(head, FIRST).is_some() && head.split(|&byte| byte == b'\n').any(is_header)
+}
+
+fn is_header(line: &[u8]) -> bool {
+    line.starts_with(FIRST) && memchr::memmem::find(line, TIME.as_bytes()).is_some()
 }
 
 /// Reads the call tree. Lines that can't be parsed are skipped with a warning.
@@ -26,23 +29,27 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let track = profile.track(Track::default());
     let (mut tree, mut columns, mut skipped) = (IndentedTree::default(), None, Skipped::new("line"));
     for (offset, line) in lines(bytes) {
-        match &columns {
-            None if line.starts_with(FIRST) => columns = VtuneColumns::of(line),
-            None => {}
-            Some(_) if line.is_empty() => {}
-            Some(columns) => {
-                let told = columns.parse(line).and_then(|line| {
-                    let stack = tree.at(line.depth, &line.function, &line.module, &mut profile)?;
-                    let weight = (line.seconds * 1e9).round() as u64;
-                    if weight > 0 {
-                        profile.push(series, Row { track, stack: Some(stack), weight, count: 1, time: None });
-                    }
-                    Some(())
-                });
-                if told.is_none() {
-                    skipped.add(Error::new("is not a function with its depth and time").at(offset));
-                }
+        let Some(columns) = &columns else {
+            if line.starts_with(FIRST) {
+                columns = VtuneColumns::find(line);
             }
+            continue;
+        };
+        if line.is_empty() {
+            continue;
+        }
+        let not_a_function = || Error::new("is not a function with its depth and time").at(offset);
+        let Some(line) = columns.parse(line) else {
+            skipped.add(not_a_function());
+            continue;
+        };
+        let Some(stack) = tree.at(line.depth, &line.function, &line.module, &mut profile) else {
+            skipped.add(not_a_function());
+            continue;
+        };
+        let weight = (line.seconds * 1e9).round() as u64;
+        if weight > 0 {
+            profile.push(series, Row { track, stack: Some(stack), weight, count: 1, time: None });
         }
     }
     warnings.extend(skipped.into_warning());
@@ -64,20 +71,27 @@ struct VtuneLine {
 }
 
 impl VtuneColumns {
-    fn of(header: &[u8]) -> Option<Self> {
+    /// Finds the columns by their names. `None` if there is no column of times.
+    fn find(header: &[u8]) -> Option<Self> {
         let names = fields(header);
-        let place = |name: &str| names.iter().position(|field| field == name.as_bytes());
-        Some(Self { time: place(TIME)?, module: place(MODULE) })
+        let index_of = |name: &str| names.iter().position(|field| field == name.as_bytes());
+        Some(Self { time: index_of(TIME)?, module: index_of(MODULE) })
     }
 
+    /// Parses a line. Functions are indented by a space per level, either before or inside the quotes of the first field.
     fn parse(&self, line: &[u8]) -> Option<VtuneLine> {
-        let outer = line.iter().take_while(|&&byte| byte == b' ').count();
-        let mut fields = fields(&line[outer..]);
+        let (outer, line) = split_indent(line);
+        let fields = fields(line);
         let seconds: f64 = std::str::from_utf8(fields.get(self.time)?).ok()?.parse().ok()?;
-        let module = self.module.and_then(|at| fields.get(at).cloned()).unwrap_or_default();
-        let function = std::mem::take(fields.first_mut()?);
-        let inner = function.iter().take_while(|&&byte| byte == b' ').count();
-        let function = function[inner..].to_vec();
-        (seconds >= 0.0).then_some(VtuneLine { depth: outer + inner, seconds, function, module })
+        let module = self.module.and_then(|index| fields.get(index).cloned()).unwrap_or_default();
+        let (inner, function) = split_indent(fields.first()?);
+        let function = function.to_vec();
+        if seconds >= 0.0 { Some(VtuneLine { depth: outer + inner, seconds, function, module }) } else { None }
     }
+}
+
+/// Splits off leading spaces; returns their number and the rest.
+fn split_indent(text: &[u8]) -> (usize, &[u8]) {
+    let spaces = text.iter().take_while(|&&byte| byte == b' ').count();
+    (spaces, &text[spaces..])
 }

@@ -24,24 +24,25 @@ pub fn sniff(head: &[u8]) -> bool {
 /// Reads all rows. Rows without a backtrace get an unknown stack.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let profile = Profile::keeping(options.keep);
-    let mut reading = XctraceReader {
+    let mut reader = XctraceReader {
         profile,
         named: NamedFrames::default(),
-        known: ById::default(),
+        defined: ById::default(),
         row: None,
         skipped: Skipped::new("row"),
     };
     let mut rest = bytes;
     while let Some(tag) = Tag::next(&mut rest) {
-        reading.tag(tag, bytes.len() - rest.len());
+        reader.read_tag(tag, bytes.len() - rest.len());
     }
-    warnings.extend(reading.skipped.into_warning());
-    Ok(reading.profile)
+    warnings.extend(reader.skipped.into_warning());
+    Ok(reader.profile)
 }
 
 /// A tag, and the text after it.
 struct Tag<'d> {
     name: &'d [u8],
+    /// What follows the name inside the tag.
     attributes: &'d [u8],
     /// True for the end of an element: `</row>`.
     ends: bool,
@@ -51,6 +52,7 @@ struct Tag<'d> {
 }
 
 impl<'d> Tag<'d> {
+    /// Finds the next tag and moves `rest` behind it.
     fn next(rest: &mut &'d [u8]) -> Option<Self> {
         let begin = memchr::memchr(b'<', rest)? + 1;
         let end = begin + end_of_tag(&rest[begin..])?;
@@ -72,7 +74,7 @@ impl<'d> Tag<'d> {
             let (&quote, behind) = behind.split_first()?;
             let end = memchr::memchr(quote, behind)?;
             if key == name.as_bytes() {
-                return Some(unescaped(&behind[..end]));
+                return Some(unescape(&behind[..end]));
             }
             rest = &behind[end + 1..];
         }
@@ -96,29 +98,34 @@ fn end_of_tag(rest: &[u8]) -> Option<usize> {
     })
 }
 
-fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
+/// Replaces the entities in an attribute. Unknown ones stay as they are.
+fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(&b'&') {
         return Cow::Borrowed(text);
     }
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = memchr::memchr(b'&', rest) {
-        plain.extend(&rest[..at]);
-        rest = &rest[at + 1..];
-        let end = memchr::memchr(b';', rest).filter(|end| *end <= 8);
-        match end.and_then(|end| Some((character(&rest[..end])?, end))) {
-            Some((c, end)) => {
-                plain.extend(c.encode_utf8(&mut [0; 4]).bytes());
-                rest = &rest[end + 1..];
-            }
-            None => plain.push(b'&'),
+    while let Some(start) = memchr::memchr(b'&', rest) {
+        plain.extend(&rest[..start]);
+        rest = &rest[start + 1..];
+        if let Some(end) = memchr::memchr(b';', rest)
+            && end <= LONGEST_ENTITY
+            && let Some(character) = entity_character(&rest[..end])
+        {
+            plain.extend(character.encode_utf8(&mut [0; 4]).bytes());
+            rest = &rest[end + 1..];
+        } else {
+            plain.push(b'&');
         }
     }
     plain.extend(rest);
     Cow::Owned(plain)
 }
 
-fn character(entity: &[u8]) -> Option<char> {
+/// The longest text between `&` and `;` that is taken for an entity.
+const LONGEST_ENTITY: usize = 8;
+
+fn entity_character(entity: &[u8]) -> Option<char> {
     match entity {
         b"amp" => Some('&'),
         b"lt" => Some('<'),
@@ -148,43 +155,57 @@ struct RowParts<'d> {
     thread: Option<TrackId>,
     weight: Option<u64>,
     time: Option<u64>,
-    /// The ID of the backtrace, and its frames, innermost first.
-    frames: Option<(Option<u64>, Vec<FrameId>)>,
+    /// The backtrace that is being read.
+    backtrace: Option<OpenBacktrace>,
     /// The last frame, until its binary is known.
-    frame: Option<Tag<'d>>,
+    open_frame: Option<Tag<'d>>,
     /// The ID of the `tagged-backtrace` around the backtrace.
-    tagged: Option<u64>,
+    tagged_id: Option<u64>,
     /// The stack, once the backtrace was read; the inner `None` is the empty stack.
     stack: Option<Option<StackId>>,
     /// True if the row's backtrace can't be read, which has already been counted for a warning.
     is_skipped: bool,
 }
 
+/// A `backtrace` that hasn't ended yet.
+struct OpenBacktrace {
+    id: Option<u64>,
+    /// Innermost first.
+    frames: Vec<FrameId>,
+}
+
 struct XctraceReader<'d> {
     profile: Profile,
     named: NamedFrames,
-    known: ById,
+    defined: ById,
     row: Option<RowParts<'d>>,
     skipped: Skipped,
 }
 
 impl<'d> XctraceReader<'d> {
-    fn tag(&mut self, tag: Tag<'d>, offset: usize) {
+    /// Reads a tag. `offset` is where it ends in the file.
+    fn read_tag(&mut self, tag: Tag<'d>, offset: usize) {
         match (tag.name, tag.ends) {
             (b"row", false) => self.row = Some(RowParts::default()),
             (b"row", true) => self.end_row(offset),
-            (name, ends) => {
+            _ => {
                 let Some(mut row) = self.row.take() else { return };
-                match (name, ends) {
-                    (b"thread", false) => row.thread = self.thread(&tag),
-                    (b"weight", false) => row.weight = of(&mut self.known.weights, &tag),
-                    (b"sample-time" | b"start-time", false) => row.time = of(&mut self.known.times, &tag),
-                    (b"backtrace" | b"tagged-backtrace", _) => self.backtrace(&tag, &mut row, offset),
-                    (b"frame" | b"binary", _) => self.frame(tag, &mut row, offset),
-                    _ => {}
-                }
+                self.read_part(tag, &mut row, offset);
                 self.row = Some(row);
             }
+        }
+    }
+
+    /// Reads a tag inside a row.
+    fn read_part(&mut self, tag: Tag<'d>, row: &mut RowParts<'d>, offset: usize) {
+        match (tag.name, tag.ends) {
+            (b"thread", false) => row.thread = self.read_thread(&tag),
+            (b"weight", false) => row.weight = read_number(&mut self.defined.weights, &tag),
+            (b"sample-time" | b"start-time", false) => row.time = read_number(&mut self.defined.times, &tag),
+            (b"backtrace" | b"tagged-backtrace", _) => self.read_backtrace(&tag, row, offset),
+            (b"binary", _) => self.read_binary(&tag, row),
+            (b"frame", _) => self.read_frame(tag, row, offset),
+            _ => {}
         }
     }
 
@@ -193,15 +214,10 @@ impl<'d> XctraceReader<'d> {
         if row.is_skipped {
             return;
         }
-        let Some(stack) = row.stack.or_else(|| row.weight.map(|_| None)) else {
-            return self.skip(
-                "has neither a backtrace nor a weight, so it is not from a time \
-                              profile"
-                    .to_owned(),
-                offset,
-            );
-        };
-        let stack = stack.or_else(|| Some(self.profile.unknown_stack()));
+        if row.stack.is_none() && row.weight.is_none() {
+            return self.skip("has neither a backtrace nor a weight, so it is not from a time profile".to_owned(), offset);
+        }
+        let stack = row.stack.flatten().or_else(|| Some(self.profile.unknown_stack()));
         let track = row.thread.unwrap_or_else(|| self.profile.track(Track::default()));
         let (name, unit) = if row.weight.is_some() { ("time", Unit::Nanos) } else { ("samples", Unit::Samples) };
         let series = self.profile.series_named(name, unit);
@@ -210,9 +226,9 @@ impl<'d> XctraceReader<'d> {
     }
 
     /// Parses a thread: `fmt="Main Thread 0x1a2b (node, pid: 77)"`.
-    fn thread(&mut self, tag: &Tag<'_>) -> Option<TrackId> {
+    fn read_thread(&mut self, tag: &Tag<'_>) -> Option<TrackId> {
         if let Some(id) = tag.number("ref") {
-            return self.known.threads.get(&id).copied();
+            return self.defined.threads.get(&id).copied();
         }
         let shown = tag.attribute("fmt").unwrap_or_default();
         let shown = String::from_utf8_lossy(&shown);
@@ -222,61 +238,81 @@ impl<'d> XctraceReader<'d> {
         let comm = if name.is_empty() || name == "Main Thread" { process } else { name };
         let pid = pid.trim().parse().ok().map(Pid);
         let track = self.profile.track(Track { comm: comm.as_bytes().to_vec(), pid, ..Track::default() });
-        self.known.threads.extend(tag.number("id").map(|id| (id, track)));
+        if let Some(id) = tag.number("id") {
+            self.defined.threads.insert(id, track);
+        }
         Some(track)
     }
 
     /// Reads a `backtrace`, or the `tagged-backtrace` around one, which has an ID of its own.
-    fn backtrace(&mut self, tag: &Tag<'_>, row: &mut RowParts<'_>, offset: usize) {
-        let is_outer = tag.name == b"tagged-backtrace";
-        match (tag.number("ref"), tag.ends) {
-            (Some(id), _) => match self.known.stacks.get(&id) {
+    fn read_backtrace(&mut self, tag: &Tag<'_>, row: &mut RowParts<'_>, offset: usize) {
+        if let Some(id) = tag.number("ref") {
+            match self.defined.stacks.get(&id) {
                 Some(stack) => row.stack = Some(*stack),
                 None => {
                     row.is_skipped = true;
                     self.skip(format!("refers to backtrace {id}, which was not defined"), offset);
                 }
-            },
-            (None, false) if is_outer => row.tagged = tag.number("id"),
-            (None, false) if !tag.empty => row.frames = Some((tag.number("id"), Vec::new())),
-            (None, true) if is_outer => self.known.stacks.extend(row.tagged.take().zip(row.stack)),
-            (None, true) => self.end_backtrace(row),
-            (None, false) => {}
+            }
+            return;
+        }
+        let is_tagged = tag.name == b"tagged-backtrace";
+        match (is_tagged, tag.ends) {
+            (true, false) => row.tagged_id = tag.number("id"),
+            (true, true) => {
+                if let (Some(id), Some(stack)) = (row.tagged_id.take(), row.stack) {
+                    self.defined.stacks.insert(id, stack);
+                }
+            }
+            (false, true) => self.end_backtrace(row),
+            (false, false) if tag.empty => {}
+            (false, false) => row.backtrace = Some(OpenBacktrace { id: tag.number("id"), frames: Vec::new() }),
         }
     }
 
     fn end_backtrace(&mut self, row: &mut RowParts<'_>) {
         self.end_frame(row);
-        let Some((id, frames)) = row.frames.take() else { return };
-        let stack = frames.into_iter().rev().fold(None, |stack, frame| Some(self.profile.stack(stack, frame)));
-        self.known.stacks.extend(id.map(|id| (id, stack)));
+        let Some(OpenBacktrace { id, frames }) = row.backtrace.take() else { return };
+        let mut stack = None;
+        for frame in frames.into_iter().rev() {
+            stack = Some(self.profile.stack(stack, frame));
+        }
+        if let Some(id) = id {
+            self.defined.stacks.insert(id, stack);
+        }
         row.stack = Some(stack);
     }
 
-    fn frame(&mut self, tag: Tag<'d>, row: &mut RowParts<'d>, offset: usize) {
-        if tag.name == b"binary" {
-            let Some(open) = row.frame.take() else { return };
-            let told = tag.attribute("path").or_else(|| tag.attribute("name")).map(Cow::into_owned);
-            let binary = match tag.number("ref") {
-                Some(id) => self.known.binaries.get(&id).cloned().unwrap_or_default(),
-                None => told.unwrap_or_default(),
-            };
-            self.known.binaries.extend(tag.number("id").map(|id| (id, binary.clone())));
-            return self.push(row, &open, &binary);
+    /// Reads the binary of the last frame, which completes that frame.
+    fn read_binary(&mut self, tag: &Tag<'_>, row: &mut RowParts<'_>) {
+        let Some(frame) = row.open_frame.take() else { return };
+        let binary = match tag.number("ref") {
+            Some(id) => self.defined.binaries.get(&id).cloned().unwrap_or_default(),
+            None => {
+                let path = tag.attribute("path").or_else(|| tag.attribute("name"));
+                path.unwrap_or_default().into_owned()
+            }
+        };
+        self.push_frame(row, &frame, &binary);
+        if let Some(id) = tag.number("id") {
+            self.defined.binaries.insert(id, binary);
         }
+    }
+
+    fn read_frame(&mut self, tag: Tag<'d>, row: &mut RowParts<'d>, offset: usize) {
         self.end_frame(row);
         if tag.ends {
             return;
         }
         if let Some(id) = tag.number("ref") {
-            match (self.known.frames.get(&id), &mut row.frames) {
-                (Some(frame), Some((_, frames))) => frames.push(*frame),
+            match (self.defined.frames.get(&id), &mut row.backtrace) {
+                (Some(frame), Some(backtrace)) => backtrace.frames.push(*frame),
                 _ => self.skip(format!("refers to frame {id}, which was not defined"), offset),
             }
             return;
         }
         let is_whole = tag.empty;
-        row.frame = Some(tag);
+        row.open_frame = Some(tag);
         if is_whole {
             self.end_frame(row);
         }
@@ -284,19 +320,22 @@ impl<'d> XctraceReader<'d> {
 
     /// Adds the last frame, if it has no binary.
     fn end_frame(&mut self, row: &mut RowParts<'_>) {
-        if let Some(open) = row.frame.take() {
-            self.push(row, &open, b"");
+        if let Some(frame) = row.open_frame.take() {
+            self.push_frame(row, &frame, b"");
         }
     }
 
-    fn push(&mut self, row: &mut RowParts<'_>, open: &Tag<'_>, module: &[u8]) {
-        let function = open.attribute("name").unwrap_or_default();
-        let addr = open.attribute("addr").and_then(|addr| hex(addr.strip_prefix(b"0x")?));
+    /// Adds a frame to the open backtrace, and to the defined frames if it has an ID.
+    fn push_frame(&mut self, row: &mut RowParts<'_>, tag: &Tag<'_>, module: &[u8]) {
+        let function = tag.attribute("name").unwrap_or_default();
+        let addr = tag.attribute("addr").and_then(|addr| hex(addr.strip_prefix(b"0x")?));
         let stated = StatedFrame { function: &function, module, addr, ..StatedFrame::default() };
         let frame = self.named.frame(&mut self.profile, stated);
-        self.known.frames.extend(open.number("id").map(|id| (id, frame)));
-        if let Some((_, frames)) = &mut row.frames {
-            frames.push(frame);
+        if let Some(id) = tag.number("id") {
+            self.defined.frames.insert(id, frame);
+        }
+        if let Some(backtrace) = &mut row.backtrace {
+            backtrace.frames.push(frame);
         }
     }
 
@@ -306,11 +345,13 @@ impl<'d> XctraceReader<'d> {
 }
 
 /// The number in an element's text; for a reference, the number of the element it refers to.
-fn of(known: &mut FxHashMap<u64, u64>, tag: &Tag<'_>) -> Option<u64> {
+fn read_number(defined: &mut FxHashMap<u64, u64>, tag: &Tag<'_>) -> Option<u64> {
     if let Some(id) = tag.number("ref") {
-        return known.get(&id).copied();
+        return defined.get(&id).copied();
     }
     let number = digits::number(tag.text.trim_ascii())?;
-    known.extend(tag.number("id").map(|id| (id, number)));
+    if let Some(id) = tag.number("id") {
+        defined.insert(id, number);
+    }
     Some(number)
 }

@@ -82,10 +82,10 @@ pub struct SampleValue {
 
 impl ValueTypes {
     /// True if every named event is among the weights, and there is at least one weight.
-    pub fn are_of<'e>(&self, mut names: impl Iterator<Item = &'e str>) -> bool {
-        let weighed = self.types.iter().filter(|value| !value.is_count);
-        let events: FxHashSet<&str> = weighed.filter_map(|value| value.event.as_deref()).collect();
-        !events.is_empty() && names.all(|name| events.contains(name))
+    pub fn cover<'e>(&self, mut events: impl Iterator<Item = &'e str>) -> bool {
+        let weights = self.types.iter().filter(|value| !value.is_count);
+        let weighed: FxHashSet<&str> = weights.filter_map(|value| value.event.as_deref()).collect();
+        !weighed.is_empty() && events.all(|event| weighed.contains(event))
     }
 
     /// Merges the value types of a profile that was read after this one: the longer period wins.
@@ -196,12 +196,12 @@ impl Module {
 
 impl TimeExtent {
     /// The extent of a single moment.
-    pub fn at(time: Nanos) -> Self {
+    pub fn of_moment(time: Nanos) -> Self {
         Self { first: time, last: time }
     }
 
     /// The smallest extent that covers both.
-    pub fn with(self, other: Self) -> Self {
+    pub fn join(self, other: Self) -> Self {
         Self { first: self.first.min(other.first), last: self.last.max(other.last) }
     }
 
@@ -211,9 +211,12 @@ impl TimeExtent {
     }
 }
 
-/// The extent that covers both; `None` if there are none.
-pub fn joined(one: Option<TimeExtent>, other: Option<TimeExtent>) -> Option<TimeExtent> {
-    one.into_iter().chain(other).reduce(TimeExtent::with)
+/// The smallest extent that covers those of two that are there; `None` if there are none.
+pub fn join_extents(one: Option<TimeExtent>, other: Option<TimeExtent>) -> Option<TimeExtent> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.join(other)),
+        (one, other) => one.or(other),
+    }
 }
 
 impl About {
@@ -233,45 +236,58 @@ impl About {
     /// The module of the recorded program: the one with the program's file name, or else the first one mapped by the
     /// process with the lowest ID.
     pub fn program_module(&self) -> Option<&[u8]> {
-        let base = |path: &[u8]| base_name(path).to_vec();
-        let programs = || self.modules.iter().filter(|(_, module)| !module.is_kernel);
-        let called = self.program().first().map(|path| base(path));
-        let named = programs().find(|(path, _)| called.as_ref().is_some_and(|called| *called == base(path)));
-        named.map(|(path, _)| &**path).or_else(|| self.first_mapped(|_, _| true))
+        if let Some(program) = self.program().first() {
+            let is_program = |path: &[u8], module: &Module| !module.is_kernel && base_name(path) == base_name(program);
+            if let Some((path, _)) = self.modules.iter().find(|(path, module)| is_program(path, module)) {
+                return Some(path);
+            }
+        }
+        self.first_mapped(|_, _| true)
     }
 
     /// A process, its parent, grandparent and so on, as far as known.
     pub fn lineage(&self, pid: Pid) -> impl Iterator<Item = Pid> {
-        let parent = |pid: &Pid| self.processes.get(pid)?.parent.filter(|parent| parent != pid);
         // Damaged recordings may contain cycles.
-        std::iter::successors(Some(pid), parent).take(self.processes.len().max(1))
+        let most = self.processes.len().max(1);
+        std::iter::successors(Some(pid), |pid| self.processes.get(pid)?.parent.filter(|parent| parent != pid))
+            .take(most)
     }
 
     /// The module of the program that a process runs: the one that its first thread is named after (`comm`), or else
     /// the first one mapped. If the process itself mapped nothing, its ancestors are searched.
     pub fn executable(&self, pid: Pid, comm: &[u8]) -> Option<&[u8]> {
         /// The kernel truncates thread names to this many bytes (`TASK_COMM_LEN`).
-        const CUT: usize = 15;
-        let is_called = |path: &[u8]| {
-            let base = base_name(path);
-            !comm.is_empty() && &base[..base.len().min(CUT)] == comm
-        };
-        let of = |pid: Pid| {
-            let called = self.first_mapped(|path, range| range.pid == pid && is_called(path));
-            called.or_else(|| self.first_mapped(|_, range| range.pid == pid))
-        };
-        self.lineage(pid).find_map(of)
+        const LONGEST_COMM: usize = 15;
+        for pid in self.lineage(pid) {
+            if !comm.is_empty() {
+                let is_named = |path: &[u8]| {
+                    let name = base_name(path);
+                    &name[..name.len().min(LONGEST_COMM)] == comm
+                };
+                if let Some(path) = self.first_mapped(|path, range| range.pid == pid && is_named(path)) {
+                    return Some(path);
+                }
+            }
+            if let Some(path) = self.first_mapped(|_, range| range.pid == pid) {
+                return Some(path);
+            }
+        }
+        None
     }
 
     /// The module (not the kernel) with the earliest mapping that `counts` accepts.
     fn first_mapped(&self, counts: impl Fn(&[u8], &MappedRange) -> bool) -> Option<&[u8]> {
-        let programs = self.modules.iter().filter(|(_, module)| !module.is_kernel);
-        let first = |(path, module): (&'_ Vec<u8>, &'_ Module)| {
-            let ranges = module.mapped.iter().filter(|range| counts(path, range));
-            ranges.map(|range| place_in_time(&range)).min()
-        };
-        let mapped = programs.filter_map(|(path, module)| Some((first((path, module))?, &**path)));
-        mapped.min().map(|(_, path)| path)
+        let mut first: Option<((Pid, Nanos, Addr), &[u8])> = None;
+        for (path, module) in self.modules.iter().filter(|(_, module)| !module.is_kernel) {
+            for range in module.mapped.iter().filter(|range| counts(path, range)) {
+                // A program is mapped before the libraries that it needs, and below them.
+                let key = (range.pid, range.time, range.addr);
+                if first.is_none_or(|(least, _)| key < least) {
+                    first = Some((key, path));
+                }
+            }
+        }
+        first.map(|(_, path)| path)
     }
 
     /// Adds lost samples, also to the host's own count if it is known.
@@ -293,20 +309,22 @@ impl About {
         self.cpus = self.cpus.or(other.cpus);
         self.epoch = self.epoch.or(other.epoch);
         match (&mut self.values, &other.values) {
-            (Some(own), Some(other)) => own.merge(other),
-            (own @ None, other) => own.clone_from(other),
+            (Some(values), Some(other)) => values.merge(other),
+            (values @ None, other) => values.clone_from(other),
             (Some(_), None) => {}
         }
-        self.sampled = joined(self.sampled, other.sampled);
+        self.sampled = join_extents(self.sampled, other.sampled);
         add(&mut self.lost, other.lost);
-        other.lost_on.iter().for_each(|(host, lost)| add(self.lost_on.entry(host.clone()).or_default(), *lost));
+        for (host, lost) in &other.lost_on {
+            add(self.lost_on.entry(host.clone()).or_default(), *lost);
+        }
         self.frames += other.frames;
-        for (name, module) in &other.modules {
-            let of = self.modules.entry(name.clone()).or_default();
-            of.build_id.merge(module.build_id);
-            of.htl_hash.merge(module.htl_hash);
-            of.is_kernel |= module.is_kernel;
-            of.mapped.extend(&module.mapped);
+        for (name, other) in &other.modules {
+            let module = self.modules.entry(name.clone()).or_default();
+            module.build_id.merge(other.build_id);
+            module.htl_hash.merge(other.htl_hash);
+            module.is_kernel |= other.is_kernel;
+            module.mapped.extend(&other.mapped);
         }
         self.notes.extend(other.notes.iter().cloned());
         self.moments.extend(other.moments.iter().cloned());
@@ -319,11 +337,6 @@ impl About {
 
 fn add(sum: &mut u64, number: u64) {
     *sum = sum.saturating_add(number);
-}
-
-/// Sort key that finds a process's executable: it is mapped before the libraries that it needs, and below them.
-fn place_in_time(range: &&MappedRange) -> (Pid, Nanos, Addr) {
-    (range.pid, range.time, range.addr)
 }
 
 #[cfg(test)]
@@ -367,24 +380,24 @@ mod tests {
 
     #[test]
     fn facts_missing_in_one_profile_come_from_the_other() {
-        let at = |time| Some(TimeExtent::at(Nanos(time)));
-        let mut both = About { lost: 1, sampled: at(9), ..About::default() };
+        let moment = |time| Some(TimeExtent::of_moment(Nanos(time)));
+        let mut both = About { lost: 1, sampled: moment(9), ..About::default() };
         let host = Some(b"h".to_vec());
-        both.merge(&About { lost: 2, sampled: at(4), host: host.clone(), ..About::default() });
+        both.merge(&About { lost: 2, sampled: moment(4), host: host.clone(), ..About::default() });
         assert_eq!((both.lost, both.host, both.sampled.unwrap().duration()), (3, host, 5));
     }
 
     #[test]
     fn only_what_all_state_alike_is_a_value() {
-        let of = |stated: &[Option<u8>]| {
+        let agree = |stated: &[Option<u8>]| {
             let mut agreed = Agreed::default();
             stated.iter().for_each(|one| agreed.add(*one));
             agreed
         };
-        assert_eq!(of(&[None, Some(1), None, Some(1)]), Agreed::Same(1));
-        assert_eq!(of(&[Some(1), Some(2), Some(1), None]), Agreed::Several);
-        assert_eq!((of(&[]).into_option(), of(&[Some(1)]).into_option()), (None, Some(1)));
-        let mut one = of(&[Some(1)]);
+        assert_eq!(agree(&[None, Some(1), None, Some(1)]), Agreed::Same(1));
+        assert_eq!(agree(&[Some(1), Some(2), Some(1), None]), Agreed::Several);
+        assert_eq!((agree(&[]).into_option(), agree(&[Some(1)]).into_option()), (None, Some(1)));
+        let mut one = agree(&[Some(1)]);
         one.merge(Agreed::Several);
         assert_eq!(one.into_option(), None);
     }

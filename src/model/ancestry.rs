@@ -35,9 +35,9 @@ struct Fork {
     /// The number of ancestors.
     generation: u32,
     /// The nearest ancestor that can answer questions about inherited code or mappings, and as of when.
-    asked: Option<(Pid, Nanos)>,
-    /// Like `asked`, but also across an ancestor's exec: for questions about any time.
-    ever_asked: Option<(Pid, Nanos)>,
+    nearest: Option<(Pid, Nanos)>,
+    /// Like `nearest`, but also across an ancestor's exec: for questions about any time.
+    nearest_ever: Option<(Pid, Nanos)>,
 }
 
 /// A fork: `parent` created `child`.
@@ -53,12 +53,12 @@ pub struct Descent {
 
 impl Fork {
     /// True if the fork had happened by `time` (`None`: the end of the recording).
-    fn is_seen_by(&self, time: Option<Nanos>) -> bool {
+    fn happened_by(&self, time: Option<Nanos>) -> bool {
         time.is_none_or(|time| self.at <= time)
     }
 
     /// True if the child hadn't called exec by `time` (`None`: the end of the recording).
-    fn passes_on(&self, time: Option<Nanos>) -> bool {
+    fn still_inherits(&self, time: Option<Nanos>) -> bool {
         self.exec.is_none_or(|exec| time.is_some_and(|time| time < exec))
     }
 }
@@ -72,24 +72,34 @@ pub struct Ancestor {
     pub time: Option<Nanos>,
 }
 
-fn as_of_fork((pid, at): (Pid, Nanos)) -> (Ancestor, Nanos) {
-    (Ancestor { pid, time: Some(at) }, at)
+/// The next step up a line of ancestors.
+struct Step {
+    ancestor: Ancestor,
+    /// The time of the fork that leads to the ancestor.
+    forked: Nanos,
+}
+
+impl Step {
+    /// Asks about an ancestor as of the fork.
+    fn as_of_fork((pid, forked): (Pid, Nanos)) -> Self {
+        Self { ancestor: Ancestor { pid, time: Some(forked) }, forked }
+    }
 }
 
 impl Ancestry {
     /// Collects the forks of all processes.
     pub fn new(processes: &Processes) -> Self {
-        let forked = processes.by_pid.iter().filter_map(|(&pid, process)| {
-            let (parent, at) = process.forked.filter(|(parent, _)| *parent != pid)?;
-            let exec = process.execs.get(process.execs.partition_point(|exec| *exec < at)).copied();
-            Some((
-                pid,
-                Fork { parent, at, exec, generation: 0, asked: Some((parent, at)), ever_asked: Some((parent, at)) },
-            ))
-        });
         let mut ancestry = Self { forks: FxHashMap::default(), endless: Vec::new() };
         ancestry.forks.reserve(processes.by_pid.len());
-        ancestry.forks.extend(forked);
+        for (&pid, process) in &processes.by_pid {
+            let Some((parent, at)) = process.forked else { continue };
+            if parent == pid {
+                continue;
+            }
+            let exec = process.execs.get(process.execs.partition_point(|exec| *exec < at)).copied();
+            let nearest = Some((parent, at));
+            ancestry.forks.insert(pid, Fork { parent, at, exec, generation: 0, nearest, nearest_ever: nearest });
+        }
         ancestry.end_lines(processes.by_pid.keys().copied());
         ancestry
     }
@@ -100,19 +110,26 @@ impl Ancestry {
             if can_answer(parent) {
                 continue;
             }
-            let above = self.forks.get(&parent).copied().filter(|above| above.at <= at);
-            self.forks.entry(child).and_modify(|fork| {
-                fork.asked = above.filter(|above| above.passes_on(Some(at))).and_then(|above| above.asked);
-                fork.ever_asked = above.and_then(|above| above.ever_asked);
-            });
+            let (mut nearest, mut nearest_ever) = (None, None);
+            if let Some(parent_fork) = self.forks.get(&parent)
+                && parent_fork.at <= at
+            {
+                nearest_ever = parent_fork.nearest_ever;
+                if parent_fork.still_inherits(Some(at)) {
+                    nearest = parent_fork.nearest;
+                }
+            }
+            if let Some(fork) = self.forks.get_mut(&child) {
+                (fork.nearest, fork.nearest_ever) = (nearest, nearest_ever);
+            }
         }
         self
     }
 
     /// All forks by time. Of forks at the same time, a parent's own fork precedes its child's.
     pub fn descents(&self) -> impl Iterator<Item = Descent> + use<> {
-        let descent = |(&child, fork): (&Pid, &Fork)| (fork.at, fork.generation, child, fork.parent);
-        let mut descents: Vec<_> = self.forks.iter().map(descent).collect();
+        let forks = self.forks.iter();
+        let mut descents: Vec<_> = forks.map(|(child, fork)| (fork.at, fork.generation, *child, fork.parent)).collect();
         descents.sort_unstable();
         descents.into_iter().map(|(at, _, child, parent)| Descent { child, parent, at })
     }
@@ -125,13 +142,13 @@ impl Ancestry {
 
     /// True if at `time` a process still runs the program that it was forked with.
     pub fn inherits(&self, pid: Pid, time: Option<Nanos>) -> bool {
-        self.forks.get(&pid).is_some_and(|fork| fork.is_seen_by(time) && fork.passes_on(time))
+        self.forks.get(&pid).is_some_and(|fork| fork.happened_by(time) && fork.still_inherits(time))
     }
 
     /// The process itself, then the ancestors whose code and mappings it still has at `time`. The line ends at an exec.
     pub fn inherited(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| {
-            if fork.is_seen_by(time) && fork.passes_on(time) { fork.asked.map(as_of_fork) } else { None }
+            if fork.happened_by(time) && fork.still_inherits(time) { fork.nearest.map(Step::as_of_fork) } else { None }
         })
     }
 
@@ -140,9 +157,11 @@ impl Ancestry {
     /// code of that moment.
     pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| match time {
-            _ if !fork.passes_on(time) => None,
-            Some(_) if !fork.is_seen_by(time) => Some((Ancestor { pid: fork.parent, time }, fork.at)),
-            _ => fork.asked.map(as_of_fork),
+            _ if !fork.still_inherits(time) => None,
+            Some(_) if !fork.happened_by(time) => {
+                Some(Step { ancestor: Ancestor { pid: fork.parent, time }, forked: fork.at })
+            }
+            _ => fork.nearest.map(Step::as_of_fork),
         })
     }
 
@@ -159,20 +178,25 @@ impl Ancestry {
 
     /// The process itself, then every process that it may have inherited from at any time.
     pub fn ancestors(&self, pid: Pid) -> impl Iterator<Item = Pid> + '_ {
-        self.line(Ancestor { pid, time: None }, |fork, _| fork.ever_asked.map(as_of_fork)).map(|ancestor| ancestor.pid)
+        let line = self.line(Ancestor { pid, time: None }, |fork, _| fork.nearest_ever.map(Step::as_of_fork));
+        line.map(|ancestor| ancestor.pid)
     }
 
-    /// Follows the ancestors of `first`. `asked` returns the next ancestor to visit and the time of the fork that leads
-    /// to it.
+    /// Follows the ancestors of `first`. `step` returns the next ancestor to visit, given a fork and the time to ask
+    /// about.
     fn line(
         &self,
         first: Ancestor,
-        asked: impl Fn(&Fork, Option<Nanos>) -> Option<(Ancestor, Nanos)> + Clone,
+        step: impl Fn(&Fork, Option<Nanos>) -> Option<Step> + Clone,
     ) -> impl Iterator<Item = Ancestor> + Clone {
-        let line = std::iter::successors(Some((first, None)), move |&(Ancestor { pid, time }, later)| {
+        // Each ancestor with the time at which its descendant was forked.
+        let line = std::iter::successors(Some((first, None)), move |&(Ancestor { pid, time }, descendant_forked)| {
             let fork = self.forks.get(&pid)?;
-            let is_older = later.is_none_or(|later| fork.at <= later);
-            let (ancestor, forked) = asked(fork, time).filter(|_| is_older)?;
+            // An ancestor that was forked later than its descendant has a reused ID.
+            if descendant_forked.is_some_and(|forked| fork.at > forked) {
+                return None;
+            }
+            let Step { ancestor, forked } = step(fork, time)?;
             Some((ancestor, Some(forked)))
         });
         line.map(|(ancestor, _)| ancestor)
@@ -195,14 +219,21 @@ impl Ancestry {
                 continue;
             }
             let mut next = Some(pid);
-            while let Some(pid) = next.filter(|pid| !depths.contains_key(pid)) {
+            while let Some(pid) = next
+                && !depths.contains_key(&pid)
+            {
                 depths.insert(pid, 0);
                 line.push(pid);
                 next = self.forked_parent(pid);
             }
-            // The line has reached a process that is already on it: a cycle.
-            next.filter(|known| line.contains(known)).into_iter().for_each(|first| self.cut(first));
-            let mut depth = next.map_or(0, |known| depths[&known]);
+            let mut depth = 0;
+            if let Some(known) = next {
+                // The line may have reached a process that is already on it: a cycle.
+                if line.contains(&known) {
+                    self.cut(known);
+                }
+                depth = depths[&known];
+            }
             for pid in line.drain(..).rev() {
                 if depth == MAX_GENERATIONS {
                     self.cut(pid);
@@ -219,7 +250,8 @@ impl Ancestry {
     /// The parent, if it was itself forked earlier within the recording.
     fn forked_parent(&self, pid: Pid) -> Option<Pid> {
         let fork = self.forks.get(&pid)?;
-        self.forks.get(&fork.parent).filter(|above| above.at <= fork.at).map(|_| fork.parent)
+        let parent_fork = self.forks.get(&fork.parent)?;
+        if parent_fork.at <= fork.at { Some(fork.parent) } else { None }
     }
 
     fn cut(&mut self, pid: Pid) {

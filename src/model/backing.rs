@@ -73,16 +73,16 @@ const DELETED: &[u8] = b" (deleted)";
 impl<'a> Backing<'a> {
     /// Classifies a mapping by its path.
     pub fn of(path: &'a [u8]) -> Self {
+        if let Some((_, backing)) = BEGINNINGS.iter().find(|(beginning, _)| path.starts_with(beginning)) {
+            return *backing;
+        }
         match path {
             [] => Self::Unnamed,
-            _ => match BEGINNINGS.iter().find(|(beginning, _)| path.starts_with(beginning)) {
-                Some((_, backing)) => *backing,
-                None if path.starts_with(b"/dev/shm/") && path.ends_with(DELETED) => Self::PosixShared,
-                None if is_nameless(path) => Self::NamelessFile,
-                None if path.starts_with(b"/") => Self::File(path),
-                None if path.starts_with(b"[") => Self::Bracketed(path),
-                None => Self::Other(path),
-            },
+            _ if path.starts_with(b"/dev/shm/") && path.ends_with(DELETED) => Self::PosixShared,
+            _ if is_nameless(path) => Self::NamelessFile,
+            [b'/', ..] => Self::File(path),
+            [b'[', ..] => Self::Bracketed(path),
+            _ => Self::Other(path),
         }
     }
 
@@ -168,12 +168,11 @@ impl<'a> Backing<'a> {
             return self != Self::Unnamed && self.may_hold_jit_code();
         };
         let base = base_name(path);
-        let is = |begin: &[u8], end: &[u8]| base.starts_with(begin) && base.ends_with(end);
         [&b"jit"[..], b"[jit]", b"[JIT]", JIT_APP_CACHE, JIT_ZYGOTE_CACHE].contains(&path)
-            || is(b"jitted-", b"")
+            || base.starts_with(b"jitted-")
             || self.is_perf_map()
-            || is(b"jit-", b".dump")
-            || is(b"[JIT] tid ", b"")
+            || base.starts_with(b"jit-") && base.ends_with(b".dump")
+            || base.starts_with(b"[JIT] tid ")
     }
 
     /// True if its name is a perf map's: `perf-PID.map`.
@@ -197,10 +196,9 @@ const JIT_ZYGOTE_CACHE: &[u8] = b"[JIT zygote cache]";
 /// (`…_jit_app_cache:START-END`). They don't exist; offsets in them are addresses of the process. `None` for other
 /// paths.
 pub fn simpleperf_jit_cache(path: &[u8]) -> Option<&'static [u8]> {
-    let contains = |part: &[u8]| memchr::memmem::find(path, part).is_some();
-    if contains(b"_jit_app_cache:") {
+    if memchr::memmem::find(path, b"_jit_app_cache:").is_some() {
         Some(JIT_APP_CACHE)
-    } else if contains(b"_jit_zygote_cache:") {
+    } else if memchr::memmem::find(path, b"_jit_zygote_cache:").is_some() {
         Some(JIT_ZYGOTE_CACHE)
     } else {
         None
@@ -210,15 +208,19 @@ pub fn simpleperf_jit_cache(path: &[u8]) -> Option<&'static [u8]> {
 /// Splits `[kernel.kallsyms]_text` into the kernel's name and the reference symbol, whose address the mapping's page
 /// offset is. Any other path is returned whole, with an empty symbol.
 pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
-    let end = path.iter().position(|&byte| byte == b']').filter(|_| path.starts_with(b"["));
-    path.split_at(end.map_or(path.len(), |end| end + 1))
+    if path.starts_with(b"[")
+        && let Some(end) = path.iter().position(|&byte| byte == b']')
+    {
+        return path.split_at(end + 1);
+    }
+    (path, b"")
 }
 
 /// True for kernel images (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`) and modules (`.ko`), also compressed.
 fn is_kernel_file(path: &[u8]) -> bool {
     let base = base_name(path);
-    let packed = [&b".gz"[..], b".xz", b".zst", b".debug"].iter().find_map(|ending| base.strip_suffix(*ending));
-    if packed.unwrap_or(base).ends_with(b".ko") {
+    let stem = [&b".gz"[..], b".xz", b".zst", b".debug"].iter().find_map(|ending| base.strip_suffix(*ending));
+    if stem.unwrap_or(base).ends_with(b".ko") {
         return true;
     }
     let release = base.strip_prefix(b"vmlinux").or_else(|| base.strip_prefix(b"vmlinuz"));

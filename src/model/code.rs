@@ -103,7 +103,7 @@ impl<'data> Lines<'data> {
         };
         let generated = generated.limit_depth();
         match self.authored {
-            Some(authored) => generated.authored(authored),
+            Some(authored) => generated.map_to_authored(authored),
             None => generated,
         }
     }
@@ -135,9 +135,11 @@ impl<'data> SourceMap<'data> {
         }
         let (depths, outermost) = self.depths();
         for line in &mut self.lines {
-            let Some(call) = line.inlined.map(|call| call as usize).filter(|call| *call < self.calls.len()) else {
+            let Some(call) = line.inlined else { continue };
+            let call = call as usize;
+            if call >= self.calls.len() {
                 continue;
-            };
+            }
             if depths[call] == ENDLESS {
                 line.inlined = None;
             } else if depths[call] > MOST_INLINED {
@@ -158,31 +160,35 @@ impl<'data> SourceMap<'data> {
         let mut depths = vec![UNKNOWN; self.calls.len()];
         let mut outermost: Vec<usize> = (0..self.calls.len()).collect();
         let mut path = Vec::new();
-        for call in 0..self.calls.len() {
-            let mut at = Some(call);
-            while let Some(call) = at
+        for first in 0..self.calls.len() {
+            // Walk up to a call whose depth is known, then back down.
+            let mut next = Some(first);
+            while let Some(call) = next
                 && depths[call] == UNKNOWN
             {
                 // Stays if the call is reached again while it is being computed: then it contains itself.
                 depths[call] = ENDLESS;
                 path.push(call);
                 let parent = self.calls[call].parent.map(|parent| parent as usize);
-                at = parent.filter(|parent| *parent < self.calls.len());
+                next = parent.filter(|parent| *parent < self.calls.len());
             }
-            let (mut depth, mut around) = at.map_or((0, call), |call| (depths[call], outermost[call]));
+            let (mut depth, mut too_deep) = match next {
+                Some(known) => (depths[known], outermost[known]),
+                None => (0, first),
+            };
             while let Some(call) = path.pop() {
                 depth = depth.saturating_add(1);
                 if depth <= MOST_INLINED + 1 {
-                    around = call;
+                    too_deep = call;
                 }
-                (depths[call], outermost[call]) = (depth, around);
+                (depths[call], outermost[call]) = (depth, too_deep);
             }
         }
         (depths, outermost)
     }
 
     /// Replaces generated positions and names by authored ones.
-    fn authored(mut self, authored: &'data dyn AuthoredLines) -> Self {
+    fn map_to_authored(mut self, authored: &'data dyn AuthoredLines) -> Self {
         for line in &mut self.lines {
             if let Some((file, number, column)) = authored.position(line.file, line.line, line.discriminator) {
                 (line.file, line.line, line.discriminator) = (file, number, column);
@@ -200,7 +206,7 @@ impl<'data> SourceMap<'data> {
     }
 
     /// The source line of the instruction at `offset`; `None` before the first line.
-    pub fn at(&self, offset: u64) -> Option<&Line<'data>> {
+    pub fn line_at(&self, offset: u64) -> Option<&Line<'data>> {
         self.lines[..self.lines.partition_point(|line| line.offset <= offset)].last()
     }
 
@@ -326,10 +332,10 @@ mod tests {
         let lines = vec![line(4, None), line(8, Some(1)), line(12, Some(2)), line(16, Some(3))];
         let map = SourceMap { lines, calls, too_deep: 0 };
         let around = |offset| {
-            let calls = map.at(offset).into_iter().flat_map(|line| map.calls_around(line));
+            let calls = map.line_at(offset).into_iter().flat_map(|line| map.calls_around(line));
             calls.map(|call| String::from_utf8_lossy(&call.function).into_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(map.at(3), None);
+        assert_eq!(map.line_at(3), None);
         assert!(around(4).is_empty());
         assert_eq!(around(11), ["inner", "outer"]);
         assert_eq!(around(12).len(), 4);

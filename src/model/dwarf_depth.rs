@@ -124,28 +124,31 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
         while open.last().is_some_and(|(outside, _)| *outside >= depth) {
             open.pop();
         }
-        let around = open.last().map_or(0, |(_, calls)| *calls);
-        match is_call {
-            true if around >= most => {
-                cut = Some((at, depth));
-                calls += 1;
-            }
-            true => open.push((depth, around + 1)),
+        let outer_calls = open.last().map_or(0, |(_, calls)| *calls);
+        if !is_call {
             // addr2line reads a function nested in another one separately.
-            false => open.push((depth, 0)),
+            open.push((depth, 0));
+        } else if outer_calls < most {
+            open.push((depth, outer_calls + 1));
+        } else {
+            cut = Some((at, depth));
+            calls += 1;
         }
     }
     if let Some((from, _)) = cut {
         found.push(start + from..start + header.length_including_self());
     }
-    let field = start + place_of_table(header);
+    if found.is_empty() {
+        return None;
+    }
+    let field = start + abbreviation_field(header);
     let width = usize::from(header.encoding().format.word_size());
     let table = header.debug_abbrev_offset().0;
-    (!found.is_empty()).then(|| DeepUnit { start, field: field..field + width, table, entries: found, calls })
+    Some(DeepUnit { start, field: field..field + width, table, entries: found, calls })
 }
 
 /// Offset of `debug_abbrev_offset` in a unit's header.
-fn place_of_table(header: &UnitHeader<Reader<'_>>) -> usize {
+fn abbreviation_field(header: &UnitHeader<Reader<'_>>) -> usize {
     let length = usize::from(header.encoding().format.initial_length_size());
     // After the version; since DWARF 5 also after the unit type and the address size.
     length + if header.version() >= 5 { 4 } else { 2 }
@@ -153,6 +156,7 @@ fn place_of_table(header: &UnitHeader<Reader<'_>>) -> usize {
 
 /// A table of abbreviations that has entries for blocks.
 struct TableWithBlocks {
+    /// Offset in `.debug_abbrev`.
     place: usize,
     blocks: Blocks,
 }
@@ -167,15 +171,14 @@ impl ShallowDwarf {
         tables: &mut FxHashMap<usize, Option<TableWithBlocks>>,
     ) {
         let table = tables.entry(unit.table).or_insert_with(|| self.add_table(unit.table, endian));
-        let replaced = table.as_ref().and_then(|table| {
-            table.blocks.replace(&unit.entries, &mut self.info)?;
-            Some(table.place)
-        });
-        // Readers skip a unit without abbreviations.
-        let place = replaced.unwrap_or_else(|| {
-            self.abbreviations.push(0);
-            self.abbreviations.len() - 1
-        });
+        let place = match table {
+            Some(table) if table.blocks.replace(&unit.entries, &mut self.info).is_some() => table.place,
+            _ => {
+                // Readers skip a unit without abbreviations.
+                self.abbreviations.push(0);
+                self.abbreviations.len() - 1
+            }
+        };
         let Some(field) = self.info.get_mut(unit.field.clone()) else { return };
         match (endian, field.len()) {
             (RunTimeEndian::Little, 8) => field.copy_from_slice(&(place as u64).to_le_bytes()),
@@ -236,11 +239,13 @@ impl Blocks {
     fn abbreviations(&self) -> Vec<u8> {
         const HAS_NO_CHILDREN: u8 = 0;
         let attribute = dw::DW_AT_description.0 as u8;
-        let entry = |code: &[u8], form: gimli::DwForm| {
-            let rest = [dw::DW_TAG_lexical_block.0 as u8, HAS_NO_CHILDREN, attribute, form.0 as u8, 0, 0];
-            [code, &rest].concat()
-        };
-        [entry(&self.short, dw::DW_FORM_block1), entry(&self.long, dw::DW_FORM_block4), vec![0]].concat()
+        let mut bytes = Vec::new();
+        for (code, form) in [(&self.short, dw::DW_FORM_block1), (&self.long, dw::DW_FORM_block4)] {
+            bytes.extend_from_slice(code);
+            bytes.extend([dw::DW_TAG_lexical_block.0 as u8, HAS_NO_CHILDREN, attribute, form.0 as u8, 0, 0]);
+        }
+        bytes.push(0);
+        bytes
     }
 }
 

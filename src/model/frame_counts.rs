@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     fn one_of_a_hundred_frames_of_jit_code_is_too_many() {
-        let of = |jit_unnamed, jit| FrameCounts { jit, jit_unnamed, ..FrameCounts::default() }.lacks_jit_names();
-        assert!(of(400, 400) && of(1, 100) && of(1, 1));
-        assert!(!of(0, 0) && !of(0, 100) && !of(1, 101));
+        let lacks = |jit_unnamed, jit| FrameCounts { jit, jit_unnamed, ..FrameCounts::default() }.lacks_jit_names();
+        assert!(lacks(400, 400) && lacks(1, 100) && lacks(1, 1));
+        assert!(!lacks(0, 0) && !lacks(0, 100) && !lacks(1, 101));
     }
 
     #[test]

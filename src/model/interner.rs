@@ -60,20 +60,20 @@ struct Numbered {
 }
 
 impl InternedNumbers {
-    /// The ID that has this hash and that `is_it` accepts.
-    pub fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        let found = self.0.find(whole(hash), |known| known.hash == hash && is_it(known.number));
+    /// The ID that has this hash and that `is_wanted` accepts.
+    pub fn find(&self, hash: u32, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
+        let found = self.0.find(expand_hash(hash), |known| known.hash == hash && is_wanted(known.number));
         found.map(|known| known.number)
     }
 
     /// Adds an ID. No equal value may be in the table.
     pub fn insert(&mut self, hash: u32, number: u32) {
-        self.0.insert_unique(whole(hash), Numbered { hash, number }, |known| whole(known.hash));
+        self.0.insert_unique(expand_hash(hash), Numbered { hash, number }, |known| expand_hash(known.hash));
     }
 }
 
 /// Expands 32 bits of a hash to 64: hashbrown picks the slot by the low bits and compares the highest ones.
-fn whole(hash: u32) -> u64 {
+fn expand_hash(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
 
@@ -103,8 +103,10 @@ impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
     /// Returns the value's ID; the first value's if IDs ran out.
     pub fn intern(&mut self, item: T) -> Id {
         let hash = hash_of(&item);
-        let known = self.numbers.find(hash, |number| self.items[number as usize] == item);
-        Id::from(known.unwrap_or_else(|| self.push(hash, item)))
+        if let Some(known) = self.numbers.find(hash, |number| self.items[number as usize] == item) {
+            return Id::from(known);
+        }
+        Id::from(self.push(hash, item))
     }
 
     /// Like [`intern`](Self::intern), but converts the item to an owned value only if it is new.
@@ -124,9 +126,9 @@ impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
         known.map(Id::from)
     }
 
+    /// Adds a value and returns its ID; 0 if IDs ran out.
     fn push(&mut self, hash: u32, item: T) -> u32 {
-        let next = u32::try_from(self.items.len()).ok().filter(|&next| next < self.most);
-        let Some(number) = next else {
+        let Some(number) = u32::try_from(self.items.len()).ok().filter(|number| *number < self.most) else {
             self.full = true;
             return 0;
         };

@@ -42,7 +42,10 @@ impl<'a> PerfCommand<'a> {
     /// Parses the words that follow `perf record`.
     pub fn parse_options(called: &'a [Vec<u8>], words: &'a [Vec<u8>]) -> Self {
         let (mut end, mut records_others) = (0, false);
-        while let Some(word) = words.get(end).filter(|word| word.starts_with(b"-") && *word != b"--") {
+        while let Some(word) = words.get(end)
+            && word.starts_with(b"-")
+            && word != b"--"
+        {
             records_others |= names_others(word);
             end = (end + 1 + usize::from(takes_next_word(word))).min(words.len());
         }
@@ -56,7 +59,7 @@ impl<'a> PerfCommand<'a> {
         let (mut at, words, mut found) = (0, self.options, Vec::new());
         while let Some(word) = words.get(at) {
             let next = if takes_next_word(word) { words.get(at + 1) } else { None };
-            found.extend(options_of(word, next.map(|next| &next[..])));
+            found.extend(split_options(word, next.map(|next| &next[..])));
             at += 1 + usize::from(next.is_some());
         }
         found.into_iter()
@@ -107,21 +110,30 @@ pub fn simpleperf_program(words: &[Vec<u8>]) -> Option<&[Vec<u8>]> {
         "--trace-offcpu",
     ];
     const OTHERS: &[&str] = &["-a", "-p", "-t", "--app", "--system-wide"];
-    let is_one_of = |word: &[u8], list: &[&str]| list.iter().any(|known| known.as_bytes() == word);
     if !is_simpleperf(words) || words.get(1).is_none_or(|word| word != b"record") {
         return None;
     }
     let (mut at, mut records_others) = (2, false);
-    while let Some(word) = words.get(at).filter(|word| word.starts_with(b"-")) {
+    while let Some(word) = words.get(at)
+        && word.starts_with(b"-")
+    {
         at += 1;
         if word == b"--" {
             break;
         }
-        records_others |= is_one_of(word, OTHERS);
-        at += usize::from(!is_one_of(word, ALONE));
+        records_others |= contains_word(OTHERS, word);
+        if !contains_word(ALONE, word) {
+            at += 1;
+        }
     }
-    let program = words.get(at..).unwrap_or_default();
-    Some(if records_others { &[] } else { program })
+    if records_others {
+        return Some(&[]);
+    }
+    Some(words.get(at..).unwrap_or_default())
+}
+
+fn contains_word(list: &[&str], word: &[u8]) -> bool {
+    list.iter().any(|known| known.as_bytes() == word)
 }
 
 fn is_simpleperf(words: &[Vec<u8>]) -> bool {
@@ -146,30 +158,34 @@ impl PerfOption<'_> {
 }
 
 /// The options in one word; `-ag` is two. `next` is the next word if the last option consumes it.
-fn options_of<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'a>> {
+fn split_options<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'a>> {
     if let Some(long) = word.strip_prefix(b"--") {
-        let equals = long.iter().position(|byte| *byte == b'=');
-        let (name, value) = equals.map_or((long, next), |at| (&long[..at], Some(&long[at + 1..])));
-        return vec![PerfOption { name, value, is_long: true, is_apart: equals.is_none() }];
+        return vec![match long.iter().position(|byte| *byte == b'=') {
+            Some(equals) => {
+                PerfOption { name: &long[..equals], value: Some(&long[equals + 1..]), is_long: true, is_apart: false }
+            }
+            None => PerfOption { name: long, value: next, is_long: true, is_apart: true },
+        }];
     }
     let letters = word.strip_prefix(b"-").unwrap_or(word);
-    let last = letters.iter().position(|letter| SHORT_WITH_VALUE.contains(letter));
-    let flags = &letters[..last.unwrap_or(letters.len())];
-    let mut options: Vec<_> =
-        flags.chunks(1).map(|name| PerfOption { name, value: None, is_long: false, is_apart: true }).collect();
-    options.extend(last.map(|at| {
-        let rest = &letters[at + 1..];
-        let value = if rest.is_empty() { next } else { Some(rest) };
-        PerfOption { name: &letters[at..=at], value, is_long: false, is_apart: true }
-    }));
+    let mut options = Vec::new();
+    for (index, letter) in letters.iter().enumerate() {
+        let name = &letters[index..=index];
+        if SHORT_WITH_VALUE.contains(letter) {
+            let rest = &letters[index + 1..];
+            let value = if rest.is_empty() { next } else { Some(rest) };
+            options.push(PerfOption { name, value, is_long: false, is_apart: true });
+            break;
+        }
+        options.push(PerfOption { name, value: None, is_long: false, is_apart: true });
+    }
     options
 }
 
 /// True if the option selects what to record, so that perf doesn't record the program.
 fn names_others(word: &[u8]) -> bool {
-    options_of(word, None)
-        .iter()
-        .any(|option| option.is(&["a", "p", "t", "u", "C", "all-cpus", "pid", "tid", "uid", "cpu"]))
+    const OTHERS: &[&str] = &["a", "p", "t", "u", "C", "all-cpus", "pid", "tid", "uid", "cpu"];
+    split_options(word, None).iter().any(|option| option.is(OTHERS))
 }
 
 /// Short options with a value, which is the rest of the word or the next word.
@@ -202,15 +218,13 @@ fn takes_next_word(word: &[u8]) -> bool {
         "debuginfod",
         "num-thread-synthesize",
     ];
-    let letters = word.strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-"));
-    match letters {
-        // Several letters in one word: the first that takes a value takes the rest of the word, if there is any.
-        Some(letters) => letters
-            .iter()
-            .position(|letter| SHORT_WITH_VALUE.contains(letter))
-            .is_some_and(|at| at + 1 == letters.len()),
-        None => LONG.iter().any(|long| word.strip_prefix(b"--") == Some(long.as_bytes())),
+    if let Some(name) = word.strip_prefix(b"--") {
+        return contains_word(LONG, name);
     }
+    let Some(letters) = word.strip_prefix(b"-") else { return false };
+    // Several letters in one word: the first that takes a value takes the rest of the word, if there is any.
+    let with_value = letters.iter().position(|letter| SHORT_WITH_VALUE.contains(letter));
+    with_value.is_some_and(|index| index + 1 == letters.len())
 }
 
 #[cfg(test)]

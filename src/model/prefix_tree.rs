@@ -23,6 +23,7 @@ pub struct PrefixTree<K> {
     first: u32,
     /// Children beyond the first [`LISTED`] of their parent, by parent and key.
     others: FxHashMap<(u32, K), u32>,
+    /// The maximum number of nodes.
     most: u32,
     full: bool,
 }
@@ -48,7 +49,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
     /// or any other.
     pub fn child(&mut self, parent: Option<u32>, key: K) -> u32 {
         let parent = parent.unwrap_or(NONE);
-        let first = self.first_of(parent);
+        let first = self.first_child(parent);
         let (mut at, mut last) = (first, NONE);
         for _ in 0..LISTED {
             let Some(node) = self.nodes.get(at as usize) else { return self.push(parent, key, first) };
@@ -67,29 +68,29 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
 
     /// The newest sequences that extend `parent` by one key, with that key; at most `LISTED`.
     pub fn newest(&self, parent: Option<u32>) -> impl Iterator<Item = (u32, K)> + '_ {
-        self.from(self.first_of(parent.unwrap_or(NONE))).take(LISTED)
+        self.siblings(self.first_child(parent.unwrap_or(NONE))).take(LISTED)
     }
 
     /// All sequences that extend `parent` by one key, with that key, newest first.
     pub fn children(&self, parent: u32) -> impl Iterator<Item = (u32, K)> + '_ {
-        self.from(self.first_of(parent))
+        self.siblings(self.first_child(parent))
     }
 
     /// Follows a list of siblings from `at` to the oldest.
-    fn from(&self, mut at: u32) -> impl Iterator<Item = (u32, K)> + '_ {
+    fn siblings(&self, mut at: u32) -> impl Iterator<Item = (u32, K)> + '_ {
         std::iter::from_fn(move || {
             let node = self.nodes.get(at as usize)?;
             Some((std::mem::replace(&mut at, node.next), node.key))
         })
     }
 
-    fn first_of(&self, parent: u32) -> u32 {
+    /// The newest child; [`NONE`] if there is none.
+    fn first_child(&self, parent: u32) -> u32 {
         if parent == NONE { self.first } else { self.nodes[parent as usize].first }
     }
 
     fn push(&mut self, parent: u32, key: K, next: u32) -> u32 {
-        let new = u32::try_from(self.nodes.len()).ok().filter(|&new| new < self.most);
-        let Some(new) = new else {
+        let Some(new) = u32::try_from(self.nodes.len()).ok().filter(|new| *new < self.most) else {
             self.full = true;
             return if parent == NONE { self.first } else { parent };
         };

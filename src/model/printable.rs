@@ -19,7 +19,7 @@ use std::fmt::Write;
 pub fn printable(name: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(name) {
         Ok(text) if !text.chars().any(is_active) => Cow::Borrowed(text),
-        _ => Cow::Owned(escaped(name)),
+        _ => Cow::Owned(escape(name)),
     }
 }
 
@@ -90,16 +90,21 @@ fn is_invisible(c: char) -> bool {
         || matches!(c, '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-fn escaped(name: &[u8]) -> String {
+fn escape(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len() + 16);
     for chunk in name.utf8_chunks() {
-        chunk.valid().chars().for_each(|c| push(&mut text, c));
-        chunk.invalid().iter().for_each(|byte| push_hex(&mut text, format_args!("\\x{byte:02x}")));
+        for c in chunk.valid().chars() {
+            push_escaped(&mut text, c);
+        }
+        for byte in chunk.invalid() {
+            push_hex(&mut text, format_args!("\\x{byte:02x}"));
+        }
     }
     text
 }
 
-fn push(text: &mut String, c: char) {
+/// Appends a character, escaped if necessary.
+fn push_escaped(text: &mut String, c: char) {
     match c {
         c if !is_active(c) => text.push(c),
         c if c.is_ascii() => push_hex(text, format_args!("\\x{:02x}", u32::from(c))),

@@ -138,28 +138,31 @@ impl Process {
     /// True if the recording already contains injected JIT code: the process mapped an ELF image from perf
     /// (`jitted-PID-INDEX.so`) or from jitgraft (`jitted-PID.so`, `jitted-PID.2.so`).
     pub fn is_injected(&self) -> bool {
-        let injected = |path: &[u8]| {
-            let name = base_name(path);
-            let middle = name.strip_prefix(b"jitted-").and_then(|name| name.strip_suffix(b".so"));
-            middle.is_some_and(|middle| middle.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')))
-        };
-        self.mappings.iter().any(|map| injected(&map.path))
+        self.mappings.iter().any(|map| is_jit_image(&map.path))
     }
 
     /// The first memory for JIT code that the process's current program shares with its children: the same memory, not
     /// a copy as `//anon` is after a fork. `None` if there is none.
     pub fn shared_jit_memory(&self) -> Option<SharedMemory> {
-        let since = self.execs.last().copied().unwrap_or_default();
-        let shared = |map: &&Mapping| {
-            let backing = map.backing();
-            map.executable
-                && map.time >= since
-                && matches!(backing, Backing::SharedAnonymous | Backing::NamedShared | Backing::PosixShared)
-                && map.file.is_some_and(|file| file.inode != 0)
-        };
-        let map = self.mappings.iter().find(shared)?;
-        Some(SharedMemory { addr: map.addr, file: map.file? })
+        let last_exec = self.execs.last().copied().unwrap_or_default();
+        for map in self.mappings.iter().filter(|map| map.executable && map.time >= last_exec) {
+            let is_shared =
+                matches!(map.backing(), Backing::SharedAnonymous | Backing::NamedShared | Backing::PosixShared);
+            if let Some(file) = map.file
+                && is_shared
+                && file.inode != 0
+            {
+                return Some(SharedMemory { addr: map.addr, file });
+            }
+        }
+        None
     }
+}
+
+/// True for `jitted-PID.so`, `jitted-PID.2.so` and `jitted-PID-INDEX.so`.
+fn is_jit_image(path: &[u8]) -> bool {
+    let middle = base_name(path).strip_prefix(b"jitted-").and_then(|name| name.strip_suffix(b".so"));
+    middle.is_some_and(|middle| middle.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')))
 }
 
 /// Memory that several processes may share.
@@ -283,10 +286,13 @@ impl BuildId {
 
     /// Parses hexadecimal digits. `None` for anything else, such as a Go build ID.
     pub fn from_digits(text: &[u8]) -> Option<Self> {
-        let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
         let (pairs, []) = text.as_chunks::<2>() else { return None };
-        let bytes: Option<Vec<u8>> = pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect();
-        Self::new(&bytes?)
+        let mut bytes = Vec::with_capacity(pairs.len());
+        for &[high, low] in pairs {
+            let (high, low) = (char::from(high).to_digit(16)?, char::from(low).to_digit(16)?);
+            bytes.push((high << 4 | low) as u8);
+        }
+        Self::new(&bytes)
     }
 
     /// The bytes of the ID.

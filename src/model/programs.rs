@@ -31,19 +31,21 @@ impl<'a> Programs<'a> {
 
     /// The last name of a process; `?` if unknown.
     pub fn name(&self, pid: Pid) -> Cow<'a, str> {
-        let name = self.line(pid, &self.named, |process| !process.comms.is_empty()).find_map(|(process, time)| {
-            let until = process.comms.partition_point(|(named, _)| *named <= time);
-            process.comms[..until].last()
-        });
-        name.map_or(Cow::Borrowed("?"), |(_, name)| String::from_utf8_lossy(name))
+        for (process, end) in self.line(pid, &self.named, |process| !process.comms.is_empty()) {
+            let count = process.comms.partition_point(|(time, _)| *time <= end);
+            if let Some((_, name)) = process.comms[..count].last() {
+                return String::from_utf8_lossy(name);
+            }
+        }
+        Cow::Borrowed("?")
     }
 
     /// The mappings of the process's last program: first its own, then inherited ones.
     pub fn mappings(&self, pid: Pid) -> impl Iterator<Item = &'a Mapping> {
-        self.line(pid, &self.mapped, |process| !process.mappings.is_empty()).flat_map(|(process, time)| {
-            let execs = process.execs.partition_point(|exec| *exec <= time);
-            let exec = process.execs[..execs].last().copied().unwrap_or_default();
-            process.mappings.iter().filter(move |mapping| exec <= mapping.time && mapping.time <= time)
+        self.line(pid, &self.mapped, |process| !process.mappings.is_empty()).flat_map(|(process, end)| {
+            let execs = process.execs.partition_point(|exec| *exec <= end);
+            let last_exec = process.execs[..execs].last().copied().unwrap_or_default();
+            process.mappings.iter().filter(move |mapping| last_exec <= mapping.time && mapping.time <= end)
         })
     }
 
@@ -56,9 +58,11 @@ impl<'a> Programs<'a> {
         can_answer: impl Fn(&Process) -> bool,
     ) -> impl Iterator<Item = (&'a Process, Nanos)> {
         let processes = self.processes;
-        let of = |Ancestor { pid, time }| Some((processes.by_pid.get(&pid)?, time.unwrap_or(END)));
         let can_answer = |pid| processes.by_pid.get(&pid).is_some_and(&can_answer);
-        ancestry.get_or_init(|| Ancestry::new(processes).among(can_answer)).inherited(pid, None).filter_map(of)
+        let ancestry = ancestry.get_or_init(|| Ancestry::new(processes).among(can_answer));
+        ancestry
+            .inherited(pid, None)
+            .filter_map(|Ancestor { pid, time }| Some((processes.by_pid.get(&pid)?, time.unwrap_or(END))))
     }
 }
 

@@ -38,24 +38,32 @@ pub struct Recording {
 /// Labels for a control group: its path, and the pod and container if Kubernetes created it.
 pub fn cgroup_labels(path: &str) -> Labels {
     let mut labels: BTreeMap<Box<str>, Box<str>> = BTreeMap::from([("cgroup".into(), path.into())]);
-    let parts = || path.split('/').map(|part| part.trim_end_matches(".slice").trim_end_matches(".scope"));
-    let is_uid = |text: &&str| text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    // kubepods-burstable-pod6f1e…_…: systemd treats a dash as a path separator, so Kubernetes writes the UID with
-    // underscores.
-    let pod = |part: &str| {
-        let uid = part.rsplit_once("pod").filter(|(before, _)| before.is_empty() || before.ends_with('-'))?.1;
-        Some(uid.replace('_', "-")).filter(|uid| is_uid(&&**uid))
-    };
-    if path.contains("kubepods")
-        && let Some((at, pod)) = parts().enumerate().find_map(|(at, part)| Some((at, pod(part)?)))
-    {
-        let container = parts().nth(at + 1).and_then(|part| part.rsplit('-').next()).filter(is_uid);
-        labels.insert("pod".into(), pod.into());
-        if let Some(container) = container {
-            labels.insert("container".into(), container.into());
+    if path.contains("kubepods") {
+        let mut parts = path.split('/').map(|part| part.trim_end_matches(".slice").trim_end_matches(".scope"));
+        if let Some(pod) = parts.find_map(pod_uid) {
+            labels.insert("pod".into(), pod.into());
+            // The container is the part after the pod, such as `cri-containerd-ID`.
+            if let Some(container) = parts.next().and_then(|part| part.rsplit('-').next())
+                && is_uid(container)
+            {
+                labels.insert("container".into(), container.into());
+            }
         }
     }
     Some(Arc::new(labels))
+}
+
+/// The UID of a pod from a part of a path, such as `podUID` or `kubepods-burstable-podUID`. systemd treats a dash as a
+/// path separator, so Kubernetes writes the UID with underscores.
+fn pod_uid(part: &str) -> Option<String> {
+    let (before, uid) = part.rsplit_once("pod")?;
+    let uid = uid.replace('_', "-");
+    let is_pod = (before.is_empty() || before.ends_with('-')) && is_uid(&uid);
+    if is_pod { Some(uid) } else { None }
+}
+
+fn is_uid(text: &str) -> bool {
+    text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
 /// Nanoseconds to microseconds, rounded down; `None` if out of range.
@@ -69,16 +77,20 @@ pub fn day(micros: i64) -> Option<i32> {
 }
 
 /// Parses the name of a data set's directory, such as `2026-11-22`, to days since 1970.
-pub fn day_named(text: &str) -> Option<i32> {
+pub fn parse_day(text: &str) -> Option<i32> {
     let mut parts = text.splitn(3, '-').map(|part| part.parse::<i64>().ok());
-    let (year, month, of_month) = (parts.next()??, parts.next()??, parts.next()??);
-    let is_a_day = (0..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&of_month);
+    let (year, month, day_of_month) = (parts.next()??, parts.next()??, parts.next()??);
+    if !(0..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day_of_month) {
+        return None;
+    }
     // Count years from March, so that a leap day is the last day of its year. An era is 400 years.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + (153 * month + 2) / 5 + of_month - 1;
+    let day_of_year = (153 * month + 2) / 5 + day_of_month - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let day = i32::try_from(era * 146_097 + day_of_era - 719_468).ok()?;
-    (is_a_day && day_name(day) == text).then_some(day)
+    // Days that a month doesn't have become days of the next month.
+    if day_name(day) == text { Some(day) } else { None }
 }
 
 /// The ISO date of a day (days since 1970).
@@ -88,10 +100,10 @@ pub fn day_name(day: i32) -> String {
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * day_of_year + 2) / 153;
-    let of_month = day_of_year - (153 * month + 2) / 5 + 1;
+    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
     let year = era * 400 + year_of_era + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{of_month:02}")
+    format!("{year:04}-{month:02}-{day_of_month:02}")
 }
 
 #[cfg(test)]
@@ -102,10 +114,6 @@ mod tests {
     fn pods_are_known_by_their_control_groups() {
         let pod = "0f4c2d8e-9a41-4f0e-8d57-1b2c3d4e5f60";
         let container = "7d3a".repeat(16);
-        let told = |path: &str| -> Vec<(String, String)> {
-            let labels = cgroup_labels(path).unwrap();
-            labels.iter().skip(1).map(|(key, value)| (key.to_string(), value.to_string())).collect()
-        };
         let systemd = format!(
             "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{}.slice/cri-containerd-{container}.scope",
             pod.replace('-', "_")
@@ -115,22 +123,25 @@ mod tests {
             assert_eq!(labels["cgroup"], path.clone().into());
             assert_eq!((&*labels["pod"], &*labels["container"]), (pod, &*container), "{path}");
         }
-        assert!(told("/system.slice/nginx.service").is_empty() && told("/kubepods/podcast").is_empty());
+        for path in ["/system.slice/nginx.service", "/kubepods/podcast"] {
+            let labels = cgroup_labels(path).unwrap();
+            assert_eq!(labels.keys().map(|key| &**key).collect::<Vec<_>>(), ["cgroup"]);
+        }
     }
 
     #[test]
     fn days_are_those_of_the_calendar() {
-        let of = |seconds: i64| day_name(day(seconds * 1_000_000).unwrap());
-        assert_eq!(of(0), "1970-01-01");
-        assert_eq!(of(951_782_400), "2000-02-29");
-        assert_eq!(of(1_795_305_599), "2026-11-21");
-        assert_eq!(of(1_795_305_600), "2026-11-22");
-        assert_eq!(of(-1), "1969-12-31");
+        let day_of = |seconds: i64| day_name(day(seconds * 1_000_000).unwrap());
+        assert_eq!(day_of(0), "1970-01-01");
+        assert_eq!(day_of(951_782_400), "2000-02-29");
+        assert_eq!(day_of(1_795_305_599), "2026-11-21");
+        assert_eq!(day_of(1_795_305_600), "2026-11-22");
+        assert_eq!(day_of(-1), "1969-12-31");
         for day in (-100_000..100_000).step_by(37) {
-            assert_eq!(day_named(&day_name(day)), Some(day));
+            assert_eq!(parse_day(&day_name(day)), Some(day));
         }
         for wrong in ["", "2026-02-29", "2026-13-01", "2026-1-1", "x"] {
-            assert_eq!(day_named(wrong), None, "{wrong}");
+            assert_eq!(parse_day(wrong), None, "{wrong}");
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct RecordedSymbols {
 
 #[derive(Debug, Clone)]
 struct FileSymbols {
-    /// Added (wrapping) to a place's offset, gives an address to look up.
+    /// What to add (wrapping) to an offset to get an address in `symbols`.
     shift: u64,
     /// Sorted by address.
     symbols: Vec<RecordedSymbol>,
@@ -60,8 +60,8 @@ impl RecordedSymbols {
                 SymbolBase::Linked(shift) => shift,
                 SymbolBase::FirstMapping(addr) => addr.wrapping_sub(first_mapping(&path).unwrap_or_default()),
             };
-            let of = all.files.entry(path).or_insert(FileSymbols { shift, symbols: Vec::new() });
-            of.symbols.extend(symbols);
+            let file = all.files.entry(path).or_insert(FileSymbols { shift, symbols: Vec::new() });
+            file.symbols.extend(symbols);
         }
         for file in all.files.values_mut() {
             file.symbols.sort_by_key(|symbol| symbol.addr);
@@ -76,18 +76,19 @@ impl RecordedSymbols {
 
     /// The symbol at an offset in a file, and the distance from the symbol's start.
     pub fn find(&self, path: &[u8], offset: u64) -> Option<(&RecordedSymbol, u64)> {
+        const PAGE: u64 = 0x1000;
         let FileSymbols { shift, symbols } = self.files.get(path)?;
         let addr = offset.wrapping_add(*shift);
-        let behind = symbols.partition_point(|symbol| symbol.addr <= addr);
-        let symbol = &symbols[behind.checked_sub(1)?];
-        let into = addr - symbol.addr;
+        let next = symbols.partition_point(|symbol| symbol.addr <= addr);
+        let symbol = &symbols[next.checked_sub(1)?];
+        let distance = addr - symbol.addr;
         // A symbol without a length extends to the next one, but by at most a page: beyond that, nothing is known about
         // its end.
         let len = match symbol.len {
-            0 => symbols.get(behind).map_or(0x1000, |next| next.addr - symbol.addr).min(0x1000),
+            0 => symbols.get(next).map_or(PAGE, |next| next.addr - symbol.addr).min(PAGE),
             len => len,
         };
-        (into < len).then_some((symbol, into))
+        if distance < len { Some((symbol, distance)) } else { None }
     }
 }
 

@@ -46,37 +46,41 @@ pub struct JsonString {
 
 impl JsonString {
     /// Refers to a part of a file. `json` must be a slice of the file's bytes; `None` if it isn't.
-    pub fn of(file: &FileBytes, json: &str) -> Option<Self> {
+    pub fn new(file: &FileBytes, json: &str) -> Option<Self> {
         let start = (json.as_ptr() as usize).checked_sub(file.bytes().as_ptr() as usize)?;
         let range = start..start.checked_add(json.len())?;
-        (range.end <= file.bytes().len()).then(|| Self { file: file.clone(), range })
+        if range.end > file.bytes().len() {
+            return None;
+        }
+        Some(Self { file: file.clone(), range })
     }
 
     /// The unescaped text; `None` if it is invalid, for example half of a surrogate pair.
     pub fn text(&self) -> Option<String> {
-        self.text_and(|_, _| {})
+        unescape(self.escaped()?, |_, _| {})
     }
 
     /// Like [`text`](Self::text), and calls `escaped` with each character that was escaped and the position after it in
     /// the text.
-    pub fn text_and(&self, escaped: impl FnMut(char, usize)) -> Option<String> {
-        unescaped(self.quoted()?, escaped)
+    pub fn text_with_escapes(&self, escaped: impl FnMut(char, usize)) -> Option<String> {
+        unescape(self.escaped()?, escaped)
     }
 
     /// The end of the text, starting at the last line for which `begins` is true. What precedes it isn't unescaped.
     pub fn ending(&self, begins: impl Fn(&str) -> bool) -> Option<String> {
-        let quoted = self.quoted()?;
-        let mut end = quoted.len();
+        let text = self.escaped()?;
+        let mut line_end = text.len();
         loop {
-            let begin = line_start(&quoted[..end]);
-            if begin == 0 || begins(&unescaped(&quoted[begin..end], |_, _| {})?) {
-                return unescaped(&quoted[begin..], |_, _| {});
+            let start = last_line_start(&text[..line_end]);
+            if start == 0 || begins(&unescape(&text[start..line_end], |_, _| {})?) {
+                return unescape(&text[start..], |_, _| {});
             }
-            end = begin - NEW_LINE.len();
+            line_end = start - NEW_LINE.len();
         }
     }
 
-    fn quoted(&self) -> Option<&[u8]> {
+    /// The text between the quotes.
+    fn escaped(&self) -> Option<&[u8]> {
         self.file.bytes().get(self.range.clone())?.strip_prefix(b"\"")?.strip_suffix(b"\"")
     }
 }
@@ -85,13 +89,19 @@ impl JsonString {
 const NEW_LINE: &[u8] = b"\\n";
 
 /// The start of the last line in an escaped text.
-fn line_start(text: &[u8]) -> usize {
-    let is_end = |at: &usize| text[..*at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0;
-    memchr::memmem::rfind_iter(text, NEW_LINE).find(is_end).map_or(0, |at| at + NEW_LINE.len())
+fn last_line_start(text: &[u8]) -> usize {
+    for line_break in memchr::memmem::rfind_iter(text, NEW_LINE) {
+        // After an odd number of backslashes, the last of them escapes the backslash of the supposed line break.
+        let backslashes = text[..line_break].iter().rev().take_while(|byte| **byte == b'\\').count();
+        if backslashes.is_multiple_of(2) {
+            return line_break + NEW_LINE.len();
+        }
+    }
+    0
 }
 
 /// Unescapes a text and calls `escaped` with each character that was escaped and the position after it.
-fn unescaped(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String> {
+fn unescape(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String> {
     let mut rest = std::str::from_utf8(text).ok()?;
     let mut text = String::with_capacity(rest.len());
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
@@ -102,7 +112,7 @@ fn unescaped(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String
             b'n' => ('\n', 2),
             b'"' => ('"', 2),
             b'\\' => ('\\', 2),
-            _ => escape(rest)?,
+            _ => parse_escape(rest)?,
         };
         text.push(letter);
         escaped(letter, text.len());
@@ -114,13 +124,17 @@ fn unescaped(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String
 
 /// The character that the escape at the start of `text` stands for, and the length of the escape. A surrogate pair is
 /// one character.
-fn escape(text: &str) -> Option<(char, usize)> {
+fn parse_escape(text: &str) -> Option<(char, usize)> {
     let lens = if text.starts_with("\\u") { &[6, 12][..] } else { &[2] };
-    lens.iter().find_map(|len| {
-        let letter: String = serde_json::from_str(&format!("\"{}\"", text.get(..*len)?)).ok()?;
-        let mut letters = letter.chars();
-        Some((letters.next().filter(|_| letters.next().is_none())?, *len))
-    })
+    for &len in lens {
+        let Some(escape) = text.get(..len) else { continue };
+        let Ok(unescaped) = serde_json::from_str::<String>(&format!("\"{escape}\"")) else { continue };
+        let mut chars = unescaped.chars();
+        if let (Some(letter), None) = (chars.next(), chars.next()) {
+            return Some((letter, len));
+        }
+    }
+    None
 }
 
 /// Maps generated code, from a position up to the next segment on the line, to a position in an authored file.
@@ -177,28 +191,33 @@ impl ScriptMap {
 
     /// The segment that contains a generated position: the last one on its line that starts at or before it. If several
     /// start at the same position, the first of them, as in other readers.
-    pub fn at(&self, place: Place) -> Option<&Segment> {
-        self.segments.get(self.number_at(place)?)
+    pub fn segment_at(&self, place: Place) -> Option<&Segment> {
+        self.segments.get(self.segment_index_at(place)?)
     }
 
-    /// Like [`at`](Self::at), but returns the segment's index.
-    pub fn number_at(&self, place: Place) -> Option<usize> {
+    /// Like [`segment_at`](Self::segment_at), but returns the segment's index.
+    pub fn segment_index_at(&self, place: Place) -> Option<usize> {
         let last = self.segments.partition_point(|segment| segment.generated <= place).checked_sub(1)?;
-        let begin = self.segments[last].generated;
-        let is_first = last.checked_sub(1).is_none_or(|before| self.segments[before].generated < begin);
-        let first = || self.segments[..last].partition_point(|segment| segment.generated < begin);
-        (begin.line == place.line).then(|| if is_first { last } else { first() })
+        let start = self.segments[last].generated;
+        if start.line != place.line {
+            return None;
+        }
+        // Usually no other segment starts there.
+        if last == 0 || self.segments[last - 1].generated < start {
+            return Some(last);
+        }
+        Some(self.segments[..last].partition_point(|segment| segment.generated < start))
     }
 
     /// The authored name of the identifier that starts exactly at a generated position.
     pub fn name_at(&self, place: Place) -> Option<&str> {
-        self.exactly_at(place).find_map(|segment| self.name(segment.name))
+        self.segments_starting_at(place).find_map(|segment| self.name(segment.name))
     }
 
     /// The segments that start exactly at a generated position.
-    pub fn exactly_at(&self, place: Place) -> impl Iterator<Item = &Segment> {
-        let from = self.segments.partition_point(|segment| segment.generated < place);
-        self.segments[from..].iter().take_while(move |segment| segment.generated == place)
+    pub fn segments_starting_at(&self, place: Place) -> impl Iterator<Item = &Segment> {
+        let first = self.segments.partition_point(|segment| segment.generated < place);
+        self.segments[first..].iter().take_while(move |segment| segment.generated == place)
     }
 
     /// The authored file of a segment; `None` if the code belongs to none.
@@ -227,7 +246,7 @@ mod tests {
             ("x\\\\\n//\\\\n\"ä", "x\\\\\n//\\\\n\"ä"),
         ] {
             let file = FileBytes::new(serde_json::to_vec(text).unwrap());
-            let json = JsonString::of(&file, std::str::from_utf8(file.bytes()).unwrap()).unwrap();
+            let json = JsonString::new(&file, std::str::from_utf8(file.bytes()).unwrap()).unwrap();
             let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
             assert_eq!(json.ending(is_code).as_deref(), Some(ending), "{text:?}");
         }
@@ -238,7 +257,9 @@ mod tests {
         let mut map = ScriptMap::default();
         map.set_segments(vec![segment(1, 4, 1), segment(0, 10, NONE), segment(0, 10, 0), segment(0, 3, NONE)]);
         ["words", "count"].iter().for_each(|name| map.push_name(name));
-        let at = |line, column| map.at(Place { line, column }).map(|segment| (segment.generated.column, segment.name));
+        let at = |line, column| {
+            map.segment_at(Place { line, column }).map(|segment| (segment.generated.column, segment.name))
+        };
         assert_eq!(at(0, 2), None);
         assert_eq!(at(0, 9), Some((3, NONE)));
         assert_eq!(at(0, 99), Some((10, NONE)), "the first of two");

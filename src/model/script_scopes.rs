@@ -58,16 +58,15 @@ impl ScriptScopes {
     /// whole map.
     pub fn append(&mut self, section: Self, first_name: u32, first_source: u32) {
         let first_scope = self.authored.len() as u32;
-        let after = |number: u32, first: u32| if number == NONE { NONE } else { number.saturating_add(first) };
-        self.authored.extend(section.authored.into_iter().map(|scope| AuthoredScope {
-            source: scope.source.saturating_add(first_source),
-            name: after(scope.name, first_name),
-            ..scope
-        }));
-        self.ranges.extend(section.ranges.into_iter().map(|FunctionRange { start, definition }| FunctionRange {
-            start,
-            definition: after(definition, first_scope),
-        }));
+        for mut scope in section.authored {
+            scope.source = scope.source.saturating_add(first_source);
+            scope.name = shift_index(scope.name, first_name);
+            self.authored.push(scope);
+        }
+        for mut range in section.ranges {
+            range.definition = shift_index(range.definition, first_scope);
+            self.ranges.push(range);
+        }
         self.ranges.sort_by_key(|range| range.start);
     }
 
@@ -79,10 +78,14 @@ impl ScriptScopes {
     /// The authored scope of the last function that starts between two positions of the script; `None` if it isn't a
     /// named function.
     pub fn function(&self, from: Place, to: Place) -> Option<&AuthoredScope> {
-        let before = &self.ranges[..self.ranges.partition_point(|range| range.start <= to)];
-        let range = before.last().filter(|range| range.start >= from)?;
+        let ranges = &self.ranges[..self.ranges.partition_point(|range| range.start <= to)];
+        let range = ranges.last().filter(|range| range.start >= from)?;
         let scope = self.authored.get(range.definition as usize)?;
-        let is_innermost = |scope: &AuthoredScope| scope.is_function && scope.name != NONE;
-        is_innermost(scope).then_some(scope)
+        if scope.is_function && scope.name != NONE { Some(scope) } else { None }
     }
+}
+
+/// Adds `first` to an index; [`NONE`] stays.
+fn shift_index(index: u32, first: u32) -> u32 {
+    if index == NONE { NONE } else { index.saturating_add(first) }
 }

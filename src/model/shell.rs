@@ -13,11 +13,12 @@ pub fn quoted(word: &[u8]) -> Cow<'_, str> {
     match printable(word) {
         Cow::Borrowed(text) if !text.is_empty() && word.iter().all(is_plain) => Cow::Borrowed(text),
         Cow::Borrowed(text) => Cow::Owned(format!("'{}'", text.replace('\'', r"'\''"))),
-        Cow::Owned(_) => Cow::Owned(escaped(word)),
+        Cow::Owned(_) => Cow::Owned(escape(word)),
     }
 }
 
-fn escaped(word: &[u8]) -> String {
+/// The word as `$'…'` with escapes.
+fn escape(word: &[u8]) -> String {
     let mut text = String::from("$'");
     for &byte in word {
         match byte {
@@ -33,11 +34,17 @@ fn escaped(word: &[u8]) -> String {
 
 /// A command line. The first word is quoted if a shell might take it for an assignment.
 pub fn line<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let quoted = words.into_iter().enumerate().map(|(at, word)| match quoted(word) {
-        Cow::Borrowed(text) if at == 0 && text.contains('=') => Cow::Owned(format!("'{text}'")),
-        text => text,
-    });
-    quoted.collect::<Vec<_>>().join(" ")
+    let mut line = String::new();
+    for (index, word) in words.into_iter().enumerate() {
+        if index > 0 {
+            line.push(' ');
+        }
+        match quoted(word) {
+            Cow::Borrowed(text) if index == 0 && text.contains('=') => line.push_str(&format!("'{text}'")),
+            text => line.push_str(&text),
+        }
+    }
+    line
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ pub struct FunctionStart {
 
 impl FunctionStart {
     /// Translates the file's ID to that of another profile.
-    fn renumbered(self, name: impl Fn(NameId) -> NameId) -> Self {
+    fn map_names(self, name: impl Fn(NameId) -> NameId) -> Self {
         Self { file: self.file.map(name), ..self }
     }
 }
@@ -332,8 +332,8 @@ impl Series {
     pub fn signed_rows(&self, weight: Weight) -> impl Iterator<Item = (&Row, i64)> {
         let amount = move |row: &Row| i64::try_from(weight.of(row)).unwrap_or(i64::MAX);
         let sign = if weight == Weight::Period { -1 } else { 1 };
-        let above = self.rows.iter().map(move |row| (row, amount(row)));
-        above.chain(self.negative.iter().map(move |row| (row, sign * amount(row))))
+        let positive = self.rows.iter().map(move |row| (row, amount(row)));
+        positive.chain(self.negative.iter().map(move |row| (row, sign * amount(row))))
     }
 
     /// True if the series has no rows.
@@ -365,6 +365,14 @@ pub struct Row {
     pub count: u64,
     /// The sample's time; `None` for sums, and for samples without one.
     pub time: Option<Nanos>,
+}
+
+impl Row {
+    /// Adds the weight and count of another row.
+    fn add(&mut self, other: &Self) {
+        self.weight = self.weight.saturating_add(other.weight);
+        self.count = self.count.saturating_add(other.count);
+    }
 }
 
 /// Weighted stacks of any number of events.
@@ -417,7 +425,7 @@ impl Profile {
                 if self.sums.len() <= series {
                     self.sums.resize_with(series + 1, FxHashMap::default);
                 }
-                sum(rows, &mut self.sums[series], row);
+                add_to_sum(rows, &mut self.sums[series], row);
             }
         }
     }
@@ -425,13 +433,13 @@ impl Profile {
     /// Adds a row whose weight is negative; `row.weight` is the absolute value.
     pub fn push_negative(&mut self, series: usize, row: Row) {
         let rows = &mut self.series[series].negative;
-        let is_same = |other: &&mut Row| (other.track, other.stack) == (row.track, row.stack);
-        match rows.last_mut().filter(|other| self.keep == Keep::Sums && is_same(other)) {
-            Some(sum) => {
-                sum.weight = sum.weight.saturating_add(row.weight);
-                sum.count = sum.count.saturating_add(row.count);
-            }
-            None => rows.push(row),
+        if self.keep == Keep::Sums
+            && let Some(last) = rows.last_mut()
+            && (last.track, last.stack) == (row.track, row.stack)
+        {
+            last.add(&row);
+        } else {
+            rows.push(row);
         }
     }
 
@@ -481,7 +489,10 @@ impl Profile {
             (self.stacks.is_full(), "stacks"),
             (self.tracks.is_full(), "threads"),
         ];
-        full.iter().find(|(full, _)| *full).map_or(Ok(()), |(_, what)| Err(interner::full(what)))
+        match full.iter().find(|(is_full, _)| *is_full) {
+            Some((_, what)) => Err(interner::full(what)),
+            None => Ok(()),
+        }
     }
 
     /// The name with this ID.
@@ -492,14 +503,17 @@ impl Profile {
     /// The build ID of a frame's module in hexadecimal digits: the frame's own, or that of the module if all its
     /// mappings agree.
     pub fn build_of(&self, frame: &Frame) -> Option<Cow<'_, [u8]>> {
-        let agreed = || self.about.modules.get(self.name_of(frame.module?))?.build_id.into_option();
-        let own = frame.build.map(|build| Cow::Borrowed(self.name_of(build)));
-        own.or_else(|| Some(Cow::Owned(agreed()?.to_string().into_bytes())))
+        if let Some(build) = frame.build {
+            return Some(Cow::Borrowed(self.name_of(build)));
+        }
+        let module = self.about.modules.get(self.name_of(frame.module?))?;
+        Some(Cow::Owned(module.build_id.into_option()?.to_string().into_bytes()))
     }
 
     /// The function that a frame belongs to.
     pub fn function_of(&self, frame: &Frame) -> Function {
-        let module = frame.module.filter(|module| !frame.kind.is_jit() && !is_of_process(self.name_of(*module)));
+        let module =
+            frame.module.filter(|module| !frame.kind.is_jit() && !is_named_after_process(self.name_of(*module)));
         Function { name: frame.name, module, start: frame.start }
     }
 
@@ -595,21 +609,24 @@ impl Profile {
 
     /// The index of the series with this name; creates it if necessary.
     pub fn series_named(&mut self, name: &str, unit: Unit) -> usize {
-        self.find_series(name).unwrap_or_else(|| {
-            self.series.push(Series { name: name.to_owned(), unit, ..Series::default() });
-            self.series.len() - 1
-        })
+        if let Some(index) = self.find_series(name) {
+            return index;
+        }
+        self.series.push(Series { name: name.to_owned(), unit, ..Series::default() });
+        self.series.len() - 1
     }
 
     /// The index of the series with this name. Uses a hash table because an input may have a hundred thousand series.
     pub(crate) fn find_series(&mut self, name: &str) -> Option<usize> {
-        let is_moved = |(name, at): (&String, &usize)| self.series.get(*at).is_none_or(|series| series.name != *name);
-        let found = self.by_name.get_key_value(name);
-        if self.series.len() < self.numbered || found.is_some_and(is_moved) {
+        let is_moved = match self.by_name.get(name) {
+            Some(index) => self.series.get(*index).is_none_or(|series| series.name != name),
+            None => false,
+        };
+        if is_moved || self.series.len() < self.numbered {
             (self.numbered, self.by_name) = (0, FxHashMap::default());
         }
-        for (at, series) in self.series.iter().enumerate().skip(self.numbered) {
-            self.by_name.entry(series.name.clone()).or_insert(at);
+        for (index, series) in self.series.iter().enumerate().skip(self.numbered) {
+            self.by_name.entry(series.name.clone()).or_insert(index);
         }
         self.numbered = self.series.len();
         self.by_name.get(name).copied()
@@ -619,7 +636,9 @@ impl Profile {
     /// the name: values with different units are never added up.
     pub(crate) fn series_of(&mut self, (name, unit): (&str, &Unit)) -> usize {
         let mut name = name.to_owned();
-        while self.find_series(&name).is_some_and(|at| self.series[at].unit != *unit) {
+        while let Some(index) = self.find_series(&name)
+            && self.series[index].unit != *unit
+        {
             name = format!("{name} ({})", unit.name());
         }
         self.series_named(&name, unit.clone())
@@ -630,9 +649,11 @@ impl Profile {
         self.keep = Keep::Sums;
         self.sums = vec![FxHashMap::default(); self.series.len()];
         for (series, places) in self.series.iter_mut().zip(&mut self.sums) {
-            let mut rows = Vec::new();
-            series.rows.drain(..).for_each(|row| sum(&mut rows, places, row));
-            series.rows = rows;
+            let mut sums = Vec::new();
+            for row in series.rows.drain(..) {
+                add_to_sum(&mut sums, places, row);
+            }
+            series.rows = sums;
         }
     }
 
@@ -643,42 +664,42 @@ impl Profile {
 
     /// Adds the rows of another profile. `stacks` and `tracks` translate its IDs.
     fn add_rows(&mut self, series: &[Series], stacks: &[StackId], tracks: &[TrackId]) {
-        for series in series {
-            let to = self.series_of(series.identity());
-            if self.series[to].rows.is_empty() {
-                self.series[to].counting = series.counting;
-            } else if self.series[to].counting != series.counting && !series.rows.is_empty() {
-                self.series[to].counting = Counting::Unknown;
+        let translate = |row: &Row| {
+            let stack = row.stack.map(|stack| stacks[stack.index()]);
+            Row { track: tracks[row.track.index()], stack, ..*row }
+        };
+        for other in series {
+            let index = self.series_of(other.identity());
+            let series = &mut self.series[index];
+            if series.rows.is_empty() {
+                series.counting = other.counting;
+            } else if series.counting != other.counting && !other.rows.is_empty() {
+                series.counting = Counting::Unknown;
             }
-            self.series[to].sampling = self.series[to].sampling.or(series.sampling);
-            self.series[to].uncounted |= series.uncounted;
-            for row in &series.rows {
-                let stack = row.stack.map(|stack| stacks[stack.index()]);
-                self.push(to, Row { track: tracks[row.track.index()], stack, ..*row });
+            series.sampling = series.sampling.or(other.sampling);
+            series.uncounted |= other.uncounted;
+            for row in &other.rows {
+                self.push(index, translate(row));
             }
-            for row in &series.negative {
-                let stack = row.stack.map(|stack| stacks[stack.index()]);
-                self.push_negative(to, Row { track: tracks[row.track.index()], stack, ..*row });
+            for row in &other.negative {
+                self.push_negative(index, translate(row));
             }
         }
     }
 }
 
 /// True if the module is named after the process that created its code.
-fn is_of_process(module: &[u8]) -> bool {
+fn is_named_after_process(module: &[u8]) -> bool {
     let backing = Backing::of(module);
     backing.is_jit_object() || backing.is_perf_map() || backing.may_hold_jit_code()
 }
 
-/// Adds a row to the sum for its thread and stack.
-fn sum(rows: &mut Vec<Row>, places: &mut FxHashMap<(TrackId, Option<StackId>), u32>, row: Row) {
-    let at = *places.entry((row.track, row.stack)).or_insert(rows.len() as u32);
-    match rows.get_mut(at as usize) {
-        Some(sum) => {
-            sum.weight = sum.weight.saturating_add(row.weight);
-            sum.count = sum.count.saturating_add(row.count);
-        }
-        None => rows.push(Row { time: None, ..row }),
+/// Adds a row to the sum for its thread and stack. `places` has the index of each sum.
+fn add_to_sum(sums: &mut Vec<Row>, places: &mut FxHashMap<(TrackId, Option<StackId>), u32>, row: Row) {
+    let index = *places.entry((row.track, row.stack)).or_insert(sums.len() as u32);
+    match sums.get_mut(index as usize) {
+        Some(sum) => sum.add(&row),
+        None => sums.push(Row { time: None, ..row }),
     }
 }
 
@@ -707,14 +728,15 @@ mod tests {
     use super::*;
 
     fn lines(profile: &Profile) -> Vec<String> {
-        let line = |row: &Row| {
-            let up = profile.frames_up(row.stack);
-            let names = up.map(|frame| String::from_utf8_lossy(profile.name_of(profile.frame_of(frame).name)));
+        let mut lines = Vec::new();
+        for row in &profile.series[0].rows {
+            let frames = profile.frames_up(row.stack);
+            let names = frames.map(|frame| String::from_utf8_lossy(profile.name_of(profile.frame_of(frame).name)));
             let mut names: Vec<_> = names.collect();
             names.reverse();
-            format!("{} {}", names.join(";"), row.weight)
-        };
-        profile.series[0].rows.iter().map(line).collect()
+            lines.push(format!("{} {}", names.join(";"), row.weight));
+        }
+        lines
     }
 
     #[test]

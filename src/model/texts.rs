@@ -80,7 +80,7 @@ impl<Id: Copy + From<u32> + Into<u32>> Texts<Id> {
     /// Interns a string. Returns its ID; the first string's if IDs ran out.
     pub fn intern(&mut self, text: &[u8]) -> Id {
         let hash = hash_of(text);
-        if let Some(known) = self.known(hash, text) {
+        if let Some(known) = self.find_hashed(hash, text) {
             return Id::from(known);
         }
         let new = self.add(text);
@@ -98,7 +98,7 @@ impl<Id: Copy + From<u32> + Into<u32>> Texts<Id> {
 
     /// The ID of a string that has been interned.
     pub fn find(&self, text: &[u8]) -> Option<Id> {
-        self.known(hash_of(text), text).map(Id::from)
+        self.find_hashed(hash_of(text), text).map(Id::from)
     }
 
     /// The string with this ID; empty if there is none.
@@ -109,17 +109,18 @@ impl<Id: Copy + From<u32> + Into<u32>> Texts<Id> {
 }
 
 impl<Id> Texts<Id> {
-    fn known(&self, hash: u32, text: &[u8]) -> Option<u32> {
+    fn find_hashed(&self, hash: u32, text: &[u8]) -> Option<u32> {
         self.numbers.find(hash, |number| self.list.get(number as usize) == Some(text))
     }
 
+    /// Appends a string and returns its ID; `None` if IDs ran out.
     fn add(&mut self, text: &[u8]) -> Option<u32> {
-        let number = u32::try_from(self.list.len()).ok().filter(|&number| number < self.most);
-        match number {
-            Some(_) => self.list.push(text),
-            None => self.full = true,
-        }
-        number
+        let Some(number) = u32::try_from(self.list.len()).ok().filter(|number| *number < self.most) else {
+            self.full = true;
+            return None;
+        };
+        self.list.push(text);
+        Some(number)
     }
 
     /// All strings, in the order of their IDs.

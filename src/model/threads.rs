@@ -37,14 +37,14 @@ enum ThreadEventKind {
 
 impl Threads {
     /// Adds a COMM record. Returns the name's ID; IDs are assigned in order of first appearance.
-    pub fn named(&mut self, time: Nanos, tid: Tid, name: &[u8]) -> usize {
+    pub fn add_name(&mut self, time: Nanos, tid: Tid, name: &[u8]) -> usize {
         let name = self.texts.intern(name);
         self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::Named(name) });
         name as usize
     }
 
     /// Adds a FORK record.
-    pub fn forked(&mut self, time: Nanos, tid: Tid, parent: Tid) {
+    pub fn add_fork(&mut self, time: Nanos, tid: Tid, parent: Tid) {
         self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::ForkedFrom(parent) });
     }
 
@@ -76,9 +76,13 @@ impl Threads {
 
     /// The names of a thread, or those of its process's first thread if it has none.
     fn names(&self, pid: Option<Pid>, tid: Option<Tid>) -> &[(Nanos, ThreadNameNo)] {
-        let of = |tid: Tid| self.threads.get(&tid);
-        let found = tid.and_then(of).or_else(|| pid.and_then(|pid| of(Tid(pid.0))));
-        found.map_or(&[], |&(start, end)| &self.names[start as usize..end as usize])
+        let main_thread = pid.map(|pid| Tid(pid.0));
+        for tid in [tid, main_thread].into_iter().flatten() {
+            if let Some(&(start, end)) = self.threads.get(&tid) {
+                return &self.names[start as usize..end as usize];
+            }
+        }
+        &[]
     }
 
     /// The name of a thread at a time (`None`: at the end). A thread that is only named later has that name before,
@@ -89,12 +93,14 @@ impl Threads {
         }
         let Some(tid) = tid.or(pid.map(|pid| Tid(pid.0))) else { return Cow::Borrowed(b"") };
         let names = self.names(pid, Some(tid));
-        let until = names.partition_point(|(from, _)| time.is_none_or(|time| *from <= time));
-        let name = names.get(until.saturating_sub(1)).map(|(_, name)| self.texts.get(*name));
-        match name {
-            Some(name) if !name.is_empty() => Cow::Borrowed(name),
-            _ => Cow::Owned(format!(":{tid}").into_bytes()),
+        let next = names.partition_point(|(from, _)| time.is_none_or(|time| *from <= time));
+        if let Some((_, name)) = names.get(next.saturating_sub(1)) {
+            let name = self.texts.get(*name);
+            if !name.is_empty() {
+                return Cow::Borrowed(name);
+            }
         }
+        Cow::Owned(format!(":{tid}").into_bytes())
     }
 
     /// Until when (exclusive) [`Threads::name`] gives the same answer as at `time`.
@@ -112,10 +118,10 @@ mod tests {
     #[test]
     fn names_hold_from_their_time_and_are_inherited() {
         let mut threads = Threads::default();
-        threads.forked(Nanos(20), Tid(8), Tid(7));
-        threads.named(Nanos(10), Tid(7), b"bash");
-        threads.named(Nanos(30), Tid(8), b"node");
-        threads.named(Nanos(40), Tid(7), b"sh");
+        threads.add_fork(Nanos(20), Tid(8), Tid(7));
+        threads.add_name(Nanos(10), Tid(7), b"bash");
+        threads.add_name(Nanos(30), Tid(8), b"node");
+        threads.add_name(Nanos(40), Tid(7), b"sh");
         threads.settle();
         let name = |tid, time| threads.name(Some(Pid(7)), Some(Tid(tid)), Some(Nanos(time))).into_owned();
         assert_eq!(name(8, 25), b"bash");

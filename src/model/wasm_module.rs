@@ -41,7 +41,7 @@ impl WasmModule {
     }
 
     /// The index of the function whose body starts at an offset into the code section's contents.
-    pub fn starting_at(&self, offset: usize) -> Option<u32> {
+    pub fn function_starting_at(&self, offset: usize) -> Option<u32> {
         let start = self.code.start.checked_add(offset)?;
         let at = self.bodies.binary_search_by_key(&start, |body| body.start).ok()?;
         self.imports.checked_add(u32::try_from(at).ok()?)
@@ -49,13 +49,14 @@ impl WasmModule {
 
     /// The contents of a custom section; empty if there is none with this name.
     pub fn section(&self, name: &str) -> &[u8] {
-        let range = self.custom.iter().find(|(own, _)| own == name).map(|(_, range)| range.clone());
-        range.and_then(|range| self.file.bytes().get(range)).unwrap_or_default()
+        let Some((_, range)) = self.custom.iter().find(|(section, _)| section == name) else { return &[] };
+        self.file.bytes().get(range.clone()).unwrap_or_default()
     }
 
     /// True if both modules have the same code and number of imports.
     pub fn has_code_of(&self, other: &Self) -> bool {
-        let (own, others) = (self.file.bytes().get(self.code.clone()), other.file.bytes().get(other.code.clone()));
-        self.imports == other.imports && own.is_some() && own == others
+        let code = self.file.bytes().get(self.code.clone());
+        let other_code = other.file.bytes().get(other.code.clone());
+        self.imports == other.imports && code.is_some() && code == other_code
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn unknown_format(head: &[u8]) -> Error {
     if head.is_empty() {
         return Error::new("is empty");
     }
-    if let Some(known) = unread::known(head) {
+    if let Some(known) = unread::recognize(head) {
         let message = format!("is {}, which jitgraft does not read", known.name);
         return Error::new(message).with_remedy(Some(known.remedy.to_owned()));
     }

@@ -123,7 +123,7 @@ fn open_part(door: &Door<'_>, path: &Path) -> Result<Bytes> {
 /// The error for a directory that isn't a recording.
 fn no_recording(path: &Path) -> Error {
     let names = io::typed_names(path).unwrap_or_default();
-    match unread::known_directory(names.iter().map(|name| name.as_encoded_bytes())) {
+    match unread::recognize_directory(names.iter().map(|name| name.as_encoded_bytes())) {
         Some(known) => Error::new(format!("is {}, which jitgraft does not read", known.name))
             .with_remedy(Some(known.remedy.to_owned())),
         None => Error::new("is a directory, but not one that perf record wrote")

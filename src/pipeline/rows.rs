@@ -177,7 +177,7 @@ fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRo
 /// The description of the rows of one machine, for an input with several machines.
 fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     let times = rows.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
-    rows.about.sampled = times.map(TimeExtent::at).reduce(TimeExtent::with);
+    rows.about.sampled = times.map(TimeExtent::of_moment).reduce(TimeExtent::join);
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 

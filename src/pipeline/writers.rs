@@ -8,7 +8,7 @@ use super::sink::Naming;
 use super::terminal::write_text;
 use crate::contract::format::{Detail, Events, WriteOptions, Writer};
 use crate::error::{Error, Result};
-use crate::formats::{FORMATS, named};
+use crate::formats::{FORMATS, find_format};
 use crate::io::{OutPath, Output, Run};
 use crate::model::stacks::Profile;
 use crate::runtimes::jit_names::JitNames;
@@ -50,7 +50,7 @@ pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions 
 
 /// Finds the writer of the format with this name.
 pub(crate) fn writer(name: &str) -> Result<Writer> {
-    let writer = named(name).and_then(|format| format.write);
+    let writer = find_format(name).and_then(|format| format.write);
     writer.ok_or_else(|| Error::usage(format!("no output format named {name}; choose one of {}", writable())))
 }
 

@@ -229,7 +229,7 @@ impl MapReader<'_> {
     fn string(&self, json: &RawValue) -> Result<JsonString> {
         let json = json.get();
         if json.starts_with('"')
-            && let Some(string) = JsonString::of(self.file, json)
+            && let Some(string) = JsonString::new(self.file, json)
         {
             return Ok(string);
         }

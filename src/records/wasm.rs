@@ -288,7 +288,7 @@ mod tests {
         let module = parse(&FileBytes::new(bytes)).unwrap();
         assert_eq!(module.body(2).map(|body| body.len()), Some(2));
         assert_eq!((module.body(0), module.body(3)), (None, None));
-        assert_eq!([2, 6, 3].map(|offset| module.starting_at(offset)), [Some(1), Some(2), None]);
+        assert_eq!([2, 6, 3].map(|offset| module.function_starting_at(offset)), [Some(1), Some(2), None]);
         assert_eq!((module.section(".debug_line"), module.section(".debug_info")), (&b"LINE"[..], &b""[..]));
     }
 

@@ -228,7 +228,7 @@ impl Resolver<'_> {
         frames: &mut Frames,
     ) -> Vec<Frame> {
         let mut functions = Vec::new();
-        let position = source.at(offset);
+        let position = source.line_at(offset);
         let (mut file, mut line) = position.map_or((None, 0), |line| (Some(line.file), line.line));
         let told = |(file, line): (Option<&[u8]>, u32), frames: &mut Frames| match file {
             Some(file) if self.options.lines => (Some(frames.intern(file)), line),

@@ -38,7 +38,7 @@ enum Level {
 /// Parses the nodes of a tree. The text must be valid JSON.
 pub(super) fn nodes(tree: &[u8]) -> serde_json::Result<Vec<ProfileNode<'static>>> {
     let mut nodes: Vec<ProfileNode<'static>> = Vec::new();
-    for NodeText { parent, json } in texts(tree) {
+    for NodeText { parent, json } in split_nodes(tree) {
         let node: HeadNode = serde_json::from_slice(&json)?;
         let call_frame = CallFrame {
             function_name: node.function_name.into(),
@@ -58,7 +58,8 @@ pub(super) fn nodes(tree: &[u8]) -> serde_json::Result<Vec<ProfileNode<'static>>
     Ok(nodes)
 }
 
-fn texts(tree: &[u8]) -> Vec<NodeText> {
+/// Splits a tree into the texts of its nodes. Parents precede their children.
+fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
     let (mut nodes, mut levels): (Vec<NodeText>, Vec<Level>) = (Vec::new(), Vec::new());
     // Indices of the nodes that are open, innermost last.
     let mut open: Vec<usize> = Vec::new();
@@ -115,10 +116,8 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
 
 /// If the key that ends at `key_end` has a list as its value, the position after the opening bracket.
 fn start_of_list(text: &[u8], key_end: usize) -> Option<usize> {
-    let behind = |at: usize, wanted: u8| {
-        let rest = text.get(at..)?;
-        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        (rest.get(blanks) == Some(&wanted)).then_some(at + blanks + 1)
-    };
-    behind(behind(key_end, b':')?, b'[')
+    let rest = text.get(key_end..)?.trim_ascii_start();
+    let value = rest.strip_prefix(b":")?.trim_ascii_start();
+    let list = value.strip_prefix(b"[")?;
+    Some(text.len() - list.len())
 }

@@ -13,6 +13,13 @@ struct CategoryEntry {
     subcategories: Vec<String>,
 }
 
+impl CategoryEntry {
+    fn new(name: &'static str, color: &'static str) -> Self {
+        // Subcategory 0 is for frames without a module.
+        Self { name, color, subcategories: vec!["Other".to_owned()] }
+    }
+}
+
 /// The category and subcategory of a frame, as indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CategoryPair {
@@ -24,6 +31,7 @@ pub(super) struct CategoryPair {
 #[serde(transparent)]
 pub(super) struct Categories {
     list: Vec<CategoryEntry>,
+    /// The index of each subcategory, by its category and library.
     #[serde(skip)]
     subcategories: FxHashMap<(usize, usize), usize>,
 }
@@ -35,26 +43,30 @@ pub(super) const OTHER: usize = GC + 1;
 
 impl Default for Categories {
     fn default() -> Self {
-        let named = Category::ALL.iter().map(|category| (category.name(), color(*category)));
+        let mut list = Vec::new();
+        for category in Category::ALL {
+            list.push(CategoryEntry::new(category.name(), color(category)));
+        }
+        list.push(CategoryEntry::new("GC", "red"));
         // The viewer requires a gray category called "Other".
-        let all = named.chain([("GC", "red"), ("Other", "grey")]);
-        // Subcategory 0 is for frames without a module.
-        let entry = |(name, color)| CategoryEntry { name, color, subcategories: vec!["Other".to_owned()] };
-        Self { list: all.map(entry).collect(), subcategories: FxHashMap::default() }
+        list.push(CategoryEntry::new("Other", "grey"));
+        Self { list, subcategories: FxHashMap::default() }
     }
 }
 
 impl Categories {
     /// The category of a frame; `library` is the index and the name of its library.
-    pub(super) fn of(&mut self, category: Category, in_gc: bool, library: Option<(usize, &str)>) -> CategoryPair {
-        let own = Category::ALL.iter().position(|each| *each == category).unwrap_or(OTHER);
-        let category = if in_gc { GC } else { own };
+    pub(super) fn find(&mut self, category: Category, in_gc: bool, library: Option<(usize, &str)>) -> CategoryPair {
+        let category = match Category::ALL.iter().position(|each| *each == category) {
+            _ if in_gc => GC,
+            Some(index) => index,
+            None => OTHER,
+        };
+        let Some((number, name)) = library else { return CategoryPair { category, subcategory: 0 } };
         let list = &mut self.list[category].subcategories;
-        let subcategory = library.map_or(0, |(number, name)| {
-            *self.subcategories.entry((category, number)).or_insert_with(|| {
-                list.push(name.to_owned());
-                list.len() - 1
-            })
+        let subcategory = *self.subcategories.entry((category, number)).or_insert_with(|| {
+            list.push(name.to_owned());
+            list.len() - 1
         });
         CategoryPair { category, subcategory }
     }

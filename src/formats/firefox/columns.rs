@@ -11,13 +11,13 @@ pub(super) struct Column(Vec<u8>);
 
 impl Column {
     /// An empty column with room for this many cells of the given length.
-    pub(super) fn of(cells: usize, len: usize) -> Self {
+    pub(super) fn with_capacity(cells: usize, len: usize) -> Self {
         Self(Vec::with_capacity(cells * (len + 1)))
     }
 
     /// A column with the same word in every cell.
     pub(super) fn repeated(word: &str, cells: u32) -> Self {
-        let mut column = Self::of(cells as usize, word.len());
+        let mut column = Self::with_capacity(cells as usize, word.len());
         (0..cells).for_each(|_| column.word(word));
         column
     }
@@ -37,7 +37,7 @@ impl Column {
 
     /// Adds an integer, or `null` for `None`.
     #[inline]
-    pub(super) fn optional(&mut self, number: Option<u32>) {
+    pub(super) fn number_or_null(&mut self, number: Option<u32>) {
         match number {
             Some(number) => self.number(number),
             None => self.word("null"),
@@ -45,7 +45,7 @@ impl Column {
     }
 
     /// Adds an integer, or -1 for `None`.
-    pub(super) fn or_none(&mut self, number: Option<u64>) {
+    pub(super) fn number_or_minus_one(&mut self, number: Option<u64>) {
         match number {
             Some(number) => self.number(number),
             None => self.word("-1"),
@@ -101,6 +101,7 @@ impl Column {
 /// A JSON object that is being written.
 pub(super) struct Object<'o> {
     out: &'o mut dyn Write,
+    /// What to write before the next field: the opening brace or a comma.
     before: &'static [u8],
 }
 
@@ -117,18 +118,21 @@ impl<'o> Object<'o> {
 
     /// Writes a field with any value.
     pub(super) fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
-        let out = self.name(name)?;
+        let out = self.field_name(name)?;
         Ok(serde_json::to_writer(out, value)?)
     }
 
     /// Writes a field, or nothing for `None`.
-    pub(super) fn known(&mut self, name: &str, value: Option<impl Serialize>) -> io::Result<()> {
-        value.map_or(Ok(()), |value| self.field(name, &value))
+    pub(super) fn optional_field(&mut self, name: &str, value: Option<impl Serialize>) -> io::Result<()> {
+        match value {
+            Some(value) => self.field(name, &value),
+            None => Ok(()),
+        }
     }
 
     /// Writes a column as a field.
     pub(super) fn column(&mut self, name: &str, column: &Column) -> io::Result<()> {
-        let out = self.name(name)?;
+        let out = self.field_name(name)?;
         out.write_all(b"[")?;
         out.write_all(&column.0)?;
         out.write_all(b"]")
@@ -140,11 +144,11 @@ impl<'o> Object<'o> {
         name: &str,
         fields: impl FnOnce(&mut Object<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        Object::write(self.name(name)?, fields)
+        Object::write(self.field_name(name)?, fields)
     }
 
     /// Writes the name of a field. The caller must write the value next.
-    pub(super) fn name(&mut self, name: &str) -> io::Result<&mut dyn Write> {
+    pub(super) fn field_name(&mut self, name: &str) -> io::Result<&mut dyn Write> {
         self.out.write_all(std::mem::replace(&mut self.before, b","))?;
         write!(self.out, "\"{name}\":")?;
         Ok(&mut *self.out)
@@ -157,39 +161,40 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn spelled(fill: impl FnOnce(&mut Column)) -> String {
+    /// The text of a column that `fill` has filled.
+    fn filled(fill: impl FnOnce(&mut Column)) -> String {
         let mut column = Column::default();
         fill(&mut column);
         String::from_utf8(column.0).unwrap()
     }
 
-    fn same_as_json(nanos: u64) {
-        assert_eq!(spelled(|column| column.millis(nanos)), serde_json::to_string(&millis(nanos)).unwrap());
-        assert_eq!(spelled(|column| column.count(nanos)), serde_json::to_string(&(nanos as f64)).unwrap());
-        assert_eq!(spelled(|column| column.number(nanos)), serde_json::to_string(&nanos).unwrap());
+    fn assert_same_as_json(nanos: u64) {
+        assert_eq!(filled(|column| column.millis(nanos)), serde_json::to_string(&millis(nanos)).unwrap());
+        assert_eq!(filled(|column| column.count(nanos)), serde_json::to_string(&(nanos as f64)).unwrap());
+        assert_eq!(filled(|column| column.number(nanos)), serde_json::to_string(&nanos).unwrap());
     }
 
     #[test]
     fn numbers_at_the_edges_are_spelled_as_json_spells_them() {
         for at in (0..20).map(|digits| 10_u64.pow(digits)) {
-            [at - 1, at, at.saturating_add(1), at / 2 * 3].into_iter().for_each(same_as_json);
+            [at - 1, at, at.saturating_add(1), at / 2 * 3].into_iter().for_each(assert_same_as_json);
         }
-        same_as_json(u64::MAX);
+        assert_same_as_json(u64::MAX);
     }
 
     proptest! {
         #[test]
         fn numbers_are_spelled_as_json_spells_them(number in any::<u64>(), shift in 0..64) {
-            same_as_json(number >> shift);
+            assert_same_as_json(number >> shift);
         }
     }
 
     #[test]
     fn an_object_is_json() {
         let mut column = Column::default();
-        column.optional(None);
-        column.optional(Some(7));
-        column.or_none(None);
+        column.number_or_null(None);
+        column.number_or_null(Some(7));
+        column.number_or_minus_one(None);
         column.json("\"");
         let mut out = Vec::new();
         Object::write(&mut out, |object| {

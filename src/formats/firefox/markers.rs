@@ -33,7 +33,7 @@ impl MarkerTable {
     pub(super) fn new(writing: &Writing<'_>, moments: &[&Moment], strings: &mut Strings) -> Self {
         let mut table = Self::default();
         for moment in moments {
-            let (name, text) = words(&moment.kind);
+            let (name, text) = name_and_description(&moment.kind);
             table.category.push(OTHER);
             table.data.push(MarkerData { r#type: TYPE, text });
             table.end_time.push(None);
@@ -46,12 +46,10 @@ impl MarkerTable {
     }
 }
 
-/// The name and the description of a marker.
-fn words(kind: &MomentKind) -> (&'static str, String) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+fn name_and_description(kind: &MomentKind) -> (&'static str, String) {
     match kind {
-        MomentKind::Named(name) => ("comm", text(name)),
-        MomentKind::Executed(name) => ("exec", text(name)),
+        MomentKind::Named(name) => ("comm", String::from_utf8_lossy(name).into_owned()),
+        MomentKind::Executed(name) => ("exec", String::from_utf8_lossy(name).into_owned()),
         MomentKind::Forked(child) => ("fork", format!("process {child}")),
         MomentKind::Exited => ("exit", String::new()),
         MomentKind::Lost(count) => ("lost", format!("{count} records lost")),

@@ -19,10 +19,9 @@ pub(super) fn write(
     categories: &Categories,
 ) -> io::Result<()> {
     let about = &writing.profile.about;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let program = about.program().first().map(|path| text(base_name(path)));
+    let program = about.program().first().map(|path| String::from_utf8_lossy(base_name(path)));
     let epoch = about.epoch.map_or(0, |epoch| epoch + i128::from(writing.start));
-    let release = about.os_release.as_deref().map(|release| format!("Linux {}", text(release)));
+    let release = about.os_release.as_deref().map(String::from_utf8_lossy);
     meta.field("version", &24)?;
     meta.field("preprocessedProfileVersion", &55)?;
     meta.field("product", program.as_deref().unwrap_or("jitgraft"))?;
@@ -43,9 +42,9 @@ pub(super) fn write(
     let delta = cpu_delta_unit(writing.counted);
     meta.field("sampleUnits", &json!({"time": "ms", "eventDelay": "ms", "threadCPUDelta": delta}))?;
     meta.field("platform", "Linux")?;
-    meta.known("oscpu", release)?;
-    meta.known("abi", about.arch.as_deref().map(text))?;
-    meta.known("logicalCPUs", about.cpus)?;
+    meta.optional_field("oscpu", release.map(|release| format!("Linux {release}")))?;
+    meta.optional_field("abi", about.arch.as_deref().map(String::from_utf8_lossy))?;
+    meta.optional_field("logicalCPUs", about.cpus)?;
     meta.field("arguments", &*command_line(&about.command).unwrap_or_default())?;
     meta.field("extra", &extra(writing))?;
     meta.field("importer", concat!("jitgraft ", env!("CARGO_PKG_VERSION")))
@@ -61,18 +60,22 @@ fn cpu_delta_unit(counted: Counted) -> &'static str {
 /// Facts about the recording for the viewer's info panel.
 fn extra(writing: &Writing<'_>) -> Value {
     let about = &writing.profile.about;
-    let entry = |label: &str, value: Value| json!({"label": label, "format": "string", "value": value});
-    let mut entries = vec![entry("Event", json!(writing.series.name))];
-    let often = match writing.series.sampling {
-        Some(Sampling::Frequency(hertz)) => Some(format!("{hertz} Hz")),
-        Some(Sampling::Period(period)) => Some(format!("every {period}")),
-        None => None,
-    };
-    entries.extend(often.map(|often| entry("Sampled", json!(often))));
-    entries.extend(about.host.as_deref().map(|host| entry("Host", json!(String::from_utf8_lossy(host)))));
-    entries.push(entry("Lost samples", json!(about.lost.to_string())));
-    entries.extend(about.notes.iter().map(|note| entry("Note", json!(note))));
+    let mut entries = vec![extra_entry("Event", &writing.series.name)];
+    match writing.series.sampling {
+        Some(Sampling::Frequency(hertz)) => entries.push(extra_entry("Sampled", &format!("{hertz} Hz"))),
+        Some(Sampling::Period(period)) => entries.push(extra_entry("Sampled", &format!("every {period}"))),
+        None => {}
+    }
+    if let Some(host) = &about.host {
+        entries.push(extra_entry("Host", &String::from_utf8_lossy(host)));
+    }
+    entries.push(extra_entry("Lost samples", &about.lost.to_string()));
+    entries.extend(about.notes.iter().map(|note| extra_entry("Note", note)));
     json!([{"label": "Recording", "entries": entries}])
+}
+
+fn extra_entry(label: &str, value: &str) -> Value {
+    json!({"label": label, "format": "string", "value": value})
 }
 
 /// Milliseconds between samples: as requested when recording, or else the median distance of samples in a thread.

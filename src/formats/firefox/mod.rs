@@ -39,11 +39,11 @@ use writing::Writing;
 
 /// Writes one event of a profile.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    write_keeping(KEPT, profile, options, out)
+    write_threads(MOST_KEPT, profile, options, out)
 }
 
-/// Like [`write()`]. To save memory, a profile with more than `most` threads has each thread built twice.
-fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+/// Like [`write()`]. To save memory, a profile with more than `most_kept` threads has each thread built twice.
+fn write_threads(most_kept: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else {
         return Err(Error::new("no samples to write"));
     };
@@ -53,28 +53,30 @@ fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &m
     let rows = threads(profile, series);
     let moments = moments(profile, &rows);
     let mut known = ThreadNumbers::default();
-    let mut make = |at: usize, libraries: &mut Libraries, categories: &mut Categories| {
+    let mut build = |index: usize, libraries: &mut Libraries, categories: &mut Categories| {
         let mut shared = Shared { writing: &writing, libraries, categories };
-        Thread::new(&rows[at], &moments[at], &mut shared, &mut known)
+        Thread::new(&rows[index], &moments[index], &mut shared, &mut known)
     };
     // Libraries and categories are collected from all threads but written before them, so build every thread first.
     let mut kept = Vec::new();
-    for at in 0..rows.len() {
-        let made = make(at, &mut libraries, &mut categories);
-        kept.extend((rows.len() <= most).then_some(made));
+    for index in 0..rows.len() {
+        let thread = build(index, &mut libraries, &mut categories);
+        if rows.len() <= most_kept {
+            kept.push(thread);
+        }
     }
     const NONE: &[(); 0] = &[];
     Object::write(out, |document| {
         document.object("meta", |meta| meta::write(meta, &writing, &rows, &categories))?;
         document.field("libs", &libraries.list)?;
         ["pages", "profilerOverhead", "counters"].iter().try_for_each(|name| document.field(name, NONE))?;
-        let out = document.name("threads")?;
-        for at in 0..rows.len() {
-            out.write_all(if at == 0 { b"[" } else { b"," })?;
-            match kept.get(at) {
-                Some(made) => made.write(out)?,
+        let out = document.field_name("threads")?;
+        for index in 0..rows.len() {
+            out.write_all(if index == 0 { b"[" } else { b"," })?;
+            match kept.get(index) {
+                Some(thread) => thread.write(out)?,
                 // All libraries and categories are known by now, so building a thread again adds none.
-                None => make(at, &mut libraries, &mut categories).write(out)?,
+                None => build(index, &mut libraries, &mut categories).write(out)?,
             }
         }
         out.write_all(if rows.is_empty() { b"[]" } else { b"]" })
@@ -83,7 +85,7 @@ fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &m
 }
 
 /// The largest number of threads that are kept in memory together.
-const KEPT: usize = 1 << 12;
+const MOST_KEPT: usize = 1 << 12;
 
 /// The events other than samples, such as forks and exits, for each thread. An event of a thread without samples goes
 /// to the first thread of its process, or else to the first thread of all.
@@ -126,9 +128,9 @@ mod tests {
             let (pid, tid, kind) = (Pid(tid / 4), Tid(tid), MomentKind::Exited);
             profile.about.moments.push(Moment { time, pid, tid, kind });
         }
-        let written = |most| {
+        let written = |most_kept| {
             let mut out = Vec::new();
-            write_keeping(most, &profile, &WriteOptions::default(), &mut out).unwrap();
+            write_threads(most_kept, &profile, &WriteOptions::default(), &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(written(8), written(9));

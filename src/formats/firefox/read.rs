@@ -16,8 +16,8 @@ use serde::Deserialize;
 /// Whether an input starts like such a file.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
-    let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
-    members.trim_ascii_start().starts_with(b"\"") && has(b"\"preprocessedProfileVersion\"")
+    members.trim_ascii_start().starts_with(b"\"")
+        && memchr::memmem::find(head, b"\"preprocessedProfileVersion\"").is_some()
 }
 
 /// A column of numbers. `None` stands for `null`.
@@ -168,10 +168,15 @@ struct ReadSources {
     filename: Column,
 }
 
-/// The row index in a cell; `None` if the cell is `null`, missing or not a valid index.
-pub(super) fn row(column: &[Option<f64>], at: usize) -> Option<usize> {
-    let number = column.get(at).copied().flatten()?;
+/// The index in a cell; `None` if the cell is `null`, missing or not a valid index.
+pub(super) fn index_in(column: &[Option<f64>], row: usize) -> Option<usize> {
+    let number = number_in(column, row)?;
     (number >= 0.0 && number < f64::from(u32::MAX)).then_some(number as usize)
+}
+
+/// The number in a cell; `None` if the cell is `null` or missing.
+fn number_in(column: &[Option<f64>], row: usize) -> Option<f64> {
+    column.get(row).copied().flatten()
 }
 
 /// Reads the samples and allocations of all threads.
@@ -182,14 +187,13 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("sample"));
     let mut shared: Option<Vec<Option<StackId>>> = None;
     for thread in &file.threads {
-        let own;
-        let stacks = match (&thread.tables.stack_table, &shared) {
-            (None, Some(shared)) => shared,
-            (None, None) => shared.insert(Resolving::of(&file, thread, options).stacks(&mut named, &mut profile)),
-            (Some(_), _) => {
-                own = Resolving::of(&file, thread, options).stacks(&mut named, &mut profile);
-                &own
-            }
+        let tables = ThreadTables::new(&file, thread, options);
+        let of_thread;
+        let stacks = if thread.tables.stack_table.is_some() {
+            of_thread = tables.stacks(&mut named, &mut profile);
+            &of_thread
+        } else {
+            &*shared.get_or_insert_with(|| tables.stacks(&mut named, &mut profile))
         };
         let track = profile.track(thread.track());
         thread.samples.push(None, stacks, track, &mut profile, &mut skipped);
@@ -218,8 +222,8 @@ impl ReadThread {
     }
 }
 
-/// The tables that resolve a thread's stacks.
-struct Resolving<'f> {
+/// The tables that a thread's stacks refer to: its own, or else those that all threads share.
+struct ThreadTables<'f> {
     categories: &'f [NamedCategory],
     libs: &'f [Lib],
     strings: &'f [String],
@@ -230,11 +234,11 @@ struct Resolving<'f> {
     symbols: Option<&'f NativeSymbols>,
     sources: Option<&'f ReadSources>,
     /// See [`ReadOptions::columns`].
-    columns: bool,
+    keep_columns: bool,
 }
 
-impl<'f> Resolving<'f> {
-    fn of(file: &'f ReadFile, thread: &'f ReadThread, options: &ReadOptions) -> Self {
+impl<'f> ThreadTables<'f> {
+    fn new(file: &'f ReadFile, thread: &'f ReadThread, options: &ReadOptions) -> Self {
         let (own, shared) = (&thread.tables, &file.shared);
         Self {
             categories: &file.meta.categories,
@@ -246,7 +250,7 @@ impl<'f> Resolving<'f> {
             resources: own.resource_table.as_ref().or(shared.resource_table.as_ref()),
             symbols: own.native_symbols.as_ref().or(shared.native_symbols.as_ref()),
             sources: own.sources.as_ref().or(shared.sources.as_ref()),
-            columns: options.columns,
+            keep_columns: options.columns,
         }
     }
 
@@ -256,73 +260,103 @@ impl<'f> Resolving<'f> {
         let frames = self.frames(named, profile);
         let Some(table) = self.stacks else { return Vec::new() };
         let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(table.frame.len());
-        for at in 0..table.frame.len() {
-            let frame = row(&table.frame, at).and_then(|frame| frames.get(frame)).copied();
-            let stack = match (frame, table.prefix.get(at).copied().flatten()) {
-                (Some(frame), None) => Some(profile.stack(None, frame)),
-                // Callers precede their callees.
-                (Some(frame), Some(_)) => {
-                    let caller = row(&table.prefix, at).and_then(|caller| stacks.get(caller).copied().flatten());
-                    caller.map(|caller| profile.stack(Some(caller), frame))
-                }
-                (None, _) => None,
-            };
-            stacks.push(stack);
+        for row in 0..table.frame.len() {
+            stacks.push(stack(table, row, &frames, &stacks, profile));
         }
         stacks
     }
 
+    /// The frame for each row of the frame table.
     fn frames(&self, named: &mut NamedFrames, profile: &mut Profile) -> Vec<FrameId> {
         let Some(table) = self.frames else { return Vec::new() };
-        (0..table.func.len()).map(|at| named.frame(profile, self.stated_frame(table, at))).collect()
+        (0..table.func.len()).map(|row| named.frame(profile, self.stated_frame(table, row))).collect()
     }
 
-    fn stated_frame(&self, table: &ReadFrames, at: usize) -> StatedFrame<'f> {
-        let of = |column: Option<&'f Column>, at: Option<usize>| row(column?, at?);
-        let func = row(&table.func, at);
-        let funcs = self.funcs;
-        let resource = of(funcs.map(|funcs| &funcs.resource), func);
-        let symbol = row(&table.native_symbol, at);
-        let lib = of(self.resources.map(|table| &table.lib), resource)
-            .or_else(|| of(self.symbols.map(|table| &table.lib_index), symbol));
-        let source = of(funcs.map(|funcs| &funcs.source), func);
-        let file = of(self.sources.map(|table| &table.filename), source)
-            .or_else(|| of(funcs.map(|funcs| &funcs.file_name), func));
-        let start_line = of(funcs.map(|funcs| &funcs.line_number), func);
-        let number = |number: Option<usize>| number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
-        let start_column = of(funcs.map(|funcs| &funcs.column_number), func);
+    fn stated_frame(&self, table: &ReadFrames, row: usize) -> StatedFrame<'f> {
+        let function_row = index_in(&table.func, row);
+        let function = match (self.funcs, function_row) {
+            (Some(functions), Some(row)) => self.function(functions, row),
+            _ => FunctionRow::default(),
+        };
+        let lib = function.lib.or_else(|| index_in(&self.symbols?.lib_index, index_in(&table.native_symbol, row)?));
         StatedFrame {
-            function: self.string(of(funcs.map(|funcs| &funcs.name), func)),
+            function: self.string(function.name),
             module: lib.and_then(|lib| self.libs.get(lib)).map_or(&[], Lib::module),
             build: &[],
-            file: self.string(file),
-            line: number(row(&table.line, at)),
-            column: number(row(&table.column, at).filter(|_| self.columns)),
-            start: (number(start_line), number(start_column)),
-            addr: table.address.get(at).copied().flatten().filter(|addr| *addr >= 0.0).map(|addr| addr as u64),
-            kind: self.kind(table, at, func),
+            file: self.string(function.file),
+            line: small_number_in(&table.line, row),
+            column: if self.keep_columns { small_number_in(&table.column, row) } else { 0 },
+            start: function.start,
+            addr: number_in(&table.address, row).filter(|addr| *addr >= 0.0).map(|addr| addr as u64),
+            kind: self.kind(table, row, function_row),
             tier: None,
         }
     }
 
-    fn string(&self, at: Option<usize>) -> &'f [u8] {
-        at.and_then(|at| self.strings.get(at)).map_or(&[], |text| text.as_bytes())
+    fn function(&self, table: &ReadFunctions, row: usize) -> FunctionRow {
+        let lib = index_in(&table.resource, row).and_then(|resource| index_in(&self.resources?.lib, resource));
+        let source_file = index_in(&table.source, row).and_then(|source| index_in(&self.sources?.filename, source));
+        FunctionRow {
+            name: index_in(&table.name, row),
+            lib,
+            file: source_file.or_else(|| index_in(&table.file_name, row)),
+            start: (small_number_in(&table.line_number, row), small_number_in(&table.column_number, row)),
+        }
+    }
+
+    /// The string with this index; empty if there is none.
+    fn string(&self, index: Option<usize>) -> &'f [u8] {
+        index.and_then(|index| self.strings.get(index)).map_or(&[], |text| text.as_bytes())
     }
 
     /// The kind of code, if the file states it.
-    fn kind(&self, table: &ReadFrames, at: usize, func: Option<usize>) -> Option<FrameKind> {
-        if row(&table.inline_depth, at).is_some_and(|depth| depth > 0) {
+    fn kind(&self, table: &ReadFrames, row: usize, function_row: Option<usize>) -> Option<FrameKind> {
+        if index_in(&table.inline_depth, row).is_some_and(|depth| depth > 0) {
             return Some(FrameKind::Inlined);
         }
-        let category = row(&table.category, at).and_then(|at| self.categories.get(at));
-        let is_js = func.and_then(|func| self.funcs?.is_js.get(func).copied()).unwrap_or(false);
-        let own = category.and_then(|category| own_kind(&category.name));
-        own.or_else(|| is_js.then_some(FrameKind::Jit))
+        if let Some(category) = index_in(&table.category, row).and_then(|index| self.categories.get(index))
+            && let Some(kind) = kind_of_category(&category.name)
+        {
+            return Some(kind);
+        }
+        let is_js = function_row.and_then(|row| self.funcs?.is_js.get(row).copied()).unwrap_or(false);
+        is_js.then_some(FrameKind::Jit)
     }
 }
 
+/// A row of the function table. Names and files are indices of strings.
+#[derive(Default)]
+struct FunctionRow {
+    name: Option<usize>,
+    lib: Option<usize>,
+    file: Option<usize>,
+    /// Line and column where the function starts; 0 if unknown.
+    start: (u32, u32),
+}
+
+/// The stack for a row of the stack table. `stacks` has the stacks of the rows before it; callers precede their callees.
+fn stack(
+    table: &ReadStacks,
+    row: usize,
+    frames: &[FrameId],
+    stacks: &[Option<StackId>],
+    profile: &mut Profile,
+) -> Option<StackId> {
+    let frame = *frames.get(index_in(&table.frame, row)?)?;
+    if number_in(&table.prefix, row).is_none() {
+        return Some(profile.stack(None, frame));
+    }
+    let caller = (*stacks.get(index_in(&table.prefix, row)?)?)?;
+    Some(profile.stack(Some(caller), frame))
+}
+
+/// The number in a cell, such as a line; 0 if the cell is `null`, missing or out of range.
+fn small_number_in(column: &[Option<f64>], row: usize) -> u32 {
+    index_in(column, row).and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
+}
+
 /// The kind of code for a category, if we wrote it. Other tools' categories describe what a thread is doing.
-fn own_kind(name: &str) -> Option<FrameKind> {
+fn kind_of_category(name: &str) -> Option<FrameKind> {
     let category = Category::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
     // Other tools use these two names, too.
     (!matches!(category, Category::Native | Category::Unknown)).then(|| category.kind())
@@ -354,30 +388,29 @@ impl ReadSamples {
         if !counts {
             profile.series[series].counting = Counting::Unknown;
         }
-        let (mut time, mut rest) = (0.0, 0.0);
+        let (mut millis, mut rest) = (0.0, 0.0);
         for at in 0..self.stack.len() {
-            time = self.time(at, time);
+            millis = self.time(at, millis);
             let stack = match self.stack[at] {
                 None => Some(profile.unknown_stack()),
-                Some(number) => match row(&self.stack, at).and_then(|at| stacks.get(at).copied().flatten()) {
-                    None => {
-                        skipped.add(Error::new(format!(
-                            "sample {at} refers to stack {number}, which is not in the \
-                                                        file"
-                        )));
+                Some(number) => {
+                    let stack = index_in(&self.stack, at).and_then(|index| stacks.get(index).copied().flatten());
+                    if stack.is_none() {
+                        skipped.add(Error::new(format!("sample {at} refers to stack {number}, which is not in the file")));
                         continue;
                     }
-                    stack => stack,
-                },
+                    stack
+                }
             };
             let exact = self.weight(at) * scale + rest;
             // Carry the rounding error over to the next sample.
-            let weight = exact.round();
-            rest = exact - weight;
-            let (is_negative, weight) = (weight < 0.0, weight.abs() as u64);
-            let time = self.has_times().then_some(Nanos((time * 1e6).round() as u64));
-            let row = Row { track, stack, weight, count: if counts { weight } else { 1 }, time };
-            if is_negative {
+            let rounded = exact.round();
+            rest = exact - rounded;
+            let weight = rounded.abs() as u64;
+            let count = if counts { weight } else { 1 };
+            let time = self.has_times().then_some(Nanos((millis * 1e6).round() as u64));
+            let row = Row { track, stack, weight, count, time };
+            if rounded < 0.0 {
                 profile.push_negative(series, row);
             } else {
                 profile.push(series, row);
@@ -391,12 +424,16 @@ impl ReadSamples {
 
     /// A sample's time in milliseconds; `before` is the previous sample's time.
     fn time(&self, at: usize, before: f64) -> f64 {
-        let of = |column: &Option<Column>| column.as_ref()?.get(at).copied().flatten();
-        of(&self.time).or_else(|| of(&self.time_deltas).map(|delta| before + delta)).unwrap_or(before)
+        if let Some(time) = self.time.as_ref().and_then(|times| number_in(times, at)) {
+            return time;
+        }
+        let delta = self.time_deltas.as_ref().and_then(|deltas| number_in(deltas, at));
+        before + delta.unwrap_or(0.0)
     }
 
+    /// A sample's weight: 1 if there are no weights, 0 if only this one is missing.
     fn weight(&self, at: usize) -> f64 {
-        self.weight.as_ref().map_or(1.0, |weights| weights.get(at).copied().flatten().unwrap_or(0.0))
+        self.weight.as_ref().map_or(1.0, |weights| number_in(weights, at).unwrap_or(0.0))
     }
 }
 
@@ -412,13 +449,13 @@ mod tests {
         let mut lines = Vec::new();
         for series in &profile.series {
             for row in &series.rows {
-                let name = |id| {
+                let mut names = Vec::new();
+                for id in profile.frames_up(row.stack) {
                     let frame = profile.frame_of(id);
+                    let name = String::from_utf8_lossy(profile.name_of(frame.name));
                     let module = frame.module.map_or(&[][..], |module| profile.name_of(module));
-                    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-                    format!("{}@{}:{:?}", text(profile.name_of(frame.name)), text(module), frame.kind)
-                };
-                let names: Vec<_> = profile.frames_up(row.stack).map(name).collect();
+                    names.push(format!("{name}@{}:{:?}", String::from_utf8_lossy(module), frame.kind));
+                }
                 let Track { comm, pid, tid, .. } = profile.track_of(row.track);
                 let track = format!("{} {pid:?}/{tid:?}", String::from_utf8_lossy(comm));
                 let time = row.time.map(|time| time.0);

@@ -76,7 +76,7 @@ pub(super) struct ThreadNumbers {
     /// `Tables::frame_numbers`.
     frames: Numbers,
     /// What the callees of each stack inherit from it, by the stack's index in the thread.
-    inside: Vec<InStack>,
+    inside: Vec<Inherited>,
     /// Scratch space: the stacks from the wanted one to its nearest caller that is known.
     down: Vec<(StackId, FrameId)>,
 }
@@ -108,13 +108,13 @@ pub(super) struct Tables<'k> {
     function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
     /// Indices of the frames that [`ThreadNumbers`] doesn't hold.
-    frame_numbers: FxHashMap<(FrameId, InStack), u32>,
+    frame_numbers: FxHashMap<(FrameId, Inherited), u32>,
     known: &'k mut ThreadNumbers,
 }
 
 /// What a frame inherits from its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-struct InStack {
+struct Inherited {
     inline_depth: u32,
     in_gc: bool,
 }
@@ -140,24 +140,26 @@ impl<'k> Tables<'k> {
         }
     }
 
+    /// The index of a stack, which is added if it is new.
     pub(super) fn stack(&mut self, stack: StackId, shared: &mut Shared<'_>) -> u32 {
         // Walk up to the nearest caller that is known, then add the rest on the way down.
-        let (mut at, mut last) = (Some(stack), None);
-        while let Some(id) = at {
-            last = self.known.stacks.get(id.0);
-            if last.is_some() {
+        let (mut next, mut known_caller) = (Some(stack), None);
+        while let Some(id) = next {
+            known_caller = self.known.stacks.get(id.0);
+            if known_caller.is_some() {
                 break;
             }
             let (parent, frame) = shared.writing.profile.stack_of(id);
             self.known.down.push((id, frame));
-            at = parent;
+            next = parent;
         }
+        let mut last = known_caller;
         while let Some((id, frame)) = self.known.down.pop() {
-            let around = last.map(|last| self.known.inside[last as usize]).unwrap_or_default();
-            let inside = in_stack(shared.writing, frame, around);
+            let inherited = last.map(|caller| self.known.inside[caller as usize]).unwrap_or_default();
+            let inside = inherit(shared.writing, frame, inherited);
             let frame = self.frame(frame, inside, shared);
             let table = &mut self.own.stacks;
-            table.prefix.optional(last);
+            table.prefix.number_or_null(last);
             table.frame.number(frame);
             self.known.stacks.add(id.0, table.length);
             self.known.inside.push(inside);
@@ -167,12 +169,10 @@ impl<'k> Tables<'k> {
         last.unwrap_or(0)
     }
 
-    fn frame(&mut self, id: FrameId, inside: InStack, shared: &mut Shared<'_>) -> u32 {
-        let is_plain = inside == InStack::default();
-        let known = match is_plain {
-            true => self.known.frames.get(id.0),
-            false => self.frame_numbers.get(&(id, inside)).copied(),
-        };
+    /// The index of a frame, which is added if it is new.
+    fn frame(&mut self, id: FrameId, inside: Inherited, shared: &mut Shared<'_>) -> u32 {
+        let is_plain = inside == Inherited::default();
+        let known = if is_plain { self.known.frames.get(id.0) } else { self.frame_numbers.get(&(id, inside)).copied() };
         if let Some(known) = known {
             return known;
         }
@@ -181,21 +181,23 @@ impl<'k> Tables<'k> {
         let library = frame.module.map(|module| shared.libraries.number(profile, module));
         let func = self.function(frame, library, shared);
         // Only functions have a file, so leave out a line in another file.
-        let line = Some(frame.line).filter(|line| *line > 0 && frame.file == self.function_files[func as usize]);
+        let is_in_file = frame.file == self.function_files[func as usize];
+        let line = if is_in_file { unless_zero(frame.line) } else { None };
         let named = library.map(|library| (library, shared.libraries.name(library)));
-        let CategoryPair { category, subcategory } = shared.categories.of(Category::of(frame), inside.in_gc, named);
+        let CategoryPair { category, subcategory } = shared.categories.find(Category::of(frame), inside.in_gc, named);
         // Addresses of JIT code aren't in any file.
         let in_file = frame.module.is_some() && frame.kind != FrameKind::Jit;
         let table = &mut self.own.frames;
-        table.address.or_none(frame.addr.filter(|addr| in_file && i64::try_from(*addr).is_ok()));
+        table.address.number_or_minus_one(frame.addr.filter(|addr| in_file && i64::try_from(*addr).is_ok()));
         table.inline_depth.number(inside.inline_depth);
         table.category.number(category as u64);
         table.subcategory.number(subcategory as u64);
         table.func.number(func);
-        table.line.optional(line);
-        match is_plain {
-            true => self.known.frames.add(id.0, table.length),
-            false => _ = self.frame_numbers.insert((id, inside), table.length),
+        table.line.number_or_null(line);
+        if is_plain {
+            self.known.frames.add(id.0, table.length);
+        } else {
+            self.frame_numbers.insert((id, inside), table.length);
         }
         table.length += 1;
         table.length - 1
@@ -208,18 +210,17 @@ impl<'k> Tables<'k> {
             return known;
         }
         let profile = shared.writing.profile;
-        let text = |id| String::from_utf8_lossy(profile.name_of(id));
         let resource = library.map(|library| self.resource(library, shared.libraries.name(library)));
         let name: Cow<'_, str> = label::function(profile, frame);
         let table = &mut self.own.functions;
         table.name.number(self.own.strings.number(&name));
         table.is_js.word(if frame.kind.is_jit() { "true" } else { "false" });
-        table.resource.or_none(resource.map(u64::from));
+        table.resource.number_or_minus_one(resource.map(u64::from));
         let file = frame.start.file.or(frame.file);
-        let known = |number: u32| Some(number).filter(|number| *number > 0);
-        table.file_name.optional(file.map(|file| self.own.strings.number(&text(file))));
-        table.line_number.optional(known(frame.start.line));
-        table.column_number.optional(known(frame.start.column));
+        let file_name = file.map(|file| String::from_utf8_lossy(profile.name_of(file)));
+        table.file_name.number_or_null(file_name.map(|name| self.own.strings.number(&name)));
+        table.line_number.number_or_null(unless_zero(frame.start.line));
+        table.column_number.number_or_null(unless_zero(frame.start.column));
         table.length += 1;
         self.function_files.push(file);
         self.function_numbers.insert(key, table.length - 1);
@@ -236,6 +237,11 @@ impl<'k> Tables<'k> {
         }
         number
     }
+}
+
+/// The line or column; `None` if it is 0, which stands for unknown.
+fn unless_zero(number: u32) -> Option<u32> {
+    if number > 0 { Some(number) } else { None }
 }
 
 impl FuncTable {
@@ -287,40 +293,43 @@ impl StackTable {
 }
 
 /// What the callees of a frame inherit, given what the frame itself inherited.
-fn in_stack(writing: &Writing<'_>, id: FrameId, around: InStack) -> InStack {
+fn inherit(writing: &Writing<'_>, id: FrameId, inherited: Inherited) -> Inherited {
     let frame = writing.profile.frame_of(id);
-    let inline_depth = if frame.kind == FrameKind::Inlined { around.inline_depth + 1 } else { 0 };
-    let jit = frame.kind.is_jit();
-    InStack { inline_depth, in_gc: !jit && (around.in_gc || writing.collects_garbage(frame.name)) }
+    let inline_depth = if frame.kind == FrameKind::Inlined { inherited.inline_depth + 1 } else { 0 };
+    let in_gc = !frame.kind.is_jit() && (inherited.in_gc || writing.collects_garbage(frame.name));
+    Inherited { inline_depth, in_gc }
 }
 
 /// A map from numbers to numbers, stored as a vector. A thread uses either most of the profile's numbers or few of
 /// them, and clearing costs no more than what was added.
 #[derive(Debug, Default)]
 struct Numbers {
-    /// The value plus 1; 0 for none.
-    of: Vec<u32>,
-    known: Vec<u32>,
+    /// By key, the value plus 1; 0 for none.
+    values: Vec<u32>,
+    /// The keys that have values.
+    keys: Vec<u32>,
 }
 
 impl Numbers {
     #[inline]
-    fn get(&self, at: u32) -> Option<u32> {
-        self.of.get(at as usize)?.checked_sub(1)
+    fn get(&self, key: u32) -> Option<u32> {
+        self.values.get(key as usize)?.checked_sub(1)
     }
 
-    /// Maps `at` to `number`. It must not be mapped yet.
-    fn add(&mut self, at: u32, number: u32) {
-        if self.of.len() <= at as usize {
-            self.of.resize(at as usize + 1, 0);
+    /// Maps `key` to `value`. It must not be mapped yet.
+    fn add(&mut self, key: u32, value: u32) {
+        if self.values.len() <= key as usize {
+            self.values.resize(key as usize + 1, 0);
         }
-        self.of[at as usize] = number + 1;
-        self.known.push(at);
+        self.values[key as usize] = value + 1;
+        self.keys.push(key);
     }
 
     /// Removes all entries.
     fn clear(&mut self) {
-        self.known.drain(..).for_each(|at| self.of[at as usize] = 0);
+        for key in self.keys.drain(..) {
+            self.values[key as usize] = 0;
+        }
     }
 }
 

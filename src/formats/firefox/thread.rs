@@ -5,7 +5,6 @@ use super::markers::MarkerTable;
 use super::tables::{Shared, Tables, ThreadNumbers, ThreadTables};
 use super::writing::{Counted, Writing, millis};
 use crate::analysis::thread_rows::ThreadRows;
-use crate::model::Nanos;
 use crate::model::process::Moment;
 use crate::model::stacks::{Row, Unit, Weight};
 use std::io::{self, Write};
@@ -45,14 +44,14 @@ impl<'p> Thread<'p> {
         let samples = SampleColumns::new(&thread.rows, &mut tables, shared);
         let markers = MarkerTable::new(writing, moments, &mut tables.own.strings);
         let life = thread.pid.and_then(|pid| writing.profile.about.processes.get(&pid));
-        let shown = |time: Nanos| writing.since_start(time);
-        let started = life.and_then(|life| life.started).map_or(0.0, shown);
-        let first = thread.rows.first().map_or(0, |row| writing.time(row));
+        let started = life.and_then(|life| life.started).map_or(0.0, |time| writing.since_start(time));
+        let ended = life.and_then(|life| life.ended).map(|time| writing.since_start(time));
+        let first_sample = thread.rows.first().map_or(0, |row| writing.time(row));
         Self {
             process_name: process_name(writing, thread),
             process_startup_time: started,
-            process_shutdown_time: life.and_then(|life| life.ended).map(shown),
-            register_time: millis(first).min(started.max(0.0)),
+            process_shutdown_time: ended,
+            register_time: millis(first_sample).min(started.max(0.0)),
             rows: thread,
             samples,
             markers,
@@ -94,19 +93,27 @@ impl<'p> Thread<'p> {
 
 /// The process name, taken from the main thread if that has samples.
 fn process_name(writing: &Writing<'_>, thread: &ThreadRows<'_>) -> String {
-    let comm = writing.main(thread.pid).unwrap_or(thread.comm);
-    String::from_utf8_lossy(if thread.is_main() { thread.comm } else { comm }).into_owned()
+    let comm = match writing.main_thread_name(thread.pid) {
+        Some(name) if !thread.is_main() => name,
+        _ => thread.comm,
+    };
+    String::from_utf8_lossy(comm).into_owned()
 }
 
 impl SampleColumns {
     fn new(rows: &[&Row], tables: &mut Tables<'_>, shared: &mut Shared<'_>) -> Self {
         let writing = shared.writing;
         let counts_time = writing.counted == Counted::Time;
-        let room = |len| Column::of(rows.len(), len);
-        let (mut stack, mut time, mut weight) = (room(7), room(12), room(8));
-        let mut cpu_delta = (writing.counted != Counted::Other).then(|| room(7));
+        // Usual lengths of the cells.
+        let mut stack = Column::with_capacity(rows.len(), 7);
+        let mut time = Column::with_capacity(rows.len(), 12);
+        let mut weight = Column::with_capacity(rows.len(), 8);
+        let mut cpu_delta = None;
+        if writing.counted != Counted::Other && !rows.is_empty() {
+            cpu_delta = Some(Column::with_capacity(rows.len(), 7));
+        }
         for row in rows {
-            stack.optional(row.stack.map(|stack| tables.stack(stack, shared)));
+            stack.number_or_null(row.stack.map(|stack| tables.stack(stack, shared)));
             time.millis(writing.time(row));
             let counted = writing.weight.of(row);
             if counts_time {
@@ -123,7 +130,6 @@ impl SampleColumns {
             Unit::Named(unit) if unit == "bytes" && writing.weight == Weight::Period => "bytes",
             _ => "samples",
         };
-        let cpu_delta = cpu_delta.filter(|_| !rows.is_empty());
         Self { length: rows.len(), stack, time, weight, weight_type, cpu_delta }
     }
 
@@ -133,6 +139,9 @@ impl SampleColumns {
         samples.column("time", &self.time)?;
         samples.column("weight", &self.weight)?;
         samples.field("weightType", self.weight_type)?;
-        self.cpu_delta.as_ref().map_or(Ok(()), |deltas| samples.column("threadCPUDelta", deltas))
+        match &self.cpu_delta {
+            Some(deltas) => samples.column("threadCPUDelta", deltas),
+            None => Ok(()),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The event that is written, and how its times and weights are represented.
 
 use super::categories::collects_garbage;
-use crate::model::stacks::{NameId, Profile, Row, Series, Track, Unit, Weight};
+use crate::model::stacks::{NameId, Profile, Row, Series, Unit, Weight};
 use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 
@@ -27,7 +27,7 @@ pub(super) struct Writing<'a> {
     /// The time of the last sample.
     last: u64,
     /// The name of each process's main thread.
-    mains: FxHashMap<Option<Pid>, &'a [u8]>,
+    main_threads: FxHashMap<Option<Pid>, &'a [u8]>,
     /// By name, whether it is a function of a garbage collector.
     collectors: Vec<bool>,
 }
@@ -36,10 +36,14 @@ impl<'a> Writing<'a> {
     pub(super) fn new(profile: &'a Profile, series: &'a Series, weight: Weight) -> Self {
         let times = series.rows.iter().filter_map(|row| row.time);
         let (start, last) = (times.clone().min().map_or(0, |time| time.0), times.max().map_or(0, |time| time.0));
-        let is_main = |track: &&Track| track.tid.map(|tid| tid.0) == track.pid.map(|pid| pid.0);
-        let mains = profile.tracks().iter().filter(is_main).map(|track| (track.pid, &*track.comm)).collect();
+        let mut main_threads = FxHashMap::default();
+        for track in profile.tracks() {
+            if track.tid.map(|tid| tid.0) == track.pid.map(|pid| pid.0) {
+                main_threads.insert(track.pid, &*track.comm);
+            }
+        }
         let collectors = profile.names().map(collects_garbage).collect();
-        Self { profile, series, weight, counted: counted(series, weight), start, last, mains, collectors }
+        Self { profile, series, weight, counted: Counted::new(series, weight), start, last, main_threads, collectors }
     }
 
     /// Whether a function, and everything that it calls, is part of garbage collection.
@@ -48,8 +52,8 @@ impl<'a> Writing<'a> {
     }
 
     /// The name of a process's main thread, if that has samples.
-    pub(super) fn main(&self, pid: Option<Pid>) -> Option<&'a [u8]> {
-        self.mains.get(&pid).copied()
+    pub(super) fn main_thread_name(&self, pid: Option<Pid>) -> Option<&'a [u8]> {
+        self.main_threads.get(&pid).copied()
     }
 
     /// Nanoseconds since the first sample. A sample without a time is placed at the last sample.
@@ -67,10 +71,12 @@ pub(super) fn millis(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }
 
-fn counted(series: &Series, weight: Weight) -> Counted {
-    match (&series.unit, weight) {
-        (Unit::Nanos, Weight::Period) => Counted::Time,
-        (Unit::Named(name), Weight::Period) if name.contains("cycles") => Counted::Cycles,
-        _ => Counted::Other,
+impl Counted {
+    fn new(series: &Series, weight: Weight) -> Self {
+        match (&series.unit, weight) {
+            (Unit::Nanos, Weight::Period) => Self::Time,
+            (Unit::Named(name), Weight::Period) if name.contains("cycles") => Self::Cycles,
+            _ => Self::Other,
+        }
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct VersionLayout {
 }
 
 impl VersionLayout {
-    pub(super) fn of(version: u32) -> Result<Self> {
+    pub(super) fn new(version: u32) -> Result<Self> {
         match version {
             0..7 => Err(Error::new(format!(
                 "measureme file version {version} is too old (7 to 9 are supported); record again with a newer compiler"

@@ -53,7 +53,7 @@ pub(super) fn cut(profile: &MeasuremeFile<'_>) -> Option<usize> {
 /// The costs of scanning a page and of summing it.
 fn costs(profile: &MeasuremeFile<'_>, page: usize) -> (usize, usize) {
     let (mut events, mut intervals) = (0, 0);
-    profile.forwards_in(page..page + 1, |event| {
+    profile.for_each_event(page..page + 1, |event| {
         events += 1;
         intervals += usize::from(matches!(event.payload, Payload::Interval { .. }));
     });
@@ -80,7 +80,7 @@ pub(super) fn sums(
     let half = |is_later: bool| {
         let mut summing = Summing::new(profile, calls);
         if is_later {
-            summing.backwards(profile, later.clone(), done);
+            summing.add_reversed(profile, later.clone(), done);
             return Half { of: summing.finish(), begun: None };
         }
         let begun = open_at_begin(profile, later.clone());
@@ -89,7 +89,7 @@ pub(super) fn sums(
         }
         // If the numbers differ, one of the calls didn't contain the next: the guess was wrong.
         let begun = summing.sums.open_calls().filter(|open| open.count() == begun.len());
-        summing.backwards(profile, 0..cut, done);
+        summing.add_reversed(profile, 0..cut, done);
         Half { of: summing.finish(), begun }
     };
     workers.map([true, false].into_iter(), half, |halves| {
@@ -104,7 +104,7 @@ fn open_at_begin(profile: &MeasuremeFile<'_>, pages: Range<usize>) -> Vec<(u32, 
     let mut chains: FxHashMap<u32, Vec<(u64, Span)>> = FxHashMap::default();
     // Usually a thread writes many events in a row, and most don't contain its first interval.
     let mut last: Option<(u32, Span)> = None;
-    profile.forwards_in(pages, |event| {
+    profile.for_each_event(pages, |event| {
         let Payload::Interval { start, end } = event.payload else { return };
         if last.is_some_and(|(thread, first)| thread == event.thread && start > first.start) {
             return;

@@ -45,10 +45,8 @@ impl Metadata {
 
     /// The crate name, if the command line states it.
     pub(super) fn crate_name(&self) -> Option<&str> {
-        self.cmd
-            .split_once(" --crate-name ")
-            .and_then(|(_, rest)| rest.split(' ').next())
-            .filter(|name| !name.is_empty())
+        let (_, rest) = self.cmd.split_once(" --crate-name ")?;
+        rest.split(' ').next().filter(|name| !name.is_empty())
     }
 
     /// The name and the unit of event times.

@@ -40,8 +40,8 @@ impl<'data> Pages<'data> {
     /// Finds all pages. If the last one is cut off, what is left of it is used. Nothing after a damaged page header can
     /// be found.
     pub(super) fn scan(bytes: &'data [u8], skipped: &mut Skipped) -> Self {
-        let stream = || PageStream { bytes, pages: Vec::new() };
-        let mut pages = Self { events: stream(), data: stream(), index: stream() };
+        let empty = PageStream { bytes, pages: Vec::new() };
+        let mut pages = Self { events: empty.clone(), data: empty.clone(), index: empty };
         let mut at = FILE_HEADER;
         while at < bytes.len() {
             let Some(header) = bytes[at..].first_chunk::<PAGE_HEADER>() else {
@@ -104,29 +104,31 @@ impl<'data> PageStream<'data> {
 
     /// Converts a position in the stream to an offset in the file.
     pub(super) fn file_offset(&self, position: u64) -> u64 {
-        let page = self.page_at(position).map(|page| self.pages[page]);
-        page.map_or(self.bytes.len() as u64, |page| page.offset as u64 + (position - page.start))
+        match self.page_at(position) {
+            Some(page) => self.pages[page].offset as u64 + (position - self.pages[page].start),
+            None => self.bytes.len() as u64,
+        }
     }
 
     /// The bytes from a position to the end of its page; empty beyond the end of the stream.
-    pub(super) fn at(&self, position: u64) -> &'data [u8] {
+    pub(super) fn rest_of_page(&self, position: u64) -> &'data [u8] {
         match self.page_at(position) {
             Some(page) => &self.payload(page)[(position - self.pages[page].start) as usize..],
             None => &[],
         }
     }
 
-    /// Fills `to` from a position on, across pages. Returns false if the stream is too short.
-    pub(super) fn copy(&self, mut position: u64, mut to: &mut [u8]) -> bool {
-        while !to.is_empty() {
-            let from = self.at(position);
-            let len = from.len().min(to.len());
+    /// Fills `out` from a position on, across pages. Returns false if the stream is too short.
+    pub(super) fn copy(&self, mut position: u64, mut out: &mut [u8]) -> bool {
+        while !out.is_empty() {
+            let bytes = self.rest_of_page(position);
+            let len = bytes.len().min(out.len());
             if len == 0 {
                 return false;
             }
-            let (now, later) = to.split_at_mut(len);
-            now.copy_from_slice(&from[..len]);
-            to = later;
+            let (filled, rest) = out.split_at_mut(len);
+            filled.copy_from_slice(&bytes[..len]);
+            out = rest;
             position += len as u64;
         }
         true
@@ -144,16 +146,18 @@ impl<'data> PageStream<'data> {
         let bytes = &bytes[bytes.len().min(skip as usize)..];
         let (records, rest) = bytes.as_chunks();
         let mut straddling = [0; SIZE];
-        let runs_on = !rest.is_empty() && self.copy(start + skip + size_of_val(records) as u64, &mut straddling);
-        (records, runs_on.then_some(straddling))
+        let has_straddling = !rest.is_empty() && self.copy(start + skip + size_of_val(records) as u64, &mut straddling);
+        (records, has_straddling.then_some(straddling))
     }
 
+    /// The index of the page that contains a position; `None` beyond the end of the stream.
     #[inline]
     fn page_at(&self, position: u64) -> Option<usize> {
         // All pages but the last usually have the same length.
         let guess = (position / self.pages.first()?.len as u64) as usize;
-        let is_there = |page: &Page| (page.start..page.start + page.len as u64).contains(&position);
-        if self.pages.get(guess).is_some_and(is_there) {
+        if let Some(page) = self.pages.get(guess)
+            && (page.start..page.start + page.len as u64).contains(&position)
+        {
             return Some(guess);
         }
         if position >= self.len() {

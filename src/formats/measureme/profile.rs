@@ -22,7 +22,7 @@ pub(super) struct MeasuremeFile<'data> {
 impl<'data> MeasuremeFile<'data> {
     /// Reads the header, the page headers, the string index and the metadata. Events are read on demand.
     pub(super) fn open(bytes: &'data [u8]) -> Result<Self> {
-        let layout = VersionLayout::of(version(bytes)?)?;
+        let layout = VersionLayout::new(parse_version(bytes)?)?;
         let mut skipped = Skipped::new("damaged measureme part");
         let Pages { events, data, index } = Pages::scan(bytes, &mut skipped);
         let strings = Strings::open(data, &index, layout, &mut skipped);
@@ -47,16 +47,18 @@ impl<'data> MeasuremeFile<'data> {
 
     /// The latest end of an interval on the last page that has intervals; 0 if there are none.
     pub(super) fn last_time(&self) -> u64 {
-        let end_of = |page: usize| {
+        for page in self.pages().rev() {
             let mut last = 0;
-            self.forwards_in(page..page + 1, |event| {
+            self.for_each_event(page..page + 1, |event| {
                 if let Payload::Interval { end, .. } = event.payload {
                     last = last.max(end);
                 }
             });
-            last
-        };
-        self.pages().rev().map(end_of).find(|end| *end > 0).unwrap_or(0)
+            if last > 0 {
+                return last;
+            }
+        }
+        0
     }
 
     /// The range of pages with events.
@@ -65,33 +67,42 @@ impl<'data> MeasuremeFile<'data> {
     }
 
     /// Calls `each` with the events that start in these pages, in file order.
-    pub(super) fn forwards_in(&self, pages: Range<usize>, each: impl FnMut(RawEvent)) {
+    pub(super) fn for_each_event(&self, pages: Range<usize>, each: impl FnMut(RawEvent)) {
         match self.layout.event {
-            NARROW => self.forwards::<NARROW>(pages, each),
-            _ => self.forwards::<WIDE>(pages, each),
+            NARROW => self.for_each_sized::<NARROW>(pages, each),
+            _ => self.for_each_sized::<WIDE>(pages, each),
         }
     }
 
-    fn forwards<const EVENT: usize>(&self, pages: Range<usize>, mut each: impl FnMut(RawEvent)) {
+    fn for_each_sized<const EVENT: usize>(&self, pages: Range<usize>, mut each: impl FnMut(RawEvent)) {
         for page in pages {
             let (records, straddling) = self.events.records::<EVENT>(page);
-            records.iter().chain(&straddling).for_each(|record| each(self.layout.decode(record)));
+            for record in records.iter().chain(&straddling) {
+                each(self.layout.decode(record));
+            }
         }
     }
 
-    /// Like [`Self::forwards_in`], but in reverse order, so that callers come before their callees. `done` is given the
+    /// Like [`Self::for_each_event`], but in reverse order, so that callers come before their callees. `done` is given the
     /// ranges of the file that are no longer needed.
-    pub(super) fn backwards(&self, pages: Range<usize>, done: &Done, each: impl FnMut(RawEvent)) {
+    pub(super) fn for_each_event_reversed(&self, pages: Range<usize>, done: &Done, each: impl FnMut(RawEvent)) {
         match self.layout.event {
-            NARROW => self.backwards_of::<NARROW>(pages, done, each),
-            _ => self.backwards_of::<WIDE>(pages, done, each),
+            NARROW => self.for_each_sized_reversed::<NARROW>(pages, done, each),
+            _ => self.for_each_sized_reversed::<WIDE>(pages, done, each),
         }
     }
 
-    fn backwards_of<const EVENT: usize>(&self, pages: Range<usize>, done: &Done, mut each: impl FnMut(RawEvent)) {
+    fn for_each_sized_reversed<const EVENT: usize>(
+        &self,
+        pages: Range<usize>,
+        done: &Done,
+        mut each: impl FnMut(RawEvent),
+    ) {
         for page in pages.rev() {
             let (records, straddling) = self.events.records::<EVENT>(page);
-            records.iter().chain(&straddling).rev().for_each(|record| each(self.layout.decode(record)));
+            for record in records.iter().chain(&straddling).rev() {
+                each(self.layout.decode(record));
+            }
             // Not after every page: each release interrupts the other threads. It includes pages that were released
             // before, because the kernel maps neighbors of a touched page, and so brings some of them back.
             if page % TOGETHER == 0 {
@@ -105,7 +116,8 @@ impl<'data> MeasuremeFile<'data> {
 /// How many pages are released at once.
 const TOGETHER: usize = 16;
 
-fn version(bytes: &[u8]) -> Result<u32> {
+/// The version in the file's header.
+fn parse_version(bytes: &[u8]) -> Result<u32> {
     let Some([magic @ .., a, b, c, d]) = bytes.first_chunk::<8>() else {
         return Err(Error::new(format!("it has {} bytes, fewer than the 8 of a measureme header", bytes.len())).at(0));
     };

@@ -29,7 +29,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     };
     let LabelledSums { sums, labels, threads } = match halves.flatten() {
         Some(joined) => joined,
-        None => LabelledSums::of(&profile, profile.pages(), calls, &done),
+        None => LabelledSums::new(&profile, profile.pages(), calls, &done),
     };
     warn(&profile, &sums, options, warnings);
     let tracks = threads.tracks(&profile);
@@ -73,7 +73,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     let mut threads = ThreadNumbers::default();
     let mut count = 0;
     // Read backwards, the caller comes first if two intervals are equal.
-    profile.backwards(profile.pages(), &done, |event| {
+    profile.for_each_event_reversed(profile.pages(), &done, |event| {
         let (start, duration, kind) = match event.payload {
             Payload::Interval { start, end } => (clamp(start), clamp(end - start), SliceKind::Span),
             Payload::Instant(at) => (clamp(at), 0, SliceKind::Instant),
@@ -83,7 +83,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
             count += 1;
             count - 1
         }) as u32;
-        let label = labels.of(event.id);
+        let label = labels.number(event.id);
         let name = timeline.names.number(labels.text(label));
         let argument = profile.strings.event(event.id).and_then(|(_, arguments)| arguments.into_iter().next());
         let sub = argument.map_or(NO_NAME, |argument| timeline.names.number(&argument));
@@ -109,35 +109,36 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
         process: Some((i64::from(pid), metadata.crate_name().unwrap_or(metadata.program()))),
         threads: &[],
     })?;
-    let mut teller = Teller {
+    let mut passer = SpanPasser {
         profile: &profile,
         pid: Pid(pid as i32),
         labels: Labels::new(&profile.strings),
         kinds: Labels::new(&profile.strings),
     };
-    let mut told = Ok(());
-    profile.backwards(profile.pages(), &done, |event| {
-        if told.is_ok() {
-            told = teller.event(event, sink);
+    let mut result = Ok(());
+    profile.for_each_event_reversed(profile.pages(), &done, |event| {
+        if result.is_ok() {
+            result = passer.pass(event, sink);
         }
     });
-    told?;
-    drop(teller);
+    result?;
+    drop(passer);
     warnings.extend(profile.skipped.into_warning());
     Ok(())
 }
 
-struct Teller<'p, 'data> {
+/// Passes intervals on to a sink.
+struct SpanPasser<'p, 'data> {
     profile: &'p MeasuremeFile<'data>,
     pid: Pid,
     labels: Labels<'p, 'data>,
     kinds: Labels<'p, 'data>,
 }
 
-impl Teller<'_, '_> {
-    fn event(&mut self, event: RawEvent, sink: &mut dyn SpanSink) -> Result<()> {
+impl SpanPasser<'_, '_> {
+    fn pass(&mut self, event: RawEvent, sink: &mut dyn SpanSink) -> Result<()> {
         let Payload::Interval { start, end } = event.payload else { return Ok(()) };
-        let (label, kind) = (self.labels.of(event.id), self.kinds.of(event.kind));
+        let (label, kind) = (self.labels.number(event.id), self.kinds.number(event.kind));
         let thread = Track { pid: Some(self.pid), tid: Some(Tid(event.thread as i32)), ..Track::default() };
         let head = SpanHead {
             thread_no: event.thread,

@@ -95,28 +95,30 @@ impl<'data> Strings<'data> {
     /// mark its start and end.
     #[inline]
     fn reference_at<const MARKED: usize>(&self, address: u64) -> Option<u64> {
-        let start: [u8; MARKED] = match self.data.at(address).first_chunk() {
-            Some(start) => *start,
-            None => {
-                let mut start = [0; MARKED];
-                self.data.copy(address, &mut start).then_some(start)?
-            }
-        };
+        let mut start = [0; MARKED];
+        match self.data.rest_of_page(address).first_chunk() {
+            Some(chunk) => start = *chunk,
+            None if self.data.copy(address, &mut start) => {}
+            None => return None,
+        }
         match start[..] {
             [REFERENCE, ref reference @ .., END | SEPARATOR] => Some(little_endian(reference)),
             _ => None,
         }
     }
 
+    /// Where a string is in the string data; `None` if the ID can't be resolved.
     fn address(&self, id: u64) -> Option<u64> {
         let address = if id <= METADATA { self.index.get(id)? } else { id.checked_sub(FIRST_ADDRESS)? };
         (address < self.data.len()).then_some(address)
     }
 
+    /// Appends the text of a string. `depth` and `references` limit the nesting and the number of references. Returns
+    /// false if the string can't be resolved.
     fn expand(&self, id: u64, depth: u32, references: &mut u32, text: &mut Vec<u8>) -> bool {
         let Some(mut address) = self.address(id) else { return false };
         loop {
-            let bytes = self.data.at(address);
+            let bytes = self.data.rest_of_page(address);
             let run = memchr::memchr2(REFERENCE, END, bytes).unwrap_or(bytes.len());
             text.extend_from_slice(&bytes[..run]);
             address += run as u64;
@@ -129,12 +131,12 @@ impl<'data> Strings<'data> {
                         return false;
                     }
                     let reference = little_endian(reference);
-                    let known = text.len();
-                    let deeper = depth > 0 && *references > 0;
+                    let len = text.len();
+                    let is_allowed = depth > 0 && *references > 0;
                     *references = references.saturating_sub(1);
-                    if !deeper || !self.expand(reference, depth - 1, references, text) {
+                    if !is_allowed || !self.expand(reference, depth - 1, references, text) {
                         // If the reference can't be resolved or is cyclic, keep the text around it.
-                        text.truncate(known);
+                        text.truncate(len);
                         text.extend_from_slice(&self.unknown(reference));
                     }
                     address += 1 + self.id_size as u64;
@@ -178,8 +180,10 @@ impl StringIndex {
     }
 
     fn get(&self, id: u64) -> Option<u64> {
-        let place = self.dense.get(usize::try_from(id).ok()?).filter(|place| **place > 0);
-        place.or_else(|| self.sparse.get(&id))?.checked_sub(1)
+        match self.dense.get(usize::try_from(id).ok()?) {
+            None | Some(0) => self.sparse.get(&id)?.checked_sub(1),
+            Some(address) => address.checked_sub(1),
+        }
     }
 }
 
@@ -189,8 +193,10 @@ fn entries<const SIZE: usize>(stream: &PageStream<'_>) -> Vec<(u64, u64)> {
     let mut entries = Vec::with_capacity((len / SIZE as u64) as usize);
     for page in 0..stream.pages.len() {
         let (records, straddling) = stream.records::<SIZE>(page);
-        let both = records.iter().chain(&straddling).map(|entry| entry.split_at(SIZE / 2));
-        entries.extend(both.map(|(id, address)| (little_endian(id), little_endian(address))));
+        for record in records.iter().chain(&straddling) {
+            let (id, address) = record.split_at(SIZE / 2);
+            entries.push((little_endian(id), little_endian(address)));
+        }
     }
     entries
 }
@@ -224,7 +230,7 @@ impl<'s, 'data> Labels<'s, 'data> {
     /// The number of an event's label, without its arguments. If the ID can't be resolved, the label is `fn#` and the
     /// ID.
     #[inline]
-    pub(super) fn of(&mut self, id: u64) -> u32 {
+    pub(super) fn number(&mut self, id: u64) -> u32 {
         // IDs are addresses, which lie a text's length apart. The low bits would collide more often than a product's
         // high bits.
         let place = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;

@@ -25,7 +25,7 @@ enum SummaryKind {
 }
 
 impl SummaryKind {
-    fn of(text: &[u8]) -> Self {
+    fn parse(text: &[u8]) -> Self {
         match text {
             b"Query" | b"GenericActivity" => Self::Activity,
             b"QueryBlocked" => Self::Blocked,
@@ -48,20 +48,20 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
     let mut kinds = Labels::new(&profile.strings);
     let mut known = Vec::new();
     let mut threads = ThreadNumbers::default();
-    profile.backwards(profile.pages(), &done, |event| {
-        let kind = kinds.of(event.kind) as usize;
+    profile.for_each_event_reversed(profile.pages(), &done, |event| {
+        let kind = kinds.number(event.kind) as usize;
         while known.len() <= kind {
-            known.push(SummaryKind::of(kinds.text(known.len() as u32)));
+            known.push(SummaryKind::parse(kinds.text(known.len() as u32)));
         }
-        let (kind, label) = (known[kind], labels.of(event.id));
+        let (kind, label) = (known[kind], labels.number(event.id));
         match event.payload {
             Payload::Interval { start, end } => {
-                let thread = threads.number(event.thread, || sums.thread());
-                sums.interval(thread, kind, label, Span { start, end });
+                let thread = threads.number(event.thread, || sums.add_thread());
+                sums.add_interval(thread, kind, label, Span { start, end });
             }
-            Payload::Instant(_) if kind == SummaryKind::CacheHit => sums.cache_hit(label),
+            Payload::Instant(_) if kind == SummaryKind::CacheHit => sums.add_cache_hit(label),
             Payload::Instant(_) => {}
-            Payload::Integer(value) => sums.number(kind, label, value),
+            Payload::Integer(value) => sums.add_number(kind, label, value),
         }
     });
     let overlaps: u64 = sums.threads.iter().map(|thread| thread.lanes.overlaps()).sum();
@@ -81,6 +81,7 @@ struct Sums {
     items: Vec<LabelTotals>,
     /// By label, whether its cache hits are totaled in a number at the end of the file. Single hits are then ignored.
     counted: Vec<bool>,
+    /// Sizes in bytes, by label.
     artifacts: BTreeMap<u32, u64>,
     threads: Vec<ThreadSummary>,
 }
@@ -93,11 +94,13 @@ struct ThreadSummary {
 }
 
 impl Sums {
-    fn thread(&mut self) -> usize {
+    /// Adds a thread and returns its index.
+    fn add_thread(&mut self) -> usize {
         self.threads.push(ThreadSummary { lanes: Lanes::default(), start: u64::MAX, end: 0 });
         self.threads.len() - 1
     }
 
+    /// The totals of a label.
     #[inline]
     fn item(&mut self, label: u32) -> &mut LabelTotals {
         let at = label as usize;
@@ -109,7 +112,7 @@ impl Sums {
     }
 
     #[inline]
-    fn interval(&mut self, thread: usize, kind: SummaryKind, label: u32, span: Span) {
+    fn add_interval(&mut self, thread: usize, kind: SummaryKind, label: u32, span: Span) {
         let duration = span.duration() as i64;
         let ThreadSummary { lanes, start, end } = &mut self.threads[thread];
         (*start, *end) = ((*start).min(span.start), (*end).max(span.end));
@@ -138,12 +141,12 @@ impl Sums {
         item.cache_misses += u64::from(kind == SummaryKind::Activity);
     }
 
-    fn cache_hit(&mut self, label: u32) {
+    fn add_cache_hit(&mut self, label: u32) {
         let counted = self.counted.get(label as usize) == Some(&true);
         self.item(label).cache_hits += u64::from(!counted);
     }
 
-    fn number(&mut self, kind: SummaryKind, label: u32, value: u64) {
+    fn add_number(&mut self, kind: SummaryKind, label: u32, value: u64) {
         match kind {
             SummaryKind::CacheHitCount => {
                 self.item(label).cache_hits += value;
@@ -157,11 +160,14 @@ impl Sums {
     fn finish(self, texts: &TextList) -> LabelSummary {
         let text = |label: usize| texts.get(label).map_or_else(Vec::new, <[u8]>::to_vec);
         let seen = self.items.iter().enumerate().filter(|(_, item)| **item != LabelTotals::default());
-        let threads = self.threads.iter();
+        let mut total = 0u64;
+        for thread in &self.threads {
+            total = total.saturating_add(thread.end.saturating_sub(thread.start));
+        }
         LabelSummary {
             labels: seen.map(|(label, item)| (text(label), *item)).collect(),
             artifacts: self.artifacts.iter().map(|(&label, &size)| (text(label as usize), size)).collect(),
-            total: threads.map(|thread| thread.end.saturating_sub(thread.start)).fold(0, u64::saturating_add),
+            total,
         }
     }
 }

@@ -21,9 +21,9 @@ pub(super) struct LabelledSums {
 
 impl LabelledSums {
     /// Sums the events that start in these pages.
-    pub(super) fn of(profile: &MeasuremeFile<'_>, pages: Range<usize>, calls: CallOptions, done: &Done) -> Self {
+    pub(super) fn new(profile: &MeasuremeFile<'_>, pages: Range<usize>, calls: CallOptions, done: &Done) -> Self {
         let mut summing = Summing::new(profile, calls);
-        summing.backwards(profile, pages, done);
+        summing.add_reversed(profile, pages, done);
         summing.finish()
     }
 }
@@ -42,8 +42,8 @@ impl<'s, 'data> Summing<'s, 'data> {
     }
 
     /// Adds the events that start in these pages, in reverse order.
-    pub(super) fn backwards(&mut self, profile: &MeasuremeFile<'data>, pages: Range<usize>, done: &Done) {
-        profile.backwards(pages, done, |event| {
+    pub(super) fn add_reversed(&mut self, profile: &MeasuremeFile<'data>, pages: Range<usize>, done: &Done) {
+        profile.for_each_event_reversed(pages, done, |event| {
             if let Payload::Interval { start, end } = event.payload {
                 self.call(event.thread, event.id, Span { start, end });
             }
@@ -55,7 +55,7 @@ impl<'s, 'data> Summing<'s, 'data> {
     pub(super) fn call(&mut self, thread: u32, id: u64, span: Span) {
         let Self { sums, labels, threads } = self;
         let track = threads.number(thread, || sums.track());
-        sums.call(track, labels.of(id), span);
+        sums.call(track, labels.number(id), span);
     }
 
     pub(super) fn finish(self) -> LabelledSums {
@@ -68,10 +68,12 @@ impl<'s, 'data> Summing<'s, 'data> {
 pub(super) struct ThreadNumbers {
     numbers: FxHashMap<u32, usize>,
     ids: Vec<u32>,
+    /// The thread that was asked for last, and its number.
     last: Option<(u32, usize)>,
 }
 
 impl ThreadNumbers {
+    /// The number of a thread. `new` provides the number of a thread that is new.
     #[inline]
     pub(super) fn number(&mut self, id: u32, new: impl FnOnce() -> usize) -> usize {
         match self.last {
@@ -93,13 +95,15 @@ impl ThreadNumbers {
         others.ids.iter().map(|id| self.number(*id, || new.next().unwrap_or_default())).collect()
     }
 
+    /// The threads, by number.
     pub(super) fn tracks(&self, profile: &MeasuremeFile<'_>) -> Vec<Track> {
         let metadata = &profile.metadata;
         let comm = metadata.program().as_bytes();
         let pid = metadata.process_id.map(|pid| Pid(pid as i32));
-        self.ids
-            .iter()
-            .map(|&id| Track { comm: comm.to_vec(), pid, tid: Some(Tid(id as i32)), ..Track::default() })
-            .collect()
+        let mut tracks = Vec::with_capacity(self.ids.len());
+        for id in &self.ids {
+            tracks.push(Track { comm: comm.to_vec(), pid, tid: Some(Tid(*id as i32)), ..Track::default() });
+        }
+        tracks
     }
 }

@@ -7,7 +7,7 @@ use crate::analysis::timeline::CallOptions;
 use crate::contract::format::ReadOptions;
 use crate::contract::spans::{Alone, Done, SpanInput};
 use crate::error::Warnings;
-use crate::model::stacks::{Row, Unit};
+use crate::model::stacks::Unit;
 use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ fn small(version: u32, page: usize) -> Vec<u8> {
 fn events(bytes: &[u8]) -> Vec<RawEvent> {
     let mut events = Vec::new();
     let profile = MeasuremeFile::open(bytes).unwrap();
-    profile.backwards(profile.pages(), &Done::default(), |event| events.push(event));
+    profile.for_each_event_reversed(profile.pages(), &Done::default(), |event| events.push(event));
     events.reverse();
     events
 }
@@ -241,16 +241,19 @@ fn ran(steps: &[Step], tick: u64) -> (Vec<u8>, usize) {
     (file.bytes(), odd)
 }
 
-fn told(profile: &MeasuremeFile<'_>, LabelledSums { sums, labels, threads }: LabelledSums) -> Vec<String> {
+/// All rows of the sums, the number of overlaps, and all stacks.
+fn describe(profile: &MeasuremeFile<'_>, LabelledSums { sums, labels, threads }: LabelledSums) -> Vec<String> {
     let overlaps = sums.overlaps();
     let stacks = sums.into_profile(&threads.tracks(profile), &labels, "wall", Unit::Nanos);
-    let row = |row: &Row| {
+    let mut lines = Vec::new();
+    for row in &stacks.series[0].rows {
         let names = stacks.frames_up(row.stack).map(|frame| stacks.name_of(stacks.frame_of(frame).name));
         let names: Vec<_> = names.map(String::from_utf8_lossy).collect();
-        format!("{:?} {names:?} {} {}", stacks.track_of(row.track).tid, row.weight, row.count)
-    };
-    let rows = stacks.series[0].rows.iter().map(row);
-    rows.chain([format!("{overlaps} overlaps"), format!("{:?}", stacks.stacks().collect::<Vec<_>>())]).collect()
+        lines.push(format!("{:?} {names:?} {} {}", stacks.track_of(row.track).tid, row.weight, row.count));
+    }
+    lines.push(format!("{overlaps} overlaps"));
+    lines.push(format!("{:?}", stacks.stacks().collect::<Vec<_>>()));
+    lines
 }
 
 #[test]
@@ -283,12 +286,12 @@ proptest! {
         let profile = MeasuremeFile::open(&bytes).unwrap();
         let calls = CallOptions { min_duration, ..CallOptions::default() };
         let done = Done::default();
-        let expected = told(&profile, LabelledSums::of(&profile, profile.pages(), calls, &done));
+        let expected = describe(&profile, LabelledSums::new(&profile, profile.pages(), calls, &done));
         for cut in profile.pages() {
             let joined = halves::sums(&profile, cut, calls, &Alone, &done).unwrap();
             prop_assert!(joined.is_some() || odd > 0 || tick == 0, "cut at page {cut}");
             if let Some(joined) = joined {
-                prop_assert_eq!(&told(&profile, joined), &expected, "cut at page {}", cut);
+                prop_assert_eq!(&describe(&profile, joined), &expected, "cut at page {}", cut);
             }
         }
     }

@@ -104,7 +104,7 @@ impl<'d> Dictionary<'d> {
 
     /// The string at an index; empty for 0 and for indices out of range.
     pub(super) fn string(&self, at: u64) -> &'d [u8] {
-        at_place(&self.strings, at).copied().unwrap_or_default()
+        entry_at(&self.strings, at).copied().unwrap_or_default()
     }
 
     /// Like [`Self::string`], as text; invalid UTF-8 is replaced.
@@ -146,19 +146,23 @@ impl<'d> Dictionary<'d> {
     }
 
     /// The attributes at these indices of the attribute table.
-    pub(super) fn attributes(&self, places: impl Iterator<Item = u64>) -> impl Iterator<Item = Attribute<'d>> {
-        places.filter_map(|at| Some(self.attribute(at_place(&self.attributes, at)?)))
+    pub(super) fn attributes(&self, indices: impl Iterator<Item = u64>) -> impl Iterator<Item = Attribute<'d>> {
+        indices.filter_map(|index| Some(self.attribute(entry_at(&self.attributes, index)?)))
     }
 
     /// The value of the first attribute with this key, if it is text. `attributes` are indices.
-    pub(super) fn text_of(&self, attributes: impl Iterator<Item = u64>, key: &str) -> Option<&'d [u8]> {
-        self.attributes(attributes).find(|attribute| attribute.key == key.as_bytes()).and_then(|found| found.text())
+    pub(super) fn attribute_text(&self, attributes: impl Iterator<Item = u64>, key: &str) -> Option<&'d [u8]> {
+        let attribute = self.attributes(attributes).find(|attribute| attribute.key == key.as_bytes())?;
+        attribute.text()
     }
 }
 
 /// The table entry at an index; `None` for index 0, which means "none".
-pub(super) fn at_place<T>(table: &[T], at: u64) -> Option<&T> {
-    usize::try_from(at).ok().filter(|at| *at > 0).and_then(|at| table.get(at))
+pub(super) fn entry_at<T>(table: &[T], index: u64) -> Option<&T> {
+    if index == 0 {
+        return None;
+    }
+    table.get(usize::try_from(index).ok()?)
 }
 
 impl<'d> Attribute<'d> {
@@ -207,11 +211,11 @@ fn link(message: &[u8]) -> Link<'_> {
 impl<'d> Mapping<'d> {
     /// Indices of the mapping's attributes.
     pub(super) fn attributes(&self) -> impl Iterator<Item = u64> + use<'d> {
-        numbers_of(self.message, 5)
+        field_numbers(self.message, 5)
     }
 
     /// Converts an address in memory to the address in the file. Addresses outside the mapping stay as they are.
-    pub(super) fn in_file(&self, address: u64) -> u64 {
+    pub(super) fn address_in_file(&self, address: u64) -> u64 {
         place_in_file(address, self.start..self.limit, self.offset)
     }
 }
@@ -219,7 +223,7 @@ impl<'d> Mapping<'d> {
 impl<'d> Location<'d> {
     /// Indices of the location's attributes.
     pub(super) fn attributes(&self) -> impl Iterator<Item = u64> + use<'d> {
-        numbers_of(self.message, 4)
+        field_numbers(self.message, 4)
     }
 
     /// The functions at this location: the innermost inlined call first, the function that contains the code last.
@@ -233,6 +237,6 @@ impl<'d> Location<'d> {
 }
 
 /// All numbers in the repeated field `tag` of a message.
-pub(super) fn numbers_of(message: &[u8], tag: u32) -> impl Iterator<Item = u64> {
-    inner(message).filter(move |(of, _)| *of == tag).flat_map(|(_, value)| value.numbers())
+pub(super) fn field_numbers(message: &[u8], tag: u32) -> impl Iterator<Item = u64> {
+    inner(message).filter(move |(number, _)| *number == tag).flat_map(|(_, value)| value.numbers())
 }

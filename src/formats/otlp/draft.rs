@@ -65,14 +65,14 @@ struct ProfileDraft {
 
 #[derive(Debug, Default)]
 struct SampleDraft {
-    of: Identity,
+    identity: Identity,
     values: Vec<i64>,
     counts: Vec<i64>,
     times: Vec<u64>,
 }
 
 /// The longest varint, in bytes: an upper bound for a tag, a length or a number.
-const MOST: usize = 10;
+const LONGEST_VARINT: usize = 10;
 
 /// Which profile of the message an observation goes into.
 #[derive(Debug, Clone, Copy)]
@@ -88,23 +88,23 @@ impl Draft {
 
     /// Upper bound for the encoded size of the whole message, in bytes.
     pub(super) fn len(&self) -> usize {
-        self.len + self.tables.len() + 2 * MOST
+        self.len + self.tables.len() + 2 * LONGEST_VARINT
     }
 
     /// Adds a resource and returns its index.
-    pub(super) fn resource(&mut self, resource: &impl Message, scope: &ScopeMessage) -> usize {
+    pub(super) fn add_resource(&mut self, resource: &impl Message, scope: &ScopeMessage) -> usize {
         let (resource, scope) = (resource.encode_to_vec(), scope.encode_to_vec());
-        self.len += resource.len() + scope.len() + 8 * MOST;
+        self.len += resource.len() + scope.len() + 8 * LONGEST_VARINT;
         self.resources.push(ResourceDraft { resource, scope, profiles: Vec::new() });
         self.resources.len() - 1
     }
 
     /// Adds a profile to a resource.
-    pub(super) fn profile(&mut self, resource: usize, series: &Series, timed: bool) -> Slot {
+    pub(super) fn add_profile(&mut self, resource: usize, series: &Series, timed: bool) -> Slot {
         let (name, unit) = (series.name.clone(), series.unit.word().to_owned());
         let period = clamp(series.period());
         // The names go into the string table at the end; a second profile, with the sample counts, may follow.
-        self.len += 24 * MOST + 2 * (name.len() + COUNTS.len()) + unit.len();
+        self.len += 24 * LONGEST_VARINT + 2 * (name.len() + COUNTS.len()) + unit.len();
         let (counted, samples) = (series.is_counted(), Vec::new());
         let (numbers, sums) = (FxHashMap::default(), FxHashMap::default());
         let profiles = &mut self.resources[resource].profiles;
@@ -113,38 +113,38 @@ impl Draft {
     }
 
     /// Adds an observation. If `summed`, observations of the same sample and time are added up.
-    pub(super) fn observe(&mut self, slot: Slot, identity: &Identity, one: Observation, summed: bool) {
+    pub(super) fn observe(&mut self, slot: Slot, identity: &Identity, observation: Observation, summed: bool) {
         self.is_empty = false;
         let profile = &mut self.resources[slot.resource].profiles[slot.profile];
-        let next = profile.samples.len();
-        let at = match profile.numbers.get(identity) {
-            Some(&at) => at,
+        let number = match profile.numbers.get(identity) {
+            Some(&number) => number,
             None => {
+                let next = profile.samples.len();
                 // Counted twice, for the profile of weights and the profile of sample counts.
-                self.len += 2 * (7 + identity.attributes.len()) * MOST;
-                profile.samples.push(SampleDraft { of: identity.clone(), ..SampleDraft::default() });
+                self.len += 2 * (7 + identity.attributes.len()) * LONGEST_VARINT;
+                profile.samples.push(SampleDraft { identity: identity.clone(), ..SampleDraft::default() });
                 profile.numbers.insert(identity.clone(), next);
                 next
             }
         };
-        let sample = &mut profile.samples[at];
+        let sample = &mut profile.samples[number];
         let new = sample.values.len();
-        let place = match one.time {
+        let index = match observation.time {
             // Observations without a time are added up.
             None => 0,
-            Some(time) if summed => *profile.sums.entry((at, time)).or_insert(new),
+            Some(time) if summed => *profile.sums.entry((number, time)).or_insert(new),
             Some(_) => new,
         };
-        match (sample.values.get_mut(place), sample.counts.get_mut(place)) {
+        match (sample.values.get_mut(index), sample.counts.get_mut(index)) {
             (Some(value), Some(count)) => {
-                *value = value.saturating_add(one.weight);
-                *count = count.saturating_add(one.count);
+                *value = value.saturating_add(observation.weight);
+                *count = count.saturating_add(observation.count);
             }
             _ => {
-                sample.values.push(one.weight);
-                sample.counts.push(one.count);
-                sample.times.extend(one.time);
-                self.len += 2 * (8 + MOST);
+                sample.values.push(observation.weight);
+                sample.counts.push(observation.count);
+                sample.times.extend(observation.time);
+                self.len += 2 * (8 + LONGEST_VARINT);
             }
         }
     }
@@ -172,42 +172,51 @@ impl ProfileDraft {
     /// Appends the profile of weights to a scope. A profile of sample counts follows if the counts say anything that
     /// the weights don't.
     fn encode(&self, tables: &mut Tables, out: &mut Vec<u8>) {
-        let Self { name, unit, period, counted, .. } = self;
-        let of = ValueType { type_strindex: tables.text(name.as_bytes()), unit_strindex: tables.text(unit.as_bytes()) };
-        let period = (*period > 0).then_some((of, *period));
-        self.encode_one(of, period, |sample| &sample.values, out);
-        let tells = |sample: &SampleDraft| !self.timed || sample.counts.iter().any(|count| *count != 1);
-        if *counted && self.samples.iter().any(tells) {
-            let name = format!("{name}{COUNTS}");
-            let of = ValueType { type_strindex: tables.text(name.as_bytes()), unit_strindex: tables.text(b"count") };
-            self.encode_one(of, None, |sample| &sample.counts, out);
+        let weights = ValueType {
+            type_strindex: tables.text(self.name.as_bytes()),
+            unit_strindex: tables.text(self.unit.as_bytes()),
+        };
+        self.encode_one(weights, self.period, |sample| &sample.values, out);
+        if self.counted && self.counts_say_more() {
+            let name = format!("{}{COUNTS}", self.name);
+            let counts =
+                ValueType { type_strindex: tables.text(name.as_bytes()), unit_strindex: tables.text(b"count") };
+            self.encode_one(counts, 0, |sample| &sample.counts, out);
         }
     }
 
+    /// True if sample counts say anything that the weights don't: each timestamp stands for one sample anyway.
+    fn counts_say_more(&self) -> bool {
+        let mut samples = self.samples.iter();
+        samples.any(|sample| !self.timed || sample.counts.iter().any(|count| *count != 1))
+    }
+
+    /// Appends a profile with the values that `values` returns for each sample. `period` is the sampling period in the
+    /// unit of the values; 0 if unknown.
     fn encode_one(
         &self,
-        of: ValueType,
-        period: Option<(ValueType, i64)>,
+        value_type: ValueType,
+        period: i64,
         values: impl Fn(&SampleDraft) -> &Vec<i64>,
         out: &mut Vec<u8>,
     ) {
         let times = || self.samples.iter().flat_map(|sample| &sample.times).copied();
         let (first, last) = (times().min().unwrap_or(0), times().max());
         let message = ProfileMessage {
-            sample_type: Some(of),
+            sample_type: Some(value_type),
             time_unix_nano: first,
             // The end is exclusive.
             duration_nano: last.map_or(0, |last| (last - first).saturating_add(1)),
-            period_type: period.map(|(of, _)| of),
-            period: period.map_or(0, |(_, period)| period),
+            period_type: if period > 0 { Some(value_type) } else { None },
+            period: period.max(0),
         };
         // The value type comes first: readers, ours too, recognize a profile by it.
         let mut bytes = message.encode_to_vec();
         for sample in &self.samples {
             let message = SampleMessage {
-                stack_index: sample.of.stack,
-                attribute_indices: sample.of.attributes.clone(),
-                link_index: sample.of.link,
+                stack_index: sample.identity.stack,
+                attribute_indices: sample.identity.attributes.clone(),
+                link_index: sample.identity.link,
                 values: values(sample).clone(),
                 timestamps_unix_nano: sample.times.clone(),
             };
@@ -220,20 +229,21 @@ impl ProfileDraft {
 /// The instrumentation scope of a profile, with our own attributes about the recording. `lost` is the number of samples
 /// that the recorder lost; pass it for one scope of a recording only, so that it is not counted twice.
 pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> ScopeMessage {
-    let key = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
-    let word = |name: &[u8], word: &[u8]| attribute(&key(name), text(key(word)));
-    let has_times = profile.about.sampled.is_some();
-    let lost = clamp(lost);
-    let attributes: [Option<KeyValueMessage>; 3] = [
-        profile.perf_names.then(|| word(NAMES_KEY, PERF_NAMES)),
-        (has_times && !has_epoch).then(|| word(CLOCK_KEY, OWN_CLOCK)),
-        (lost > 0).then(|| attribute(&key(LOST_KEY), number(lost))),
-    ];
-    ScopeMessage {
-        name: "jitgraft".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        attributes: attributes.into_iter().flatten().collect(),
+    let mut attributes = Vec::new();
+    if profile.perf_names {
+        attributes.push(scope_attribute(NAMES_KEY, text(String::from_utf8_lossy(PERF_NAMES))));
     }
+    if profile.about.sampled.is_some() && !has_epoch {
+        attributes.push(scope_attribute(CLOCK_KEY, text(String::from_utf8_lossy(OWN_CLOCK))));
+    }
+    if lost > 0 {
+        attributes.push(scope_attribute(LOST_KEY, number(clamp(lost))));
+    }
+    ScopeMessage { name: "jitgraft".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), attributes }
+}
+
+fn scope_attribute(key: &[u8], value: ValueMessage) -> KeyValueMessage {
+    attribute(&String::from_utf8_lossy(key), value)
 }
 
 /// A dictionary table, already encoded as the dictionary's fields.
@@ -244,6 +254,7 @@ struct EncodedTable {
 }
 
 impl EncodedTable {
+    /// The index of an element, which is added as field `tag` if it is new.
     fn put(&mut self, tag: u32, element: &[u8]) -> i32 {
         if let Some(&number) = self.numbers.get(element) {
             return number;
@@ -264,7 +275,7 @@ pub(super) struct Tables {
 
 /// A dictionary table. The field number is the discriminant plus 1.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Which {
+pub(super) enum TableKind {
     Mappings,
     Locations,
     Functions,
@@ -278,33 +289,33 @@ impl Tables {
     pub(super) fn new() -> Self {
         let mut tables = Self { tables: Default::default(), buffer: Vec::new() };
         for (tag, table) in (1..).zip(&mut tables.tables) {
-            if tag != Which::Links as u32 + 1 {
+            if tag != TableKind::Links as u32 + 1 {
                 table.put(tag, &[]);
             }
         }
         // Some decoders require trace and span IDs of full length, even in the empty link.
         let no_link = LinkMessage { trace_id: vec![0; 16], span_id: vec![0; 8] };
-        tables.message(Which::Links, &no_link);
+        tables.message(TableKind::Links, &no_link);
         tables
     }
 
     /// Adds an element to a table, unless it is there already, and returns its index.
-    pub(super) fn message(&mut self, which: Which, message: &impl Message) -> i32 {
+    pub(super) fn message(&mut self, kind: TableKind, message: &impl Message) -> i32 {
         self.buffer.clear();
         message.encode_raw(&mut self.buffer);
-        self.tables[which as usize].put(which as u32 + 1, &self.buffer)
+        self.tables[kind as usize].put(kind as u32 + 1, &self.buffer)
     }
 
     /// Adds a string and returns its index. Invalid UTF-8 is replaced.
     pub(super) fn text(&mut self, text: &[u8]) -> i32 {
         let text = String::from_utf8_lossy(text);
-        self.tables[Which::Strings as usize].put(Which::Strings as u32 + 1, text.as_bytes())
+        self.tables[TableKind::Strings as usize].put(TableKind::Strings as u32 + 1, text.as_bytes())
     }
 
     /// Adds an attribute and returns its index.
     pub(super) fn attribute(&mut self, key: &str, value: ValueMessage) -> i32 {
         let key_strindex = self.text(key.as_bytes());
-        self.message(Which::Attributes, &AttributeMessage { key_strindex, value: Some(value) })
+        self.message(TableKind::Attributes, &AttributeMessage { key_strindex, value: Some(value) })
     }
 
     /// Size of all tables, in bytes.

@@ -11,7 +11,7 @@
 use super::json::Transcoded;
 use super::schema::{Field, Kind, PROFILES_DATA, Schema, is_dictionary, is_profile, is_table};
 use super::version::Notation;
-use crate::bytes::protobuf::{FieldValue, Fields, inner};
+use crate::bytes::protobuf::{FieldValue, Fields};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use std::io::{BufRead, BufReader, Cursor, Read, Write};
 
@@ -52,9 +52,17 @@ fn first_key(text: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Whether these bytes start a `ProfilesData` message: they match the schema, and at least one field identifies it.
 pub(super) fn is_message(head: &[u8]) -> bool {
     // The first field must be a known one; otherwise lines of text would pass as a message.
-    let is_known = |tag: u32| PROFILES_DATA.iter().any(|field| field.tag == tag);
-    let first = Fields::of(head).cut().map(|(tag, _)| tag).or_else(|| Some(Fields::of(head).next()?.ok()?.0));
-    first.is_some_and(is_known) && fits(head, PROFILES_DATA, DEEPEST) == Some(true)
+    let Some(first) = first_tag(head) else { return false };
+    PROFILES_DATA.iter().any(|field| field.tag == first) && fits(head, PROFILES_DATA, DEEPEST) == Some(true)
+}
+
+/// The number of a message's first field, which may be cut off.
+fn first_tag(message: &[u8]) -> Option<u32> {
+    if let Some((tag, _)) = Fields::of(message).cut() {
+        return Some(tag);
+    }
+    let (tag, _) = Fields::of(message).next()?.ok()?;
+    Some(tag)
 }
 
 /// How deeply nested messages are checked: an `AnyValue` can contain other values. Protocol buffer libraries have the
@@ -65,27 +73,27 @@ const DEEPEST: usize = 100;
 /// returns whether it holds anything that identifies it. Table elements and samples are not checked, because their
 /// fields changed from version to version. Neither is anything nested more than `depth` messages deep.
 fn fits(message: &[u8], schema: Schema, depth: usize) -> Option<bool> {
-    let (mut fields, mut tells) = (Fields::of(message), false);
+    let (mut fields, mut is_identified) = (Fields::of(message), false);
     loop {
         let cut = fields.cut();
         let (tag, value) = match (cut, fields.next()) {
             (Some((tag, rest)), _) => (tag, FieldValue::Bytes(rest)),
             (None, Some(Ok(field))) => field,
             // The bytes may also end within a field's tag.
-            (None, Some(Err(_)) | None) => return Some(tells),
+            (None, Some(Err(_)) | None) => return Some(is_identified),
         };
         // Skip fields added by later versions, as every protocol buffer reader does.
         if let Some(field) = schema.iter().find(|field| field.tag == tag) {
-            tells |= fits_one(field, schema, value, depth)?;
+            is_identified |= field_fits(field, schema, value, depth)?;
         }
         if cut.is_some() {
-            return Some(tells);
+            return Some(is_identified);
         }
     }
 }
 
 /// Like [`fits`], for one field.
-fn fits_one(field: &Field, schema: Schema, value: FieldValue<'_>, depth: usize) -> Option<bool> {
+fn field_fits(field: &Field, schema: Schema, value: FieldValue<'_>, depth: usize) -> Option<bool> {
     match (field.kind, value) {
         (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => None,
         (Kind::Message(inner), FieldValue::Bytes(bytes)) if is_profile(inner) => is_profile_head(bytes),
@@ -107,7 +115,10 @@ fn fits_one(field: &Field, schema: Schema, value: FieldValue<'_>, depth: usize) 
 
 /// Whether this is UTF-8, except that the last character may be cut off.
 fn is_text(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
+    match std::str::from_utf8(bytes) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    }
 }
 
 /// Checks the start of a profile, with the same results as [`fits`]. A profile begins with its value type, a pair of
@@ -115,9 +126,10 @@ fn is_text(bytes: &[u8]) -> bool {
 fn is_profile_head(profile: &[u8]) -> Option<bool> {
     match Fields::of(profile).next() {
         None => Some(false),
-        Some(Ok((1, FieldValue::Bytes(of)))) => {
-            let are_numbers = inner(of).all(|(tag, value)| tag <= 3 && matches!(value, FieldValue::Number(_)));
-            (are_numbers && Fields::of(of).all(|field| field.is_ok())).then_some(!of.is_empty())
+        Some(Ok((1, FieldValue::Bytes(value_type)))) => {
+            let mut fields = Fields::of(value_type);
+            let is_value_type = fields.all(|field| matches!(field, Ok((..=3, FieldValue::Number(_)))));
+            if is_value_type { Some(!value_type.is_empty()) } else { None }
         }
         Some(Ok((tag, _))) => (tag > 1).then_some(false),
         Some(Err(_)) => Some(false),
@@ -139,13 +151,14 @@ pub(super) type Take<'t> = dyn FnMut(&[u8], Notation) -> Result<()> + 't;
 pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: &mut Take<'_>) -> Result<()> {
     let mut head = Vec::new();
     (&mut *input).take(HEAD).read_to_end(&mut head)?;
-    let (json, lengths) = (is_json(&head), !is_message(&head) && has_lengths(&head));
+    let is_json = is_json(&head);
+    let is_length_prefixed = !is_message(&head) && has_lengths(&head);
     let mut input = BufReader::new(Cursor::new(head).chain(input));
-    let mut messages = Messages { take, taken: 0, skipped: Skipped::new("message"), first: None };
-    if json {
-        messages.of_json(&mut input)?;
-    } else if lengths {
-        messages.behind_lengths(&mut input, warnings)?;
+    let mut messages = Messages { take, taken: 0, skipped: Skipped::new("message"), first_error: None };
+    if is_json {
+        messages.read_json(&mut input)?;
+    } else if is_length_prefixed {
+        messages.read_length_prefixed(&mut input, warnings)?;
     } else {
         let mut message = Vec::new();
         read_up_to(&mut input, LONGEST, &mut message)?;
@@ -155,12 +168,12 @@ pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: 
 }
 
 /// Reads the rest of the input; more than `longest` bytes are an error.
-fn read_up_to(input: &mut dyn Read, longest: u64, to: &mut Vec<u8>) -> Result<()> {
-    input.take(longest + 1).read_to_end(to)?;
-    match to.len() as u64 > longest {
-        true => Err(Error::new(format!("has a message of more than {longest} bytes"))),
-        false => Ok(()),
+fn read_up_to(input: &mut dyn Read, longest: u64, out: &mut Vec<u8>) -> Result<()> {
+    input.take(longest + 1).read_to_end(out)?;
+    if out.len() as u64 > longest {
+        return Err(Error::new(format!("has a message of more than {longest} bytes")));
     }
+    Ok(())
 }
 
 /// Passes messages on to `take` and counts those that can't be read.
@@ -169,20 +182,21 @@ struct Messages<'m, 't> {
     taken: u64,
     skipped: Skipped,
     /// The error of the first message, if that one could not be read.
-    first: Option<Error>,
+    first_error: Option<Error>,
 }
 
 impl<'t> Messages<'_, 't> {
+    /// Counts a message. `read` passes it on, or fails.
     fn add(&mut self, read: impl FnOnce(&mut Take<'t>) -> Result<()>) {
         match read(self.take) {
             Ok(()) => self.taken += 1,
-            Err(error) if self.first.is_none() && self.taken == 0 => self.first = Some(error),
+            Err(error) if self.first_error.is_none() && self.taken == 0 => self.first_error = Some(error),
             Err(error) => self.skipped.add(error),
         }
     }
 
     fn finish(mut self, warnings: &mut Warnings) -> Result<()> {
-        match self.first {
+        match self.first_error {
             Some(error) if self.taken == 0 => return Err(error),
             Some(error) => {
                 let mut skipped = Skipped::new("message");
@@ -198,7 +212,7 @@ impl<'t> Messages<'_, 't> {
 
     /// Reads one message per line. If the first object doesn't end on its line, as in pretty-printed JSON, reads the
     /// rest as a sequence of objects that span lines.
-    fn of_json(&mut self, input: &mut impl BufRead) -> Result<()> {
+    fn read_json(&mut self, input: &mut impl BufRead) -> Result<()> {
         loop {
             let mut line = Vec::new();
             let end = input.take(LONGEST).read_until(b'\n', &mut line)? == 0;
@@ -210,7 +224,7 @@ impl<'t> Messages<'_, 't> {
             }
             match serde_json::from_slice::<Transcoded>(&line) {
                 Err(error) if error.is_eof() => {
-                    self.over_lines(Cursor::new(line).chain(input));
+                    self.read_pretty_json(Cursor::new(line).chain(input));
                     return Ok(());
                 }
                 message => self.add_json(message),
@@ -218,17 +232,18 @@ impl<'t> Messages<'_, 't> {
         }
     }
 
-    fn over_lines(&mut self, input: impl Read) {
+    /// Reads a sequence of objects.
+    fn read_pretty_json(&mut self, input: impl Read) {
         for message in serde_json::Deserializer::from_reader(input).into_iter::<Transcoded>() {
             self.add_json(message);
         }
     }
 
     fn add_json(&mut self, message: serde_json::Result<Transcoded>) {
-        self.add(|take| take(&message.map_err(no_json)?.0, Notation::Json));
+        self.add(|take| take(&message.map_err(not_a_profile)?.0, Notation::Json));
     }
 
-    fn behind_lengths(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
+    fn read_length_prefixed(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
         loop {
             let mut len = Vec::new();
             input.take(4).read_to_end(&mut len)?;
@@ -249,33 +264,38 @@ impl<'t> Messages<'_, 't> {
         }
     }
 
+    /// Adds a message that may be compressed.
     fn add_packed(&mut self, message: &[u8]) {
         let mut unpacked = Vec::new();
-        let message = match message.starts_with(ZSTD) {
-            false => Ok(message),
-            true => unpack(message, &mut unpacked).map(|()| &unpacked[..]),
-        };
-        match message {
-            Ok(message) if is_json(message) => self.add_json(serde_json::from_slice(message)),
-            message => self.add(|take| take(message?, Notation::Protobuf)),
+        let mut message = message;
+        if message.starts_with(ZSTD) {
+            if let Err(error) = unpack(message, &mut unpacked) {
+                return self.add(|_| Err(error));
+            }
+            message = &unpacked;
+        }
+        if is_json(message) {
+            self.add_json(serde_json::from_slice(message));
+        } else {
+            self.add(|take| take(message, Notation::Protobuf));
         }
     }
 }
 
 /// The error for JSON that is not an OpenTelemetry profile.
-pub(super) fn no_json(error: serde_json::Error) -> Error {
+fn not_a_profile(error: serde_json::Error) -> Error {
     Error::new("is not an OpenTelemetry profile in JSON").because(error)
 }
 
-/// Decompresses a zstd-compressed message into `to`.
-pub(super) fn unpack(message: &[u8], to: &mut Vec<u8>) -> Result<()> {
+/// Decompresses a zstd-compressed message into `out`.
+pub(super) fn unpack(message: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let decoder = zstd::stream::read::Decoder::with_buffer(message);
     let mut decoder = decoder.map_err(|error| Error::new("cannot decompress a message (zstd)").because(error))?;
-    read_up_to(&mut decoder, LONGEST_UNPACKED, to)
+    read_up_to(&mut decoder, LONGEST_UNPACKED, out)
 }
 
 /// Writes a message after its length.
-pub(super) fn behind_length(message: &[u8], out: &mut dyn Write) -> Result<()> {
+pub(super) fn write_with_length(message: &[u8], out: &mut dyn Write) -> Result<()> {
     let len = u32::try_from(message.len());
     let len = len.map_err(|_| Error::new("has a sample of more than 4 GB, too large for a message"))?;
     out.write_all(&len.to_be_bytes())?;

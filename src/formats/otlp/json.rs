@@ -72,12 +72,11 @@ impl Visitor<'_> for KeySeed {
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
         // A name with underscores: compare it without them, ignoring case.
-        let plain = name.contains('_').then(|| name.replace('_', ""));
-        let is = |field: &&Field| match &plain {
-            Some(letters) => field.name.eq_ignore_ascii_case(letters),
-            None => field.name == name,
-        };
-        Ok(self.0.iter().find(is))
+        if name.contains('_') {
+            let letters = name.replace('_', "");
+            return Ok(self.0.iter().find(|field| field.name.eq_ignore_ascii_case(&letters)));
+        }
+        Ok(self.0.iter().find(|field| field.name == name))
     }
 }
 
@@ -155,9 +154,12 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
         let tag = self.field.tag;
         match self.field.kind {
             Kind::Text => put_field(tag, &[text.as_bytes()], self.out),
-            Kind::Bytes | Kind::Id => {
-                let digits = matches!(self.field.kind, Kind::Id).then(|| from_digits(text)).flatten();
-                let bytes = digits.or_else(|| STANDARD.decode(text).ok()).or_else(|| URL_SAFE.decode(text).ok());
+            Kind::Bytes => {
+                let bytes = decode_base64(text).ok_or_else(|| self.unfit("not base64"))?;
+                put_field(tag, &[&bytes], self.out);
+            }
+            Kind::Id => {
+                let bytes = id_from_digits(text).or_else(|| decode_base64(text));
                 put_field(tag, &[&bytes.ok_or_else(|| self.unfit("not base64"))?], self.out);
             }
             Kind::Double => match text.parse::<f64>() {
@@ -192,12 +194,16 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
 }
 
 /// Decodes a trace or span ID, which has 32 or 16 hexadecimal digits, or none; `None` for other lengths.
-fn from_digits(text: &str) -> Option<Vec<u8>> {
+fn id_from_digits(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if ![0, 16, 32].contains(&digits.len()) {
         return None;
     }
     hex_bytes(digits)
+}
+
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).or_else(|_| URL_SAFE.decode(text)).ok()
 }
 
 /// Writes a `ProfilesData` message as one JSON object. The elements of each repeated field must be adjacent, as

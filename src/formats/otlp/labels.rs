@@ -10,7 +10,7 @@ const NAMES: &[(&str, &str)] =
     &[("cgroup", "process.linux.cgroup"), ("container", "container.id"), ("pod", "k8s.pod.uid")];
 
 /// Prefixes of attributes that describe a process, a service or where it runs, rather than a single sample.
-const OF_RESOURCES: &[&str] =
+const RESOURCE_PREFIXES: &[&str] =
     &["service.", "process.", "container.", "k8s.", "deployment.", "cloud.", "host.", "os.", "faas."];
 
 /// Prefixes of attributes that don't become labels, because they describe processes, threads, machines or the profiler.
@@ -25,7 +25,7 @@ const SPAN: &str = "span_id";
 
 /// The attribute name for a label.
 pub(super) fn attribute_name(label: &str) -> &str {
-    NAMES.iter().find(|(own, _)| *own == label).map_or(label, |(_, attribute)| attribute)
+    NAMES.iter().find(|(name, _)| *name == label).map_or(label, |(_, attribute)| attribute)
 }
 
 /// The attribute value for a label's text: a number if the conventions require one for this attribute.
@@ -37,19 +37,19 @@ pub(super) fn value(attribute: &str, label: &str) -> ValueMessage {
 }
 
 /// Whether a label describes a process, a service or where it runs, so that it becomes an attribute of the resource.
-pub(super) fn is_of_resource(label: &str) -> bool {
-    OF_RESOURCES.iter().any(|start| attribute_name(label).starts_with(start))
+pub(super) fn describes_resource(label: &str) -> bool {
+    RESOURCE_PREFIXES.iter().any(|start| attribute_name(label).starts_with(start))
 }
 
 /// Whether a label holds a trace or span ID.
-pub(super) fn is_of_link(label: &str) -> bool {
+pub(super) fn is_link_id(label: &str) -> bool {
     [TRACE, SPAN].contains(&label)
 }
 
 /// Adds an attribute as a label, unless it describes something that has its own field, such as the process ID.
 pub(super) fn add(attribute: &Attribute<'_>, labels: &mut Labels) {
     let key = String::from_utf8_lossy(attribute.key);
-    let name = NAMES.iter().find(|(_, of)| *of == key).map(|(own, _)| *own);
+    let name = NAMES.iter().find(|(_, attribute)| *attribute == key).map(|(label, _)| *label);
     if name.is_none() && KNOWN.iter().any(|start| key.starts_with(start)) {
         return;
     }
@@ -80,8 +80,12 @@ fn put(key: &str, value: &str, labels: &mut Labels) {
 /// The link for a row with these labels; `None` unless both IDs are there and have the right length.
 pub(super) fn link(labels: &Labels) -> Option<LinkMessage> {
     let labels = labels.as_ref()?;
-    let id = |key: &str, len: usize| hex_bytes(labels.get(key)?.as_bytes()).filter(|id| id.len() == len);
-    Some(LinkMessage { trace_id: id(TRACE, 16)?, span_id: id(SPAN, 8)? })
+    let trace_id = hex_bytes(labels.get(TRACE)?.as_bytes())?;
+    let span_id = hex_bytes(labels.get(SPAN)?.as_bytes())?;
+    if trace_id.len() != 16 || span_id.len() != 8 {
+        return None;
+    }
+    Some(LinkMessage { trace_id, span_id })
 }
 
 #[cfg(test)]
@@ -112,7 +116,9 @@ mod tests {
         }
         let labels = labels.unwrap();
         assert_eq!(labels.keys().map(|key| &**key).collect::<Vec<_>>(), ["pod", "service.name"]);
-        assert!(attribute_name("pod") == "k8s.pod.uid" && is_of_resource("pod") && is_of_resource("service.name"));
-        assert!(!is_of_resource("request") && !is_of_resource("trace_id"));
+        assert!(
+            attribute_name("pod") == "k8s.pod.uid" && describes_resource("pod") && describes_resource("service.name")
+        );
+        assert!(!describes_resource("request") && !describes_resource("trace_id"));
     }
 }

@@ -36,7 +36,7 @@ impl<'d> Message<'d> {
 
 /// The submessages in the field `tag`.
 pub(super) fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
-    inner(message).filter(move |(of, _)| *of == tag).map(|(_, value)| value.bytes())
+    inner(message).filter(move |(number, _)| *number == tag).map(|(_, value)| value.bytes())
 }
 
 /// A decoded `Sample`.
@@ -68,7 +68,7 @@ impl<'d> Sample<'d> {
     }
 
     /// Whether two samples have the same stack, attributes, link and times, and the same number of values.
-    pub(super) fn goes_with(&self, other: &Self) -> bool {
+    pub(super) fn matches_sample(&self, other: &Self) -> bool {
         (self.stack, self.link) == (other.stack, other.link)
             && (&self.attributes, &self.times) == (&other.attributes, &other.times)
             && self.values.len() == other.values.len()

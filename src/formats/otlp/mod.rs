@@ -54,7 +54,7 @@ use write::{Framing, OtlpWriter};
 /// Reads all messages of an input into one profile.
 pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut reader = read::Reader::new(options);
-    framing::each_message(input, warnings, &mut |message, notation| reader.message(message, notation))?;
+    framing::each_message(input, warnings, &mut |message, notation| reader.read_message(message, notation))?;
     Ok(reader.finish(warnings))
 }
 

@@ -10,10 +10,12 @@ use std::collections::BTreeMap;
 /// Key of the attribute with the build ID of `.note.gnu.build-id`, in hexadecimal digits.
 pub(super) const GNU_BUILD_ID: &str = "process.executable.build_id.gnu";
 
-/// The files of all messages. Every message repeats its mappings; `known` recognizes the repetitions.
+/// The files of all messages.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
+    /// By path.
     pub(super) modules: BTreeMap<Vec<u8>, Module>,
+    /// Path, start, limit and file offset of each mapping that was added: every message repeats its mappings.
     known: FxHashSet<(Vec<u8>, [u64; 3])>,
 }
 
@@ -22,16 +24,17 @@ impl Modules {
         for mapping in &dictionary.mappings {
             let name = dictionary.string(mapping.file);
             if !name.is_empty() && self.known.insert((name.to_vec(), [mapping.start, mapping.limit, mapping.offset])) {
-                add(self.modules.entry(name.to_vec()).or_default(), name, mapping, dictionary);
+                add_mapping(self.modules.entry(name.to_vec()).or_default(), name, mapping, dictionary);
             }
         }
     }
 }
 
-fn add(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictionary: &Dictionary<'_>) {
-    let text = |key| dictionary.text_of(mapping.attributes(), key);
-    module.build_id.add(text(GNU_BUILD_ID).and_then(BuildId::from_digits));
-    module.htl_hash.add(text(HTL_HASH).and_then(htl_hash));
+fn add_mapping(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictionary: &Dictionary<'_>) {
+    let build_id = dictionary.attribute_text(mapping.attributes(), GNU_BUILD_ID);
+    let hash = dictionary.attribute_text(mapping.attributes(), HTL_HASH);
+    module.build_id.add(build_id.and_then(BuildId::from_digits));
+    module.htl_hash.add(hash.and_then(htl_hash));
     // The mapping table doesn't say which process a mapping belongs to.
     module.map(name, mapping.start..mapping.limit, mapping.offset);
 }

@@ -2,10 +2,10 @@
 //!
 //! Attribute names follow the semantic conventions: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
 
-use super::dictionary::{Attribute, Dictionary, Value, at_place};
+use super::dictionary::{Attribute, Dictionary, Value, entry_at};
 use super::labels;
-use super::message::Sample;
-use crate::bytes::protobuf::{FieldValue, inner};
+use super::message::{Sample, messages};
+use crate::bytes::protobuf::FieldValue;
 use crate::model::about::About;
 use crate::model::stacks::{Profile, Track, TrackId};
 use crate::model::{Pid, Tid};
@@ -37,19 +37,24 @@ impl Owner {
     /// states one wins.
     pub(super) fn add(&mut self, attribute: &Attribute<'_>, dictionary: &Dictionary<'_>, about: &mut About) {
         let text = attribute.text().filter(|text| !text.is_empty());
-        let tell = |to: &mut Option<Vec<u8>>| *to = to.take().or(text.map(<[u8]>::to_vec));
         match attribute.key {
             b"host.name" => {
-                tell(&mut about.host);
+                set_if_none(&mut about.host, text);
                 if let Some(recording) = &mut self.track.recording {
                     Arc::make_mut(recording).host = text.map(|text| String::from_utf8_lossy(text).into());
                 }
             }
-            b"host.arch" => about.arch = about.arch.take().or(text.map(|word| machine(word).to_vec())),
-            b"os.version" => tell(&mut about.os_release),
+            b"host.arch" => set_if_none(&mut about.arch, text.map(machine)),
+            b"os.version" => set_if_none(&mut about.os_release, text),
             b"process.command_args" if about.command.is_empty() => about.command = words(attribute.value, dictionary),
-            _ => take(attribute, self.apart, &mut self.track),
+            _ => add_to_track(attribute, self.apart, &mut self.track),
         }
+    }
+}
+
+fn set_if_none(fact: &mut Option<Vec<u8>>, text: Option<&[u8]>) {
+    if fact.is_none() {
+        *fact = text.map(<[u8]>::to_vec);
     }
 }
 
@@ -59,58 +64,75 @@ pub(super) const MACHINES: &[(&str, &str)] =
 
 /// Converts a `host.arch` name to the `uname -m` name. Unknown names stay as they are.
 fn machine(arch: &[u8]) -> &[u8] {
-    MACHINES.iter().find(|(_, of)| of.as_bytes() == arch).map_or(arch, |(machine, _)| machine.as_bytes())
+    match MACHINES.iter().find(|(_, name)| name.as_bytes() == arch) {
+        Some((machine, _)) => machine.as_bytes(),
+        None => arch,
+    }
 }
 
+/// The texts of a list; empty if the value isn't a list.
 fn words(value: Value<'_>, dictionary: &Dictionary<'_>) -> Vec<Vec<u8>> {
-    let Value::List(list) = value else { return Vec::new() };
-    let values = inner(list).filter(|(tag, _)| *tag == 1).map(|(_, value)| dictionary.value(value.bytes()));
-    values.filter_map(|value| if let Value::Text(text) = value { Some(text.to_vec()) } else { None }).collect()
+    let mut words = Vec::new();
+    if let Value::List(list) = value {
+        for element in messages(list, 1) {
+            if let Value::Text(text) = dictionary.value(element) {
+                words.push(text.to_vec());
+            }
+        }
+    }
+    words
 }
 
 /// Stores an attribute that describes a process or thread in `track`. With `apart`, other attributes become labels.
-fn take(attribute: &Attribute<'_>, apart: bool, track: &mut Track) {
-    let id = || attribute.number().and_then(|number| i32::try_from(number).ok());
+fn add_to_track(attribute: &Attribute<'_>, apart: bool, track: &mut Track) {
     match attribute.key {
-        b"process.pid" => track.pid = id().map(Pid),
-        b"thread.id" => track.tid = id().map(Tid),
+        b"process.pid" => track.pid = id(attribute).map(Pid),
+        b"thread.id" => track.tid = id(attribute).map(Tid),
         b"thread.name" => track.comm = attribute.text().unwrap_or_default().to_vec(),
-        b"cpu.logical_number" => track.cpu = id().and_then(|cpu| u32::try_from(cpu).ok()),
+        b"cpu.logical_number" => track.cpu = id(attribute).and_then(|cpu| u32::try_from(cpu).ok()),
         _ if apart => labels::add(attribute, &mut track.labels),
         _ => {}
     }
 }
 
+fn id(attribute: &Attribute<'_>) -> Option<i32> {
+    attribute.number().and_then(|number| i32::try_from(number).ok())
+}
+
 /// The threads of a profile's samples, cached by the samples' attributes.
 #[derive(Debug)]
 pub(super) struct Tracks<'d> {
-    usual: Track,
+    /// The thread of samples without attributes of their own.
+    default: Track,
     apart: bool,
     /// By attribute list and link index.
     known: FxHashMap<(FieldValue<'d>, u64), TrackId>,
 }
 
 impl<'d> Tracks<'d> {
-    pub(super) fn of<'a>(owner: &Owner, attributes: impl Iterator<Item = Attribute<'a>>) -> Self {
-        let mut usual = owner.track.clone();
-        attributes.for_each(|attribute| take(&attribute, owner.apart, &mut usual));
-        Self { usual, apart: owner.apart, known: FxHashMap::default() }
+    /// `attributes` are those of the profile.
+    pub(super) fn new<'a>(owner: &Owner, attributes: impl Iterator<Item = Attribute<'a>>) -> Self {
+        let mut default = owner.track.clone();
+        for attribute in attributes {
+            add_to_track(&attribute, owner.apart, &mut default);
+        }
+        Self { default, apart: owner.apart, known: FxHashMap::default() }
     }
 
-    pub(super) fn of_sample(
+    /// The thread of a sample, which is added to the profile if it is new.
+    pub(super) fn track_id(
         &mut self,
         sample: &Sample<'d>,
         dictionary: &Dictionary<'_>,
         profile: &mut Profile,
     ) -> TrackId {
-        let link = if self.apart { sample.link } else { 0 };
-        let new = |tracks: &Self, profile: &mut Profile| profile.track(tracks.track(sample, dictionary));
         // Encoders pack the attribute indices into one field; only this case is cached.
-        let [field] = sample.attributes[..] else { return new(self, profile) };
+        let [field] = sample.attributes[..] else { return profile.track(self.track(sample, dictionary)) };
+        let link = if self.apart { sample.link } else { 0 };
         if let Some(&known) = self.known.get(&(field, link)) {
             return known;
         }
-        let track = new(self, profile);
+        let track = profile.track(self.track(sample, dictionary));
         self.known.insert((field, link), track);
         track
     }
@@ -122,10 +144,14 @@ impl<'d> Tracks<'d> {
 
     /// The thread of a sample: what resource and profile state, overridden by the sample's own attributes.
     fn track(&self, sample: &Sample<'_>, dictionary: &Dictionary<'_>) -> Track {
-        let mut track = self.usual.clone();
-        let places = sample.attributes.iter().flat_map(|field| field.numbers());
-        dictionary.attributes(places).for_each(|attribute| take(&attribute, self.apart, &mut track));
-        if let Some(link) = at_place(&dictionary.links, sample.link).filter(|_| self.apart) {
+        let mut track = self.default.clone();
+        let indices = sample.attributes.iter().flat_map(|field| field.numbers());
+        for attribute in dictionary.attributes(indices) {
+            add_to_track(&attribute, self.apart, &mut track);
+        }
+        if self.apart
+            && let Some(link) = entry_at(&dictionary.links, sample.link)
+        {
             labels::add_link(link, &mut track.labels);
         }
         track

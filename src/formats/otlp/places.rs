@@ -1,6 +1,6 @@
 //! Writes stacks, locations, functions and mappings into the dictionary of an outgoing message.
 
-use super::draft::{Tables, Which};
+use super::draft::{TableKind, Tables};
 use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMessage, StackMessage, text};
 use super::modules::{GNU_BUILD_ID, HTL_HASH};
 use crate::analysis::function_files::FunctionFiles;
@@ -29,8 +29,10 @@ impl Places {
     /// The index of a stack in a process with these runtimes; 0 for an empty stack. Adds the stack if it is new.
     pub(super) fn stack(
         &mut self,
-        (stack, runtimes): (Option<StackId>, RuntimeSet),
-        (profile, names): (&Profile, &WrittenNames),
+        stack: Option<StackId>,
+        runtimes: RuntimeSet,
+        profile: &Profile,
+        names: &WrittenNames,
         tables: &mut Tables,
     ) -> i32 {
         let Some(id) = stack else { return 0 };
@@ -39,10 +41,10 @@ impl Places {
         }
         let frames: Vec<FrameId> = profile.frames_up(stack).collect();
         let mut message = StackMessage::default();
-        for place in frames.chunk_by(|inner, outer| is_expanded_in(profile, *inner, *outer)) {
-            message.location_indices.push(self.location(place, runtimes, (profile, names), tables));
+        for location in frames.chunk_by(|inner, outer| is_inlined_in(profile, *inner, *outer)) {
+            message.location_indices.push(self.location(location, runtimes, profile, names, tables));
         }
-        let number = tables.message(Which::Stacks, &message);
+        let number = tables.message(TableKind::Stacks, &message);
         self.stacks.insert((id, runtimes), number);
         number
     }
@@ -52,69 +54,85 @@ impl Places {
         stack.is_none_or(|stack| self.stacks.contains_key(&(stack, runtimes)))
     }
 
+    /// The index of the location of these frames: the innermost inlined call first, the function that contains the code
+    /// last. Adds the location if it is new.
     fn location(
         &mut self,
-        place: &[FrameId],
+        frames: &[FrameId],
         runtimes: RuntimeSet,
-        (profile, names): (&Profile, &WrittenNames),
+        profile: &Profile,
+        names: &WrittenNames,
         tables: &mut Tables,
     ) -> i32 {
-        let Some(frame) = place.last().map(|frame| profile.frame_of(*frame)) else { return 0 };
-        let is_of_runtime = matches!(frame.kind, FrameKind::Jit | FrameKind::JitUnnamed);
-        let runtimes = if is_of_runtime { runtimes } else { RuntimeSet::default() };
-        if let Some(&number) = self.locations.get(&runtimes).and_then(|known| known.get(place)) {
+        let Some(frame) = frames.last().map(|frame| profile.frame_of(*frame)) else { return 0 };
+        let runtimes = if frame.kind.is_jit() { runtimes } else { RuntimeSet::default() };
+        if let Some(&number) = self.locations.get(&runtimes).and_then(|known| known.get(frames)) {
             return number;
         }
-        let mut new = Vec::new();
-        let at = self.pieces.place(profile, frame, &mut |piece| new.push(piece));
-        self.mappings.extend(new.iter().map(|piece| mapping(piece, tables)));
-        let mapping_index = at.mapping.checked_sub(1).map_or(0, |at| self.mappings[at as usize]);
+        let mut new_pieces = Vec::new();
+        let place = self.pieces.place(profile, frame, &mut |piece| new_pieces.push(piece));
+        self.mappings.extend(new_pieces.iter().map(|piece| mapping(piece, tables)));
+        let mapping_index = if place.mapping == 0 { 0 } else { self.mappings[place.mapping as usize - 1] };
         let attribute_indices = attributes(profile, frame, runtimes, tables);
         self.files.update(profile);
-        let lines = lines(place, (profile, names), &self.files, tables);
-        let location = LocationMessage { mapping_index, address: at.address, lines, attribute_indices };
-        let number = tables.message(Which::Locations, &location);
-        self.locations.entry(runtimes).or_default().insert(place.into(), number);
+        let lines = lines(frames, profile, names, &self.files, tables);
+        let location = LocationMessage { mapping_index, address: place.address, lines, attribute_indices };
+        let number = tables.message(TableKind::Locations, &location);
+        self.locations.entry(runtimes).or_default().insert(frames.into(), number);
         number
     }
 }
 
 /// Whether `inner` is a call that was inlined in `outer`.
-fn is_expanded_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
+fn is_inlined_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
     let (inner, outer) = (profile.frame_of(inner), profile.frame_of(outer));
     inner.kind == FrameKind::Inlined && (inner.module, inner.addr) == (outer.module, outer.addr)
 }
 
 /// The lines of a location. An unknown function gets none, unless the location would then say nothing at all.
 fn lines(
-    place: &[FrameId],
-    (profile, names): (&Profile, &WrittenNames),
+    frames: &[FrameId],
+    profile: &Profile,
+    names: &WrittenNames,
     files: &FunctionFiles,
     tables: &mut Tables,
 ) -> Vec<LineMessage> {
-    let is_known = |frame: &Frame| {
-        profile.name_of(frame.name) != UNKNOWN || place.len() > 1 || frame.module.is_none() && frame.addr.is_none()
+    let mut lines = Vec::with_capacity(frames.len());
+    for id in frames {
+        let frame = profile.frame_of(*id);
+        let is_unknown = profile.name_of(frame.name) == UNKNOWN;
+        let is_needed = frames.len() > 1 || frame.module.is_none() && frame.addr.is_none();
+        if is_unknown && !is_needed {
+            continue;
+        }
+        let function = function(frame, profile, names, files, tables);
+        let function_index = tables.message(TableKind::Functions, &function);
+        lines.push(LineMessage { function_index, line: frame.line.into() });
+    }
+    lines
+}
+
+fn function(
+    frame: &Frame,
+    profile: &Profile,
+    names: &WrittenNames,
+    files: &FunctionFiles,
+    tables: &mut Tables,
+) -> FunctionMessage {
+    let runtime_name = profile.name_of(frame.name);
+    let module = frame.module.map(|module| profile.name_of(module));
+    let name = names.of(frame, runtime_name);
+    let name_strindex = tables.text(label::function_name(&name, module).as_bytes());
+    // The system name carries the start column if there is one, else the runtime's own name if that differs.
+    let with_column = system_name(&String::from_utf8_lossy(&name), frame.start.line, frame.start.column);
+    let system_name_strindex = match with_column {
+        Some(text) => tables.text(text.as_bytes()),
+        None if *name == *runtime_name => 0,
+        None => tables.text(runtime_name),
     };
-    let frames = place.iter().map(|frame| profile.frame_of(*frame)).filter(|frame| is_known(frame));
-    let line = |frame: &Frame| {
-        let own = profile.name_of(frame.name);
-        let module = frame.module.map(|module| profile.name_of(module));
-        let name = names.of(frame, own);
-        let name_strindex = tables.text(label::function_name(&name, module).as_bytes());
-        // The system name carries the start column if there is one, else the runtime's own name if that differs.
-        let of_column = system_name(&String::from_utf8_lossy(&name), frame.start.line, frame.start.column);
-        let system_name_strindex = match of_column {
-            Some(text) => tables.text(text.as_bytes()),
-            None if *name == *own => 0,
-            None => tables.text(own),
-        };
-        let file = files.file_of(profile, frame);
-        let filename_strindex = file.map_or(0, |file| tables.text(profile.name_of(file)));
-        let start_line = frame.start.line.into();
-        let function = FunctionMessage { name_strindex, system_name_strindex, filename_strindex, start_line };
-        LineMessage { function_index: tables.message(Which::Functions, &function), line: frame.line.into() }
-    };
-    frames.map(line).collect()
+    let file = files.file_of(profile, frame);
+    let filename_strindex = file.map_or(0, |file| tables.text(profile.name_of(file)));
+    FunctionMessage { name_strindex, system_name_strindex, filename_strindex, start_line: frame.start.line.into() }
 }
 
 /// The attributes for the kind of code and, for JIT code, the tier.
@@ -128,23 +146,33 @@ fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &m
         FrameKind::Inlined => Some("inlined"),
         FrameKind::Anonymous | FrameKind::Unknown => None,
     };
-    let kind = kind.map(|kind| tables.attribute("profile.frame.type", text(kind)));
-    let tier = frame.tier.map(|tier| tables.attribute("jitgraft.tier", text(tier.name())));
-    kind.into_iter().chain(tier).collect()
+    let mut attributes = Vec::new();
+    if let Some(kind) = kind {
+        attributes.push(tables.attribute("profile.frame.type", text(kind)));
+    }
+    if let Some(tier) = frame.tier {
+        attributes.push(tables.attribute("jitgraft.tier", text(tier.name())));
+    }
+    attributes
 }
 
 fn mapping(piece: &Piece<'_>, tables: &mut Tables) -> i32 {
-    let build_id = piece.build.as_deref().map(|id| (GNU_BUILD_ID, String::from_utf8_lossy(id).into_owned()));
-    let digits = |hash: [u8; 16]| format!("{:032x}", u128::from_be_bytes(hash));
-    let htl_hash = piece.module.and_then(|module| module.htl_hash.into_option()).map(|hash| (HTL_HASH, digits(hash)));
-    let ids = build_id.into_iter().chain(htl_hash);
+    let filename_strindex = tables.text(piece.name);
+    let mut attribute_indices = Vec::new();
+    if let Some(id) = &piece.build {
+        attribute_indices.push(tables.attribute(GNU_BUILD_ID, text(String::from_utf8_lossy(id))));
+    }
+    if let Some(hash) = piece.module.and_then(|module| module.htl_hash.into_option()) {
+        let digits = format!("{:032x}", u128::from_be_bytes(hash));
+        attribute_indices.push(tables.attribute(HTL_HASH, text(digits)));
+    }
     let range = piece.range;
     let message = MappingMessage {
         memory_start: range.map_or(0, |range| range.addr.0),
         memory_limit: range.map_or(0, |range| range.addr.0.saturating_add(range.len)),
         file_offset: range.map_or(0, |range| range.file_offset),
-        filename_strindex: tables.text(piece.name),
-        attribute_indices: ids.map(|(key, id)| tables.attribute(key, text(id))).collect(),
+        filename_strindex,
+        attribute_indices,
     };
-    tables.message(Which::Mappings, &message)
+    tables.message(TableKind::Mappings, &message)
 }

@@ -1,6 +1,6 @@
 //! Reads messages into stacks: each value type becomes an event, each resource a process, each sample one or more rows.
 
-use super::dictionary::{Dictionary, at_place, numbers_of};
+use super::dictionary::{Attribute, Dictionary, entry_at, field_numbers};
 use super::message::{Message, Sample, messages};
 use super::messages::{CLOCK_KEY, COUNTS, LOST_KEY, NAMES_KEY, OWN_CLOCK, PERF_NAMES};
 use super::modules::{GNU_BUILD_ID, Modules};
@@ -13,7 +13,7 @@ use crate::bytes::protobuf::inner;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::Nanos;
-use crate::model::about::{TimeExtent, joined};
+use crate::model::about::{TimeExtent, join_extents};
 use crate::model::stacks::{Counting, FrameKind, Profile, Row, Sampling, StackId, TrackId, Unit};
 use crate::model::tier::Tier;
 
@@ -28,7 +28,7 @@ pub(super) struct Reader {
     modules: Modules,
     sampled: Option<TimeExtent>,
     /// Whether timestamps are on a clock whose offset from the wall clock is unknown.
-    untied: bool,
+    has_own_clock: bool,
     /// See [`ReadOptions::apart`].
     apart: bool,
     skipped: Skipped,
@@ -41,7 +41,7 @@ impl Reader {
             named: NamedFrames::default(),
             modules: Modules::default(),
             sampled: None,
-            untied: false,
+            has_own_clock: false,
             apart: options.apart,
             skipped: Skipped::new("sample"),
         }
@@ -54,74 +54,89 @@ impl Reader {
         about.modules = self.modules.modules;
         about.sampled = self.sampled;
         // Timestamps are nanoseconds since 1970, so the recording's clock starts there.
-        about.epoch = self.sampled.filter(|_| !self.untied).map(|_| 0);
+        about.epoch = if self.sampled.is_some() && !self.has_own_clock { Some(0) } else { None };
         self.profile
     }
 
     /// Reads a `ProfilesData` message.
-    pub(super) fn message(&mut self, bytes: &[u8], notation: Notation) -> Result<()> {
+    pub(super) fn read_message(&mut self, bytes: &[u8], notation: Notation) -> Result<()> {
         let message = Message::read(bytes, notation)?;
         let frames = frames(bytes.len(), &message, self);
         self.modules.add(&message.dictionary);
         let stacks = vec![None; message.dictionary.stacks.len()];
         let Message { dictionary, resources } = message;
-        let mut reading = MessageReading { dictionary, frames, stacks, to: self };
-        resources.iter().for_each(|resource| reading.resource(resource));
+        let mut message = MessageReader { dictionary, frames, stacks, reader: self };
+        for resource in resources {
+            message.read_resource(resource);
+        }
         Ok(())
     }
 }
 
 /// The frames of all locations of a message; `len` is the message's size in bytes. Inlined functions get the module and
 /// address of the function that they are inlined in.
-fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, to: &mut Reader) -> LocationFrames {
+fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, reader: &mut Reader) -> LocationFrames {
     let mut frames = LocationFrames::new("dictionary", len);
     for (number, location) in (0..).zip(&dictionary.locations) {
-        let text = |key| dictionary.text_of(location.attributes(), key);
-        let kind = text("profile.frame.type").and_then(kind_of_type);
-        let tier = text("jitgraft.tier").and_then(|word| Tier::named(std::str::from_utf8(word).ok()?));
-        let mapping = at_place(&dictionary.mappings, location.mapping).copied();
+        let kind = dictionary.attribute_text(location.attributes(), "profile.frame.type").and_then(frame_kind);
+        let tier = dictionary.attribute_text(location.attributes(), "jitgraft.tier");
+        let tier = tier.and_then(|word| Tier::named(std::str::from_utf8(word).ok()?));
+        let mapping = entry_at(&dictionary.mappings, location.mapping).copied();
         // For interpreted code without a mapping, profilers store a line or anything else in the address field.
         let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
         let mapping = mapping.unwrap_or_default();
-        let addr = has_address.then(|| mapping.in_file(location.address));
-        let (module, build) = (dictionary.string(mapping.file), dictionary.text_of(mapping.attributes(), GNU_BUILD_ID));
-        let build = build.unwrap_or_default();
+        let addr = has_address.then(|| mapping.address_in_file(location.address));
+        let module = dictionary.string(mapping.file);
+        let build = dictionary.attribute_text(mapping.attributes(), GNU_BUILD_ID).unwrap_or_default();
         let whole = StatedFrame { module, build, addr, kind, tier, ..StatedFrame::default() };
         let lines = location.lines().map(|line| {
-            let function = at_place(&dictionary.functions, line.function).copied().unwrap_or_default();
-            let names = [dictionary.string(function.name), dictionary.string(function.system_name)];
+            let function = entry_at(&dictionary.functions, line.function).copied().unwrap_or_default();
+            let (name, system_name) = (dictionary.string(function.name), dictionary.string(function.system_name));
             let start_line = u32::try_from(function.start_line).unwrap_or(0);
             StatedFrame {
-                function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+                function: if name.is_empty() { system_name } else { name },
                 file: dictionary.string(function.file),
                 line: u32::try_from(line.line).unwrap_or(0),
-                start: (start_line, column_in_system_name(names[1], names[0], start_line)),
+                start: (start_line, column_in_system_name(system_name, name, start_line)),
                 ..whole
             }
         });
-        frames.add(number, whole, lines, &mut to.named, &mut to.profile);
+        frames.add(number, whole, lines, &mut reader.named, &mut reader.profile);
     }
     frames
 }
 
 /// The kind of code for a `profile.frame.type`. Anything that isn't compiled ahead of time belongs to a runtime. `None`
 /// if the mapping tells more: profilers use `native` also for anonymous memory when they know of no runtime in it.
-fn kind_of_type(frame_type: &[u8]) -> Option<FrameKind> {
+fn frame_kind(frame_type: &[u8]) -> Option<FrameKind> {
     match frame_type {
         b"" | b"unknown" | b"abort-marker" | b"native" => None,
         b"kernel" => Some(FrameKind::Kernel),
         b"go" | b"rust" => Some(FrameKind::User),
-        word => std::str::from_utf8(word).ok().and_then(Category::named).map(Category::kind).or(Some(FrameKind::Jit)),
+        word => {
+            let category = std::str::from_utf8(word).ok().and_then(Category::named);
+            Some(category.map_or(FrameKind::Jit, Category::kind))
+        }
     }
 }
 
-/// The state while a message is read.
-struct MessageReading<'r, 'd> {
+/// Reads a message.
+struct MessageReader<'r, 'd> {
     dictionary: Dictionary<'d>,
     frames: LocationFrames,
     /// By stack index. The outer `None` means not looked up yet, the inner one an empty stack.
     stacks: Vec<Option<Option<StackId>>>,
-    to: &'r mut Reader,
+    reader: &'r mut Reader,
+}
+
+/// The numbers of a sample.
+#[derive(Clone, Copy)]
+struct SampleValues<'s> {
+    values: &'s [i64],
+    /// The number of samples in each value, if known.
+    counts: Option<&'s [i64]>,
+    /// Nanoseconds since 1970.
+    times: &'s [u64],
 }
 
 /// The event that a profile's value type became.
@@ -134,48 +149,55 @@ struct ProfileType {
     counts: bool,
 }
 
-impl<'d> MessageReading<'_, 'd> {
-    fn resource(&mut self, message: &'d [u8]) {
-        let mut owner = Owner::new(self.to.apart);
+impl<'d> MessageReader<'_, 'd> {
+    fn read_resource(&mut self, message: &'d [u8]) {
+        let mut owner = Owner::new(self.reader.apart);
         for resource in messages(message, 1) {
-            let about = &mut self.to.profile.about;
-            messages(resource, 1).for_each(|one| owner.add(&self.dictionary.attribute(one), &self.dictionary, about));
+            let about = &mut self.reader.profile.about;
+            for attribute in messages(resource, 1) {
+                owner.add(&self.dictionary.attribute(attribute), &self.dictionary, about);
+            }
         }
         for scope in messages(message, 2) {
             for attribute in messages(scope, 1).flat_map(|scope| messages(scope, 3)) {
-                let attribute = self.dictionary.attribute(attribute);
-                match attribute.key {
-                    NAMES_KEY => self.to.profile.perf_names |= attribute.text() == Some(PERF_NAMES),
-                    CLOCK_KEY => self.to.untied |= attribute.text() == Some(OWN_CLOCK),
-                    LOST_KEY => {
-                        let lost = attribute.number().and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0);
-                        self.to.profile.about.add_lost(lost, owner.host());
-                    }
-                    _ => {}
-                }
+                self.read_scope_attribute(&self.dictionary.attribute(attribute), &owner);
             }
             let mut profiles = messages(scope, 2).peekable();
             while let Some(profile) = profiles.next() {
                 let counts = profiles.next_if(|next| self.are_counts(next, profile));
-                self.profile(profile, counts, &owner);
+                self.read_profile(profile, counts, &owner);
             }
+        }
+    }
+
+    /// Takes a fact about the recording from one of the attributes that we write ourselves.
+    fn read_scope_attribute(&mut self, attribute: &Attribute<'d>, owner: &Owner) {
+        match attribute.key {
+            NAMES_KEY => self.reader.profile.perf_names |= attribute.text() == Some(PERF_NAMES),
+            CLOCK_KEY => self.reader.has_own_clock |= attribute.text() == Some(OWN_CLOCK),
+            LOST_KEY => {
+                let lost = attribute.number().and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0);
+                self.reader.profile.about.add_lost(lost, owner.host());
+            }
+            _ => {}
         }
     }
 
     /// Whether `counts` holds the sample counts for the values of `profile`, one for one, as our own writer writes
     /// them.
     fn are_counts(&self, counts: &[u8], profile: &[u8]) -> bool {
-        let [(counted, unit), (name, _)] =
-            [counts, profile].map(|of| messages(of, 1).next().map_or_else(Default::default, |of| self.words(of)));
-        if unit != "count" || counted.strip_suffix(COUNTS) != Some(&name) {
+        let (counts_name, unit) = self.value_type(messages(counts, 1).next().unwrap_or_default());
+        let (name, _) = self.value_type(messages(profile, 1).next().unwrap_or_default());
+        if unit != "count" || counts_name.strip_suffix(COUNTS) != Some(&name) {
             return false;
         }
-        let samples = |of| messages(of, 2).map(|one| Sample::read(one).ok()).collect::<Option<Vec<_>>>();
-        let (Some(counts), Some(samples)) = (samples(counts), samples(profile)) else { return false };
-        counts.len() == samples.len() && counts.iter().zip(&samples).all(|(counts, sample)| counts.goes_with(sample))
+        let (Some(counts), Some(samples)) = (read_samples(counts), read_samples(profile)) else { return false };
+        counts.len() == samples.len()
+            && counts.iter().zip(&samples).all(|(counts, sample)| counts.matches_sample(sample))
     }
 
-    fn profile(&mut self, message: &'d [u8], counts: Option<&'d [u8]>, owner: &Owner) {
+    /// Reads a profile. `counts` is the profile that holds its sample counts, if there is one.
+    fn read_profile(&mut self, message: &'d [u8], counts: Option<&'d [u8]>, owner: &Owner) {
         let (mut sample_type, mut period_type, mut period, mut attributes) = (None, None, 0, Vec::new());
         for (tag, value) in inner(message) {
             match tag {
@@ -187,116 +209,122 @@ impl<'d> MessageReading<'_, 'd> {
             }
         }
         let event = self.event(sample_type.unwrap_or_default(), period_type, period);
-        let mut tracks = Tracks::of(owner, self.dictionary.attributes(attributes.into_iter()));
+        let mut tracks = Tracks::new(owner, self.dictionary.attributes(attributes.into_iter()));
         let mut counts = counts.into_iter().flat_map(|counts| messages(counts, 2));
         for sample in messages(message, 2) {
             let counts = counts.next().and_then(|counts| Sample::read(counts).ok()).map(|counts| counts.values);
-            let sample = Sample::read(sample);
-            let read = sample.and_then(|sample| self.sample((&sample, counts.as_deref()), event, &mut tracks));
-            read.unwrap_or_else(|error| self.to.skipped.add(error));
+            if let Err(error) = self.read_sample(sample, counts.as_deref(), event, &mut tracks) {
+                self.reader.skipped.add(error);
+            }
         }
     }
 
     /// The name and the unit of an encoded `ValueType`.
-    fn words(&self, message: &[u8]) -> (String, String) {
-        let text = |tag| numbers_of(message, tag).last().map_or_else(String::new, |at| self.dictionary.text(at));
-        (text(1), text(2))
+    fn value_type(&self, message: &[u8]) -> (String, String) {
+        let [name, unit] = [1, 2].map(|tag| field_numbers(message, tag).last());
+        let text = |string: Option<u64>| string.map_or_else(String::new, |index| self.dictionary.text(index));
+        (text(name), text(unit))
     }
 
-    fn event(&mut self, of: &[u8], period_type: Option<&[u8]>, period: u64) -> ProfileType {
-        let (mut name, word) = self.words(of);
-        let every =
-            period_type.map(|of| self.words(of)).filter(|_| i64::try_from(period).is_ok_and(|period| period > 0));
-        let (scale, unit) = Unit::of_word(&word);
-        let sampling = every.and_then(|(of, every)| match Unit::of_word(&every) {
-            _ if of == name && every == word => Some(Sampling::Period(period.saturating_mul(scale))),
-            (every, Unit::Nanos) => Some(Sampling::Frequency(1_000_000_000 / period.saturating_mul(every).max(1))),
-            _ => None,
-        });
+    /// Finds or creates the event for a profile's value type.
+    fn event(&mut self, value_type: &[u8], period_type: Option<&[u8]>, period: u64) -> ProfileType {
+        let (mut name, unit_word) = self.value_type(value_type);
+        let (scale, unit) = Unit::of_word(&unit_word);
+        let mut sampling = None;
+        if let Some(period_type) = period_type
+            && i64::try_from(period).is_ok_and(|period| period > 0)
+        {
+            let (period_name, period_word) = self.value_type(period_type);
+            if period_name == name && period_word == unit_word {
+                sampling = Some(Sampling::Period(period.saturating_mul(scale)));
+            } else if let (scale, Unit::Nanos) = Unit::of_word(&period_word) {
+                sampling = Some(Sampling::Frequency(1_000_000_000 / period.saturating_mul(scale).max(1)));
+            }
+        }
         if name.is_empty() {
             name.push_str(UNNAMED);
         }
-        let series = self.to.profile.series_of((&name, &unit));
-        let of = &mut self.to.profile.series[series];
-        of.sampling = of.sampling.or(sampling);
+        let index = self.reader.profile.series_of((&name, &unit));
+        let series = &mut self.reader.profile.series[index];
+        series.sampling = series.sampling.or(sampling);
         let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
-        ProfileType { series, scale, counts }
+        ProfileType { series: index, scale, counts }
     }
 
-    fn sample(
+    fn read_sample(
         &mut self,
-        (sample, counts): (&Sample<'d>, Option<&[i64]>),
+        message: &'d [u8],
+        counts: Option<&[i64]>,
         event: ProfileType,
         tracks: &mut Tracks<'d>,
     ) -> Result<()> {
-        let stack = self.of_table(sample.stack)?;
-        let stack = stack.unwrap_or_else(|| self.to.profile.unknown_stack());
-        let stack = Some(stack);
-        let track = tracks.of_sample(sample, &self.dictionary, &mut self.to.profile);
-        self.observations(event, (track, stack), (&sample.values, counts), &sample.times())
+        let sample = Sample::read(message)?;
+        let stack = match self.stack(sample.stack)? {
+            Some(stack) => stack,
+            None => self.reader.profile.unknown_stack(),
+        };
+        let track = tracks.track_id(&sample, &self.dictionary, &mut self.reader.profile);
+        let values = SampleValues { values: &sample.values, counts, times: &sample.times() };
+        self.add_rows(event, track, stack, values)
     }
 
     /// Adds the rows of a sample. With times, there is either one value per time, or no value and each time counts as
-    /// 1. Without times, the values are sums. `counts` are the numbers of samples in the values, if known.
-    fn observations(
-        &mut self,
-        event: ProfileType,
-        (track, stack): (TrackId, Option<StackId>),
-        (values, counts): (&[i64], Option<&[i64]>),
-        times: &[u64],
-    ) -> Result<()> {
+    /// 1. Without times, the values are sums.
+    fn add_rows(&mut self, event: ProfileType, track: TrackId, stack: StackId, sample: SampleValues<'_>) -> Result<()> {
+        let SampleValues { values, counts, times } = sample;
+        if values.is_empty() && times.is_empty() {
+            return Err(Error::new("has neither values nor times"));
+        }
+        if !values.is_empty() && !times.is_empty() && values.len() != times.len() {
+            return Err(Error::new(format!("has {} values and {} times", values.len(), times.len())));
+        }
+        if times.is_empty() && !event.counts && counts.is_none() {
+            let series = &mut self.reader.profile.series[event.series];
+            series.uncounted = true;
+            series.counting = Counting::Unknown;
+        }
         let scale = i64::try_from(event.scale).unwrap_or(i64::MAX);
-        let weight = |value: i64| value.saturating_mul(scale);
-        let times: Vec<Nanos> = times.iter().map(|time| Nanos(*time)).collect();
-        let rows: Vec<(i64, Option<Nanos>)> = match (values, &times[..]) {
-            ([], []) => return Err(Error::new("has neither values nor times")),
-            ([], times) => times.iter().map(|time| (scale, Some(*time))).collect(),
-            (values, []) => {
-                if !event.counts && counts.is_none() {
-                    self.to.profile.series[event.series].uncounted = true;
-                    self.to.profile.series[event.series].counting = Counting::Unknown;
-                }
-                values.iter().map(|value| (weight(*value), None)).collect()
-            }
-            (values, times) if values.len() == times.len() => {
-                let pairs = values.iter().zip(times);
-                pairs.map(|(value, time)| (weight(*value), Some(*time))).collect()
-            }
-            _ => return Err(Error::new(format!("has {} values and {} times", values.len(), times.len()))),
-        };
-        for (at, (signed, time)) in rows.into_iter().enumerate() {
+        for index in 0..values.len().max(times.len()) {
+            let signed = values.get(index).copied().unwrap_or(1).saturating_mul(scale);
+            let time = times.get(index).map(|time| Nanos(*time));
             let weight = signed.unsigned_abs();
-            self.to.sampled = joined(self.to.sampled, time.map(TimeExtent::at));
-            let count = match counts.and_then(|counts| counts.get(at)) {
+            self.reader.sampled = join_extents(self.reader.sampled, time.map(TimeExtent::of_moment));
+            let count = match counts.and_then(|counts| counts.get(index)) {
                 Some(count) => count.unsigned_abs(),
                 None if event.counts => weight,
                 None => u64::from(weight > 0 || time.is_some()),
             };
-            let row = Row { track, stack, weight, count, time };
+            let row = Row { track, stack: Some(stack), weight, count, time };
             if signed < 0 {
-                self.to.profile.push_negative(event.series, row);
+                self.reader.profile.push_negative(event.series, row);
             } else if weight > 0 || count > 0 {
-                self.to.profile.push(event.series, row);
+                self.reader.profile.push(event.series, row);
             }
         }
         Ok(())
     }
 
     /// The profile's ID for a stack of the dictionary; `None` if the stack is empty.
-    fn of_table(&mut self, at: u64) -> Result<Option<StackId>> {
-        let place = usize::try_from(at).ok().filter(|place| *place < self.stacks.len());
-        let Some(place) = place else {
-            if at == 0 {
+    fn stack(&mut self, number: u64) -> Result<Option<StackId>> {
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        if let Some(Some(known)) = self.stacks.get(index) {
+            return Ok(*known);
+        }
+        let Some(message) = self.dictionary.stacks.get(index) else {
+            // Number 0 stands for an empty stack, even if the table is empty.
+            if number == 0 {
                 return Ok(None);
             }
-            return Err(Error::new(format!("refers to stack {at}, which is not in the dictionary")));
+            return Err(Error::new(format!("refers to stack {number}, which is not in the dictionary")));
         };
-        if let Some(known) = self.stacks[place] {
-            return Ok(known);
-        }
-        let locations: Vec<u64> = numbers_of(self.dictionary.stacks[place], 1).collect();
-        let stack = self.frames.stack(&locations, &mut self.to.profile)?;
-        self.stacks[place] = Some(stack);
+        let locations: Vec<u64> = field_numbers(message, 1).collect();
+        let stack = self.frames.stack(&locations, &mut self.reader.profile)?;
+        self.stacks[index] = Some(stack);
         Ok(stack)
     }
+}
+
+/// Decodes all samples of a profile; `None` if one is damaged.
+fn read_samples(profile: &[u8]) -> Option<Vec<Sample<'_>>> {
+    messages(profile, 2).map(|sample| Sample::read(sample).ok()).collect()
 }

@@ -1,6 +1,6 @@
 //! Describes a process as a resource, with the attribute names of the semantic conventions.
 
-use super::labels::{self, attribute_name, is_of_resource};
+use super::labels::{self, attribute_name, describes_resource};
 use super::messages::{AnyValue, ListMessage, ResourceMessage, ValueMessage, attribute, number, text};
 use super::owner::MACHINES;
 use crate::contract::rows::command_line;
@@ -24,10 +24,11 @@ pub(super) struct Described {
 impl Described {
     /// Describes a recording. `about` may be of a profile that also has rows of other recordings.
     pub(super) fn new(recording: Recording, labels: Labels, about: &About) -> Self {
-        let words = || recording.command.iter().flat_map(|line| line.split(' ')).filter(|word| !word.is_empty());
-        let command = match recording.command == command_line(&about.command) {
-            true => about.command.clone(),
-            false => words().map(|word| word.as_bytes().to_vec()).collect(),
+        let command = if recording.command == command_line(&about.command) {
+            about.command.clone()
+        } else {
+            let words = recording.command.as_deref().unwrap_or_default().split(' ').filter(|word| !word.is_empty());
+            words.map(|word| word.as_bytes().to_vec()).collect()
         };
         Self { recording, command: About { command, ..About::default() }, labels }
     }
@@ -39,9 +40,9 @@ impl Described {
 
     /// The resource attributes that come from labels, those of the recording and those of a thread.
     pub(super) fn attributes(&self, track: &Track) -> BTreeMap<Box<str>, Box<str>> {
-        let own = track.labels.iter().flat_map(|labels| &**labels).filter(|(key, _)| is_of_resource(key));
-        let all = self.labels.iter().flat_map(|labels| &**labels).chain(own);
-        all.map(|(key, value)| (attribute_name(key).into(), value.clone())).collect()
+        let of_recording = self.labels.iter().flat_map(|labels| &**labels);
+        let of_thread = track.labels.iter().flat_map(|labels| &**labels).filter(|(key, _)| describes_resource(key));
+        of_recording.chain(of_thread).map(|(key, value)| (attribute_name(key).into(), value.clone())).collect()
     }
 }
 
@@ -58,26 +59,35 @@ pub(super) fn resource(
     let program = described.command.program();
     let command = program.first().map(|path| base_name(path));
     let executable_name = executable.as_deref().map(|path| lossy(base_name(path.as_bytes())).into_owned());
-    let service = command.map(|name| lossy(name).into_owned()).or_else(|| executable_name.clone());
-    let service = service.or_else(|| (!comm.is_empty()).then(|| lossy(comm).into_owned()));
-    let is_the_program = command.is_some() && command.map(lossy).as_deref() == executable_name.as_deref();
-    let known = |value: &Option<Box<str>>| value.as_deref().map(text);
-    let own: [(&str, Option<ValueMessage>); 9] = [
+    let service = match (command, &executable_name) {
+        (Some(command), _) => lossy(command).into_owned(),
+        (None, Some(name)) => name.clone(),
+        (None, None) if !comm.is_empty() => lossy(comm).into_owned(),
         // The specification's name for an unknown service.
-        ("service.name", Some(text(service.unwrap_or_else(|| "unknown_service".to_owned())))),
-        ("host.name", known(&recording.host)),
+        (None, None) => "unknown_service".to_owned(),
+    };
+    let is_the_program = command.is_some() && command.map(lossy).as_deref() == executable_name.as_deref();
+    let derived: [(&str, Option<ValueMessage>); 9] = [
+        ("service.name", Some(text(service))),
+        ("host.name", recording.host.as_deref().map(text)),
         ("host.arch", recording.arch.as_deref().map(|machine| text(arch(machine)))),
         ("os.type", recording.kernel.is_some().then(|| text("linux"))),
-        ("os.version", known(&recording.kernel)),
+        ("os.version", recording.kernel.as_deref().map(text)),
         ("process.pid", track.pid.map(|pid| number(pid.0.into()))),
         ("process.executable.name", executable_name.map(text)),
         ("process.executable.path", executable.map(text)),
         ("process.command_args", is_the_program.then(|| words(program))),
     ];
-    let own = own.into_iter().filter(|(key, _)| !labels.contains_key(*key));
-    let own = own.filter_map(|(key, value)| Some(attribute(key, value?)));
-    let labels = labels.iter().map(|(key, label)| attribute(key, labels::value(key, label)));
-    ResourceMessage { attributes: own.chain(labels).collect() }
+    let mut attributes = Vec::new();
+    for (key, value) in derived {
+        if let Some(value) = value
+            && !labels.contains_key(key)
+        {
+            attributes.push(attribute(key, value));
+        }
+    }
+    attributes.extend(labels.iter().map(|(key, label)| attribute(key, labels::value(key, label))));
+    ResourceMessage { attributes }
 }
 
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
@@ -86,7 +96,7 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 
 /// Converts a `uname -m` name to the `host.arch` name. Unknown names stay as they are.
 fn arch(machine: &str) -> &str {
-    MACHINES.iter().find(|(of, _)| *of == machine).map_or(machine, |(_, arch)| arch)
+    MACHINES.iter().find(|(name, _)| *name == machine).map_or(machine, |(_, arch)| arch)
 }
 
 fn words(words: &[Vec<u8>]) -> ValueMessage {

@@ -43,7 +43,7 @@ pub(super) fn refuse_old<'d>(
     for profile in profiles {
         for (tag, value) in inner(profile) {
             if tag == OLD_SAMPLES {
-                return Err(old("1.7 or 1.8"));
+                return Err(old_protocol("1.7 or 1.8"));
             }
             if notation == Notation::Json {
                 continue;
@@ -56,13 +56,13 @@ pub(super) fn refuse_old<'d>(
             }
         }
         if signs.v1_7 {
-            return Err(old("1.7"));
+            return Err(old_protocol("1.7"));
         }
     }
-    if signs.v1_9 && !signs.current { Err(old("1.8 or 1.9")) } else { Ok(()) }
+    if signs.v1_9 && !signs.current { Err(old_protocol("1.8 or 1.9")) } else { Ok(()) }
 }
 
-fn old(version: &str) -> Error {
+fn old_protocol(version: &str) -> Error {
     Error::new(format!(
         "uses OpenTelemetry protocol {version}, which jitgraft no longer reads; record with a profiler or Collector \
          of protocol 1.10 or later"

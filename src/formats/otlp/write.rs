@@ -4,8 +4,8 @@
 //! timestamp. Without timestamps, or with time buckets, values are sums; a second profile then holds the number of
 //! samples in each sum.
 
-use super::draft::{Draft, Identity, Observation, Slot, Tables, Which, scope};
-use super::framing::behind_length;
+use super::draft::{Draft, Identity, Observation, Slot, TableKind, Tables, scope};
+use super::framing::write_with_length;
 use super::json;
 use super::labels;
 use super::messages::{number, text};
@@ -14,8 +14,8 @@ use super::resource::{Described, resource};
 use crate::contract::options::WriteOptions;
 use crate::contract::rows::{RowOrigin, RowWriter, WrittenNames, clamp, stretch_of};
 use crate::error::Result;
-use crate::model::Pid;
-use crate::model::stacks::{Frame, Profile, Row, Track, TrackId, Weight};
+use crate::model::stacks::{Profile, Row, Track, TrackId, Weight};
+use crate::model::{Nanos, Pid};
 use crate::runtimes::RuntimeSet;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub(super) struct OtlpWriter<'o> {
 struct WrittenInput {
     described: Described,
     names: WrittenNames,
-    /// The runtimes of each process, recognized by the files that it mapped.
+    /// The runtimes of each process, recognized by the files that it mapped. `None` until they are needed.
     mapped: Option<FxHashMap<Pid, RuntimeSet>>,
     /// Whether a message already holds the number of lost samples.
     tells_lost: bool,
@@ -82,31 +82,24 @@ impl<'o> OtlpWriter<'o> {
         Self { messages, bucket, draft: Draft::new(), input: WrittenInput::default() }
     }
 
-    fn row(&mut self, profile: &Profile, series: usize, row: &Row, weight: i64) -> Result<()> {
+    fn add_row(&mut self, profile: &Profile, series: usize, row: &Row, weight: i64) -> Result<()> {
         let track = profile.track_of(row.track);
         let runtimes = track.pid.map_or_else(RuntimeSet::default, |pid| self.input.runtimes(pid, profile));
         if !self.draft.is_empty && self.draft.len() + self.input.cost(profile, row, runtimes) > LONGEST {
             self.flush()?;
         }
         let (draft, input) = (&mut self.draft, &mut self.input);
-        let stack = input.known.places.stack((row.stack, runtimes), (profile, &input.names), &mut draft.tables);
+        let stack = input.known.places.stack(row.stack, runtimes, profile, &input.names, &mut draft.tables);
         let Owner { resource, attributes, link } = input.owner(row.track, profile, draft);
         let identity = Identity { stack, attributes, link };
         let slot = *input
             .known
             .slots
             .entry((resource, series, row.time.is_some()))
-            .or_insert_with(|| draft.profile(resource, &profile.series[series], row.time.is_some()));
-        let time = row.time.map(|time| {
-            let epoch = input.described.epoch();
-            let own = match self.bucket {
-                Some(bucket) => stretch_of(clamp(time.0), bucket, epoch).into(),
-                None => i128::from(time.0),
-            };
-            u64::try_from((own + epoch.unwrap_or(0)).max(0)).unwrap_or(u64::MAX)
-        });
-        let one = Observation { weight, count: clamp(row.count), time };
-        draft.observe(slot, &identity, one, self.bucket.is_some());
+            .or_insert_with(|| draft.add_profile(resource, &profile.series[series], row.time.is_some()));
+        let time = row.time.map(|time| unix_time(time, self.bucket, input.described.epoch()));
+        let observation = Observation { weight, count: clamp(row.count), time };
+        draft.observe(slot, &identity, observation, self.bucket.is_some());
         Ok(())
     }
 
@@ -119,13 +112,22 @@ impl<'o> OtlpWriter<'o> {
     }
 }
 
+/// A row's time in nanoseconds since 1970, or the start of its bucket. `epoch` is the wall clock's time when the
+/// recording's clock was 0.
+fn unix_time(time: Nanos, bucket: Option<i64>, epoch: Option<i128>) -> u64 {
+    let time = match bucket {
+        Some(bucket) => stretch_of(clamp(time.0), bucket, epoch).into(),
+        None => i128::from(time.0),
+    };
+    u64::try_from((time + epoch.unwrap_or(0)).max(0)).unwrap_or(u64::MAX)
+}
+
 impl WrittenInput {
     /// The runtimes of a process, recognized by the files that it mapped; if it mapped none, those of the process that
     /// it was forked from.
     fn runtimes(&mut self, pid: Pid, profile: &Profile) -> RuntimeSet {
-        let mapped = self.mapped.get_or_insert_with(|| mapped(profile));
-        let set = profile.about.lineage(pid).find_map(|pid| mapped.get(&pid).copied());
-        set.unwrap_or_default()
+        let mapped = self.mapped.get_or_insert_with(|| mapped_runtimes(profile));
+        profile.about.lineage(pid).find_map(|pid| mapped.get(&pid).copied()).unwrap_or_default()
     }
 
     /// The resource, attributes and link for a thread, added to the message if they are new.
@@ -137,7 +139,7 @@ impl WrittenInput {
         let owner = Owner {
             resource: self.resource(track, profile, draft),
             attributes: attributes(track, &mut draft.tables),
-            link: labels::link(&track.labels).map_or(0, |link| draft.tables.message(Which::Links, &link)),
+            link: labels::link(&track.labels).map_or(0, |link| draft.tables.message(TableKind::Links, &link)),
         };
         self.known.owners.insert(id, owner.clone());
         owner
@@ -151,7 +153,7 @@ impl WrittenInput {
             let executable = track.pid.and_then(|pid| profile.about.executable(pid, &track.comm));
             let lost = if std::mem::replace(tells_lost, true) { 0 } else { profile.about.lost };
             let scope = scope(profile, described.epoch().is_some(), lost);
-            draft.resource(&resource(described, track, executable, &attributes), &scope)
+            draft.add_resource(&resource(described, track, executable, &attributes), &scope)
         })
     }
 
@@ -161,37 +163,50 @@ impl WrittenInput {
         const OF_FRAME: usize = 400;
         /// The resource, scope, profile and sample.
         const OF_ROW: usize = 4000;
-        let labels = profile.track_of(row.track).labels.iter().flat_map(|labels| &**labels);
-        let of_row = OF_ROW + labels.map(|(key, value)| 2 * (key.len() + value.len())).sum::<usize>();
+        let mut cost = OF_ROW;
+        for (key, value) in profile.track_of(row.track).labels.iter().flat_map(|labels| &**labels) {
+            cost += 2 * (key.len() + value.len());
+        }
         if self.known.places.has(row.stack, runtimes) {
-            return of_row;
+            return cost;
         }
         let len = |name| profile.name_of(name).len();
-        let frames = profile.frames_up(row.stack).map(|frame| profile.frame_of(frame));
-        // Each invalid UTF-8 byte becomes a replacement character of three bytes.
-        let texts = |frame: &Frame| {
-            OF_FRAME + 3 * (2 * len(frame.name) + frame.module.map_or(0, len) + frame.file.map_or(0, len))
-        };
-        of_row + frames.map(texts).sum::<usize>()
+        for id in profile.frames_up(row.stack) {
+            let frame = profile.frame_of(id);
+            let texts = 2 * len(frame.name) + frame.module.map_or(0, len) + frame.file.map_or(0, len);
+            // Each invalid UTF-8 byte becomes a replacement character of three bytes.
+            cost += OF_FRAME + 3 * texts;
+        }
+        cost
     }
 }
 
 /// The attributes of a thread's samples, except those that its resource has.
 fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
     let name = (!track.comm.is_empty()).then(|| text(String::from_utf8_lossy(&track.comm)));
-    let own = [
+    let fields = [
         ("thread.name", name),
         ("thread.id", track.tid.map(|tid| number(tid.0.into()))),
         ("cpu.logical_number", track.cpu.map(|cpu| number(cpu.into()))),
     ];
-    // Keys must be unique, so labels win.
-    let is_label = |key: &str| track.labels.as_ref().is_some_and(|labels| labels.contains_key(key));
-    let own = own.into_iter().filter(|(key, _)| !is_label(key)).filter_map(|(key, value)| Some((key, value?)));
+    let mut attributes = Vec::new();
+    for (key, value) in fields {
+        // Keys must be unique, so labels win.
+        let is_label = track.labels.as_ref().is_some_and(|labels| labels.contains_key(key));
+        if let Some(value) = value
+            && !is_label
+        {
+            attributes.push(tables.attribute(key, value));
+        }
+    }
     let is_linked = labels::link(&track.labels).is_some();
-    let is_elsewhere = |key: &str| labels::is_of_resource(key) || is_linked && labels::is_of_link(key);
-    let labels = track.labels.iter().flat_map(|labels| &**labels).filter(|(key, _)| !is_elsewhere(key));
-    let labels = labels.map(|(key, label)| (&**key, labels::value(key, label)));
-    own.chain(labels).map(|(key, value)| tables.attribute(key, value)).collect()
+    for (key, label) in track.labels.iter().flat_map(|labels| &**labels) {
+        let is_in_link = is_linked && labels::is_link_id(key);
+        if !labels::describes_resource(key) && !is_in_link {
+            attributes.push(tables.attribute(key, labels::value(key, label)));
+        }
+    }
+    attributes
 }
 
 impl RowWriter for OtlpWriter<'_> {
@@ -203,8 +218,10 @@ impl RowWriter for OtlpWriter<'_> {
     }
 
     fn rows(&mut self, profile: &Profile) -> Result<()> {
-        for (at, series) in profile.series.iter().enumerate() {
-            series.signed_rows(Weight::Period).try_for_each(|(row, weight)| self.row(profile, at, row, weight))?;
+        for (index, series) in profile.series.iter().enumerate() {
+            for (row, weight) in series.signed_rows(Weight::Period) {
+                self.add_row(profile, index, row, weight)?;
+            }
         }
         Ok(())
     }
@@ -221,13 +238,13 @@ impl RowWriter for OtlpWriter<'_> {
     }
 }
 
-fn mapped(profile: &Profile) -> FxHashMap<Pid, RuntimeSet> {
+fn mapped_runtimes(profile: &Profile) -> FxHashMap<Pid, RuntimeSet> {
     let mut mapped: FxHashMap<Pid, RuntimeSet> = FxHashMap::default();
     for (name, module) in &profile.about.modules {
         let set = RuntimeSet::from_files(std::iter::once(&name[..]));
         for range in &module.mapped {
-            let of = mapped.entry(range.pid).or_default();
-            *of = of.union(set);
+            let runtimes = mapped.entry(range.pid).or_default();
+            *runtimes = runtimes.union(set);
         }
     }
     mapped
@@ -256,9 +273,9 @@ impl OutgoingMessages<'_> {
             }
             Framing::Protobuf => {
                 if let Some(first) = self.first.take() {
-                    behind_length(&first, &mut self.out)?;
+                    write_with_length(&first, &mut self.out)?;
                 }
-                behind_length(&message, &mut self.out)
+                write_with_length(&message, &mut self.out)
             }
         }
     }

@@ -30,25 +30,19 @@ const LARGEST: usize = 1 << 20;
 
 impl DroppedFunctions {
     /// Compiles the expressions of a profile. An invalid one is ignored with a warning.
-    pub(super) fn of(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
-        let mut compile = |field: &str, at: u64| {
-            let text = tables.text(at);
-            if text.is_empty() {
-                return None;
-            }
-            let regex = RegexBuilder::new(&format!("^(?:{text})$")).size_limit(LARGEST).build();
-            if regex.is_err() {
-                warnings.push(Warning::new(format!("{field} was ignored: '{text}' is not a regular expression")));
-            }
-            regex.ok()
-        };
-        Self { drop: compile("drop_frames", tables.drop_frames), keep: compile("keep_frames", tables.keep_frames) }
+    pub(super) fn compile(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
+        Self {
+            drop: compile_one("drop_frames", &tables.text(tables.drop_frames), warnings),
+            keep: compile_one("keep_frames", &tables.text(tables.keep_frames), warnings),
+        }
     }
 
+    /// Whether the function with this name is dropped.
     fn drops(&self, name: &[u8]) -> bool {
         let name = without_arguments(name);
-        let matches = |regex: &Option<Regex>| regex.as_ref().is_some_and(|regex| regex.is_match(name));
-        !name.is_empty() && matches(&self.drop) && !matches(&self.keep)
+        let is_dropped = self.drop.as_ref().is_some_and(|regex| regex.is_match(name));
+        let is_kept = self.keep.as_ref().is_some_and(|regex| regex.is_match(name));
+        !name.is_empty() && is_dropped && !is_kept
     }
 
     /// The number of lines to drop from a location, starting with the innermost inlined call.
@@ -56,14 +50,19 @@ impl DroppedFunctions {
         if self.drop.is_none() {
             return 0;
         }
-        let name = |function: u64| tables.functions.get(&function).map_or(&b""[..], |of| tables.string(of.name));
-        let lines: Vec<bool> = location.lines().map(|line| self.drops(name(line.function))).collect();
-        lines.iter().rposition(|drops| *drops).map_or(0, |outermost| outermost + 1)
+        let mut lines = 0;
+        for (number, line) in (1..).zip(location.lines()) {
+            let Some(function) = tables.functions.get(&line.function) else { continue };
+            if self.drops(tables.string(function.name)) {
+                lines = number;
+            }
+        }
+        lines
     }
 
     /// The number of lines to leave out of a location's frames. A location that is dropped as a whole keeps its frames:
     /// they are needed in stacks where no function above it stays.
-    pub(super) fn lines_in(&self, location: &Location<'_>, tables: &Tables<'_>) -> usize {
+    pub(super) fn dropped_lines(&self, location: &Location<'_>, tables: &Tables<'_>) -> usize {
         let dropped = self.matching_lines(location, tables);
         if dropped == location.lines().count() { 0 } else { dropped }
     }
@@ -82,6 +81,18 @@ impl DroppedFunctions {
     }
 }
 
+/// Compiles the expression of a field; `None` if it is empty or invalid.
+fn compile_one(field: &str, text: &str, warnings: &mut Warnings) -> Option<Regex> {
+    if text.is_empty() {
+        return None;
+    }
+    let regex = RegexBuilder::new(&format!("^(?:{text})$")).size_limit(LARGEST).build();
+    if regex.is_err() {
+        warnings.push(Warning::new(format!("{field} is not used: '{text}' is no regular expression")));
+    }
+    regex.ok()
+}
+
 /// The locations of a sample without the dropped ones. Both lists start with the innermost frame.
 pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, Dropped>) -> &'l [u64] {
     let mut found_user = false;
@@ -96,18 +107,20 @@ pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, 
     locations
 }
 
-/// Cuts a function name before its arguments.
+/// Cuts a function name before its arguments. The parentheses of `(anonymous namespace)` and `operator()` belong to the
+/// name.
 fn without_arguments(name: &[u8]) -> &[u8] {
-    const NO_ARGUMENTS: [&[u8]; 2] = [b"(anonymous namespace)", b"operator()"];
     let name = name.strip_prefix(b".").unwrap_or(name);
-    let mut at = 0;
-    while let Some(open) = memchr::memchr(b'(', &name[at..]).map(|len| at + len) {
-        let is_reserved = |word: &&[u8]| {
-            let before = word.iter().position(|byte| *byte == b'(').unwrap_or(0);
-            open.checked_sub(before).is_some_and(|start| name[start..].starts_with(word))
-        };
-        let Some(word) = NO_ARGUMENTS.iter().find(|word| is_reserved(word)) else { return &name[..open] };
-        at = open + word.len() - word.iter().position(|byte| *byte == b'(').unwrap_or(0);
+    let mut searched = 0;
+    while let Some(len) = memchr::memchr(b'(', &name[searched..]) {
+        let (before, rest) = name.split_at(searched + len);
+        if rest.starts_with(b"(anonymous namespace)") {
+            searched = before.len() + b"(anonymous namespace)".len();
+        } else if rest.starts_with(b"()") && before.ends_with(b"operator") {
+            searched = before.len() + b"()".len();
+        } else {
+            return before;
+        }
     }
     name
 }

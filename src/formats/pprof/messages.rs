@@ -140,6 +140,7 @@ impl StringTable {
         Self(strings)
     }
 
+    /// The index of a string, which is added if it is new.
     pub(super) fn id(&mut self, text: &str) -> i64 {
         self.0.number(text)
     }

@@ -17,7 +17,7 @@ use crate::analysis::namesakes::column_in_system_name;
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::about::{About, SampleValue, TimeExtent, ValueTypes, joined};
+use crate::model::about::{About, SampleValue, TimeExtent, ValueTypes, join_extents};
 use crate::model::process::BuildId;
 use crate::model::stacks::{Counting, Profile, Row, Sampling, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
@@ -30,44 +30,52 @@ const UNNAMED: &str = "values";
 
 /// Whether an input looks like an unpacked pprof profile: all fields fit, and one of them is a value type.
 pub fn sniff(head: &[u8]) -> bool {
-    let (mut fields, mut types, mut whole, mut told) = (Fields::of(head), 0, 0, false);
+    let mut fields = Fields::of(head);
+    let (mut value_types, mut fitting_fields, mut has_message) = (0, 0, false);
     loop {
         // The input's first large field may be cut off, for example a location with thousands of inlined calls.
-        if let Some((2..=5, message)) = fields.cut() {
-            let of_parts = inner(message).take(PARTS).filter(|(tag, _)| (1..=10).contains(tag)).count();
-            if of_parts == PARTS {
-                (whole, told) = (whole + 1, true);
-            }
+        if let Some((2..=5, message)) = fields.cut()
+            && is_start_of_message(message)
+        {
+            fitting_fields += 1;
+            has_message = true;
         }
         let Some(Ok((tag, value))) = fields.next() else { break };
         let fits = match tag {
             1 | 11 => matches!(value, FieldValue::Bytes(message) if is_value_type(message)),
-            2..=6 => value.number() == 0,
+            2..=6 | 16 => value.number() == 0,
             7..=10 | 12 | 14 | 15 => value.bytes().is_empty(),
             13 => true,
-            16 => value.number() == 0,
             // Fields of later versions may follow the known ones.
-            _ => types > 0,
+            _ => value_types > 0,
         };
         if !fits {
             return false;
         }
-        types += u32::from(tag == 1);
+        fitting_fields += 1;
+        value_types += u32::from(tag == 1);
         // An empty value type is an empty field, and an empty field says nothing about the format.
-        told |= (1..=5).contains(&tag) && !value.bytes().is_empty();
-        whole += 1;
+        has_message |= (1..=5).contains(&tag) && !value.bytes().is_empty();
     }
-    types > 0 && whole > 1 && told
+    value_types > 0 && fitting_fields > 1 && has_message
 }
 
-/// How many plausible subfields it takes to recognize a message that is cut off.
-const PARTS: usize = 8;
+/// Whether this looks like the start of a message that is cut off: it has several fields with plausible numbers.
+fn is_start_of_message(bytes: &[u8]) -> bool {
+    const FIELDS: usize = 8;
+    inner(bytes).take(FIELDS).filter(|(tag, _)| (1..=10).contains(tag)).count() == FIELDS
+}
 
 /// Whether this is a `ValueType`: up to two string indices. An index of 0 may be omitted.
 fn is_value_type(message: &[u8]) -> bool {
-    let fields: Result<Vec<_>> = Fields::of(message).take(3).collect();
-    let is_number = |(tag, value): &(u32, _)| matches!(tag, 1 | 2) && matches!(value, FieldValue::Number(_));
-    fields.is_ok_and(|fields| fields.len() <= 2 && fields.iter().all(is_number))
+    let mut count = 0;
+    for field in Fields::of(message) {
+        count += 1;
+        if count > 2 || !matches!(field, Ok((1 | 2, FieldValue::Number(_)))) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Reads a profile that is already unpacked.
@@ -78,7 +86,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let mut profile = Profile::keeping(options.keep);
     let events = events(&tables, &mut profile);
-    let dropped = DroppedFunctions::of(&tables, warnings);
+    let dropped = DroppedFunctions::compile(&tables, warnings);
     let frames = frames(bytes.len(), &tables, &dropped, options.columns, &mut profile);
     let mut reading = PprofReading {
         frames,
@@ -91,11 +99,13 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     };
     let mut skipped = Skipped::new("sample");
     for sample in &tables.samples {
-        reading.sample(sample).unwrap_or_else(|error| skipped.add(error));
+        if let Err(error) = reading.add_sample(sample) {
+            skipped.add(error);
+        }
     }
     warnings.extend(skipped.into_warning());
-    reading.profile.about = about(&tables, reading.sampled);
-    reading.profile.about.values = Some(values(&tables, &reading.events, &reading.profile));
+    reading.profile.about = recording_facts(&tables, reading.sampled);
+    reading.profile.about.values = Some(value_types(&tables, &reading.events, &reading.profile));
     Ok(reading.profile)
 }
 
@@ -112,40 +122,41 @@ struct EventValues {
 /// Creates the events of a profile, the default one first.
 fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     let types = &tables.sample_types;
-    let is_count = |at: usize| counted(tables, types[at]).is_some() && types.len() > 1;
-    let mut shown: Vec<usize> =
-        (0..types.len()).filter(|&at| !(is_count(at) && counts_for(tables, at).is_some())).collect();
-    let default = |at: &usize| tables.default_sample_type != 0 && types[*at].name == tables.default_sample_type;
-    let first = shown.iter().position(default).or(shown.len().checked_sub(1));
-    if let Some(first) = first {
-        shown[..=first].rotate_right(1);
+    let mut indices: Vec<usize> = (0..types.len()).filter(|index| !counts_next(tables, *index)).collect();
+    let is_default =
+        |index: &usize| tables.default_sample_type != 0 && types[*index].name == tables.default_sample_type;
+    if let Some(default) = indices.iter().position(is_default).or(indices.len().checked_sub(1)) {
+        indices[..=default].rotate_right(1);
     }
-    shown.into_iter().map(|at| EventValues::of(tables, at, profile)).collect()
+    indices.into_iter().map(|index| EventValues::new(tables, index, profile)).collect()
 }
 
-/// If `of` is a sample count, returns the name of the event whose samples it counts. The name is empty if the type is
-/// called just `samples`, which can count any event.
-fn counted(tables: &Tables<'_>, of: ValueType) -> Option<String> {
-    let name = tables.text(of.name);
-    let is_count = tables.string(of.unit) == b"count";
-    let event = match name.strip_suffix(":samples") {
-        Some(event) => Some(event.to_owned()),
-        None => ["samples", "sample"].contains(&name.as_str()).then(String::new),
-    };
-    event.filter(|_| is_count)
+/// If the values are sample counts, returns the name of the event whose samples they count. The name is empty if the
+/// type is called just `samples`, which can count any event.
+fn counted_event(tables: &Tables<'_>, value_type: ValueType) -> Option<String> {
+    if tables.string(value_type.unit) != b"count" {
+        return None;
+    }
+    let name = tables.text(value_type.name);
+    if let Some(event) = name.strip_suffix(":samples") {
+        return Some(event.to_owned());
+    }
+    if name == "samples" || name == "sample" { Some(String::new()) } else { None }
 }
 
-/// The index of the type whose samples are counted by the type at this index; that can only be the next one.
-fn counts_for(tables: &Tables<'_>, at: usize) -> Option<usize> {
-    let event = counted(tables, tables.sample_types[at])?;
-    let next = tables.sample_types.get(at + 1)?;
-    let fits = event.is_empty() || tables.string(next.name) == event.as_bytes();
-    (fits && counted(tables, *next).is_none()).then_some(at + 1)
+/// True if the value type at this index holds the sample counts of the type after it.
+fn counts_next(tables: &Tables<'_>, index: usize) -> bool {
+    let Some(event) = counted_event(tables, tables.sample_types[index]) else { return false };
+    let Some(next) = tables.sample_types.get(index + 1) else { return false };
+    let is_event = event.is_empty() || tables.string(next.name) == event.as_bytes();
+    is_event && counted_event(tables, *next).is_none()
 }
 
 impl EventValues {
-    fn of(tables: &Tables<'_>, at: usize, profile: &mut Profile) -> Self {
-        let ValueType { name, unit } = tables.sample_types[at];
+    /// Creates the event of the value type at this index.
+    fn new(tables: &Tables<'_>, index: usize, profile: &mut Profile) -> Self {
+        let value_type = tables.sample_types[index];
+        let ValueType { name, unit } = value_type;
         let (scale, unit) = Unit::of_word(&tables.text(unit));
         let mut name = tables.text(name);
         if name.is_empty() {
@@ -153,29 +164,34 @@ impl EventValues {
         }
         // Profiles of lock contention have two types of one name, with different units.
         if profile.find_series(&name).is_some() {
-            name += &format!(" ({})", tables.text(tables.sample_types[at].unit));
+            name += &format!(" ({})", tables.text(value_type.unit));
         }
         let series = profile.series_named(&name, unit);
-        if tables.period > 0 && is_sampled_by(tables, tables.sample_types[at]) {
+        if tables.period > 0 && is_sampled_by(tables, value_type) {
             profile.series[series].sampling = Some(Sampling::Period(tables.period.saturating_mul(scale)));
         }
-        let before = at.checked_sub(1).filter(|&before| counts_for(tables, before) == Some(at));
-        let itself = counted(tables, tables.sample_types[at]).map(|_| at);
-        let count = before.or(itself);
-        profile.series[series].uncounted = count.is_none();
-        if count.is_none() {
+        let count = if index > 0 && counts_next(tables, index - 1) {
+            Some(index - 1)
+        } else if counted_event(tables, value_type).is_some() {
+            Some(index)
+        } else {
             profile.series[series].counting = Counting::Unknown;
-        }
-        Self { series, value: at, count, scale }
+            None
+        };
+        profile.series[series].uncounted = count.is_none();
+        Self { series, value: index, count, scale }
     }
 }
 
 /// Whether the profile's period is in terms of this value type. In Go's heap profiles the period type is `space`, which
 /// applies to `inuse_space` and `alloc_space`.
-fn is_sampled_by(tables: &Tables<'_>, of: ValueType) -> bool {
-    let (name, period) = (tables.string(of.name), tables.string(tables.period_type.name));
-    let same_unit = tables.string(of.unit) == tables.string(tables.period_type.unit);
-    name == period || same_unit && name.strip_suffix(period).is_some_and(|kind| kind.ends_with(b"_"))
+fn is_sampled_by(tables: &Tables<'_>, value_type: ValueType) -> bool {
+    let (name, period) = (tables.string(value_type.name), tables.string(tables.period_type.name));
+    if name == period {
+        return true;
+    }
+    let is_same_unit = tables.string(value_type.unit) == tables.string(tables.period_type.unit);
+    is_same_unit && name.strip_suffix(period).is_some_and(|prefix| prefix.ends_with(b"_"))
 }
 
 /// The frames of all locations; `len` is the size of the file in bytes. Inlined functions get the module and address of
@@ -184,25 +200,25 @@ fn frames(
     len: usize,
     tables: &Tables<'_>,
     dropped: &DroppedFunctions,
-    columns: bool,
+    keep_columns: bool,
     profile: &mut Profile,
 ) -> LocationFrames {
     let (mut frames, mut named) = (LocationFrames::new("file", len), NamedFrames::default());
     for location in &tables.locations {
         let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
-        let addr = (location.address != 0).then(|| mapping.in_file(location.address));
-        let [module, build] = [mapping.file, mapping.build_id].map(|text| tables.string(text));
+        let addr = (location.address != 0).then(|| mapping.address_in_file(location.address));
+        let (module, build) = (tables.string(mapping.file), tables.string(mapping.build_id));
         let whole = StatedFrame { module, build, addr, ..StatedFrame::default() };
-        let lines = location.lines().skip(dropped.lines_in(location, tables)).map(|line| {
+        let lines = location.lines().skip(dropped.dropped_lines(location, tables)).map(|line| {
             let function = tables.functions.get(&line.function).copied().unwrap_or_default();
-            let names = [tables.string(function.name), tables.string(function.system_name)];
-            let start_line = number(function.start_line);
+            let (name, system_name) = (tables.string(function.name), tables.string(function.system_name));
+            let start_line = small_number(function.start_line);
             StatedFrame {
-                function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+                function: if name.is_empty() { system_name } else { name },
                 file: tables.string(function.file),
-                line: number(line.line),
-                column: if columns { number(line.column) } else { 0 },
-                start: (start_line, column_in_system_name(names[1], names[0], start_line)),
+                line: small_number(line.line),
+                column: if keep_columns { small_number(line.column) } else { 0 },
+                start: (start_line, column_in_system_name(system_name, name, start_line)),
                 ..whole
             }
         });
@@ -211,7 +227,8 @@ fn frames(
     frames
 }
 
-fn number(number: u64) -> u32 {
+/// A line or column; 0 if it is out of range.
+fn small_number(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }
 
@@ -227,7 +244,7 @@ struct PprofReading<'t, 'd> {
 }
 
 impl PprofReading<'_, '_> {
-    fn sample(&mut self, message: &[u8]) -> Result<()> {
+    fn add_sample(&mut self, message: &[u8]) -> Result<()> {
         let (mut locations, mut values, mut labels) = (Vec::new(), Vec::new(), SampleLabels::default());
         for (tag, value) in inner(message) {
             match tag {
@@ -242,15 +259,22 @@ impl PprofReading<'_, '_> {
             None => Some(self.profile.unknown_stack()),
             stack => stack,
         };
-        let others = Some(labels.others).filter(|others| self.apart && !others.is_empty()).map(Arc::new);
-        let track = self.profile.track(Track { labels: others, ..labels.track });
-        let at = |place: usize| values.get(place).copied().unwrap_or(0);
-        self.sampled = joined(self.sampled, labels.time.map(TimeExtent::at));
+        let mut track = labels.track;
+        if self.apart && !labels.others.is_empty() {
+            track.labels = Some(Arc::new(labels.others));
+        }
+        let track = self.profile.track(track);
+        self.sampled = join_extents(self.sampled, labels.time.map(TimeExtent::of_moment));
+        let value_at = |index: usize| values.get(index).copied().unwrap_or(0);
         for event in &self.events {
-            let weight = at(event.value).unsigned_abs().saturating_mul(event.scale);
-            let count = event.count.map_or(u64::from(weight > 0), |place| at(place).unsigned_abs());
+            let value = value_at(event.value);
+            let weight = value.unsigned_abs().saturating_mul(event.scale);
+            let count = match event.count {
+                Some(index) => value_at(index).unsigned_abs(),
+                None => u64::from(weight > 0),
+            };
             let row = Row { track, stack, weight, count, time: labels.time };
-            if at(event.value) < 0 {
+            if value < 0 {
                 self.profile.push_negative(event.series, row);
             } else if weight > 0 || count > 0 {
                 self.profile.push(event.series, row);
@@ -285,36 +309,29 @@ impl SampleLabels {
     }
 }
 
-/// Keeps the profile's value types and its advice to viewers, for writing pprof again.
-fn values(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -> ValueTypes {
-    let mut by_value = FxHashMap::default();
-    let mut by_count = FxHashMap::default();
+/// The profile's value types and its hints for viewers, so that they can be written again.
+fn value_types(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -> ValueTypes {
+    let mut types = Vec::with_capacity(tables.sample_types.len());
+    for &ValueType { name, unit } in &tables.sample_types {
+        let (name, unit) = (tables.text(name), tables.text(unit));
+        types.push(SampleValue { name, unit, event: None, is_count: true, scale: 1 });
+    }
     for event in events {
-        by_value.entry(event.value).or_insert(event);
+        let name = &profile.series[event.series].name;
+        let weight = &mut types[event.value];
+        (weight.event, weight.is_count, weight.scale) = (Some(name.clone()), false, event.scale);
         if let Some(count) = event.count
             && count != event.value
         {
-            by_count.entry(count).or_insert(event);
+            types[count].event = Some(name.clone());
         }
     }
-    let value = |at: usize| {
-        let weight = by_value.get(&at).copied();
-        let counted = by_count.get(&at).copied();
-        let event = weight.or(counted).map(|event| profile.series[event.series].name.clone());
-        let ValueType { name, unit } = tables.sample_types[at];
-        SampleValue {
-            name: tables.text(name),
-            unit: tables.text(unit),
-            event,
-            is_count: weight.is_none(),
-            scale: weight.map_or(1, |event| event.scale),
-        }
-    };
     let ValueType { name, unit } = tables.period_type;
+    let has_period_type = name != 0 || unit != 0;
     ValueTypes {
-        types: (0..tables.sample_types.len()).map(value).collect(),
+        types,
         default_type: tables.text(tables.default_sample_type),
-        period_type: (name != 0 || unit != 0).then(|| (tables.text(name), tables.text(unit))),
+        period_type: has_period_type.then(|| (tables.text(name), tables.text(unit))),
         period: tables.period as i64,
         drop_frames: tables.text(tables.drop_frames),
         keep_frames: tables.text(tables.keep_frames),
@@ -323,14 +340,15 @@ fn values(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -> Val
 
 /// What the file says about the whole recording: its time, its duration, and the mapped files. Samples may have times
 /// on a clock of their own; if not, that clock starts with the profile.
-fn about(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
-    let whole = TimeExtent { first: Nanos(0), last: Nanos(tables.duration) };
-    let first = sampled.map_or(0, |sampled| sampled.first.0);
-    let mut about = About {
-        epoch: (tables.time > 0).then(|| i128::from(tables.time) - i128::from(first)),
-        sampled: sampled.or((tables.duration > 0 || tables.time > 0).then_some(whole)),
-        ..About::default()
-    };
+fn recording_facts(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
+    let mut about = About { sampled, ..About::default() };
+    if tables.time > 0 {
+        let first_sample = sampled.map_or(0, |sampled| sampled.first.0);
+        about.epoch = Some(i128::from(tables.time) - i128::from(first_sample));
+    }
+    if sampled.is_none() && (tables.time > 0 || tables.duration > 0) {
+        about.sampled = Some(TimeExtent { first: Nanos(0), last: Nanos(tables.duration) });
+    }
     for mapping in &tables.mapping_order {
         let name = tables.string(mapping.file);
         if !name.is_empty() {

@@ -3,7 +3,7 @@
 use crate::analysis::mapped_pieces::place_in_file;
 use crate::bytes::digits::number;
 use crate::bytes::protobuf::{FieldValue, Fields, inner, numbers};
-use crate::error::{Result, Warning, Warnings};
+use crate::error::{Result, Warnings};
 use rustc_hash::FxHashMap;
 
 /// A parsed profile; only its samples stay encoded. `name`, `unit`, `file` and `build_id` fields are string indices.
@@ -83,9 +83,9 @@ impl<'d> Tables<'d> {
             match field {
                 Ok((tag, value)) => tables.add(tag, value),
                 Err(error) => {
-                    let offset = error.into_warning();
-                    warnings
-                        .push(Warning { message: format!("cannot be read completely: {}", offset.message), ..offset });
+                    let mut warning = error.into_warning();
+                    warning.message = format!("cannot be read completely: {}", warning.message);
+                    warnings.push(warning);
                 }
             }
         }
@@ -166,14 +166,14 @@ impl<'d> Location<'d> {
         let lines = inner(self.message).filter(|(tag, _)| *tag == 4);
         lines.map(|(_, value)| {
             let [function, line, column] = numbers(value.bytes());
-            Line { function, line, column }.unpacked()
+            Line { function, line, column }.unpack_column()
         })
     }
 }
 
 impl Line {
     /// Datadog's profiler for Node.js can store the column in the upper 32 bits of the line.
-    fn unpacked(self) -> Self {
+    fn unpack_column(self) -> Self {
         let (line, column) = (self.line & u64::from(u32::MAX), self.line >> 32);
         let is_packed = self.column == 0 && (1..1 << 31).contains(&column);
         if is_packed { Self { line, column, ..self } } else { self }
@@ -182,7 +182,7 @@ impl Line {
 
 impl Mapping {
     /// Converts an address in memory to the address in the file. Addresses outside the mapping stay as they are.
-    pub(super) fn in_file(&self, address: u64) -> u64 {
+    pub(super) fn address_in_file(&self, address: u64) -> u64 {
         place_in_file(address, self.start..self.limit, self.offset)
     }
 }

@@ -4,6 +4,7 @@
 //! Lists can get huge: for N nested spans, each with self time, they have N²/2 entries.
 
 use crate::model::stacks::{FrameId, Profile, Row, StackId};
+use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 
 /// The stacks of rows as lists, outermost frame first.
@@ -38,7 +39,7 @@ const LONG: u64 = 1 << 22;
 const FRAMES_OF_A_CHANGE: u64 = 8;
 
 impl Depths {
-    pub(super) fn of(profile: &Profile) -> Self {
+    pub(super) fn new(profile: &Profile) -> Self {
         let mut depths: Vec<u32> = Vec::with_capacity(profile.stack_count());
         for stack in 0..profile.stack_count() as u32 {
             let caller = profile.stack_of(StackId(stack)).0;
@@ -53,13 +54,15 @@ impl Depths {
 
     /// Whether the lists are so long that differences should be written instead.
     pub(super) fn lists_are_long(&self, lists: &StackLists<'_>) -> bool {
-        let stacks = || lists.rows.iter().map(|row| row.stack);
-        let listed = stacks().fold(0u64, |sum, stack| sum.saturating_add(self.depth(stack)));
+        let listed = lists.rows.iter().fold(0u64, |sum, row| sum.saturating_add(self.depth(row.stack)));
         if listed < LONG {
             return false;
         }
-        let before = std::iter::once(None).chain(stacks());
-        let changes: u64 = before.zip(stacks()).map(|(a, b)| changed(lists.profile, a, b, |_| {}, |_| {})).sum();
+        let (mut changes, mut previous) = (0u64, None);
+        for row in &lists.rows {
+            changes += compare(lists.profile, previous, row.stack, |_| {}, |_| {});
+            previous = row.stack;
+        }
         changes.saturating_mul(FRAMES_OF_A_CHANGE) < listed
     }
 }
@@ -76,45 +79,48 @@ impl Serialize for StackLists<'_> {
 
 impl Serialize for Changes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (mut before, mut at) = (None, self.start);
+        let mut list = serializer.serialize_seq(None)?;
+        let (mut previous, mut at) = (None, self.start);
         let rows = self.lists.rows.iter().map(|row| row.stack).zip(&self.weights);
         // Close all frames at the end.
-        let all = rows.chain(std::iter::once((None, &0)));
-        serializer.collect_seq(all.flat_map(|(stack, weight)| {
-            let (mut changes, mut begun) = (Vec::new(), Vec::new());
-            let change = |r#type, frame: FrameId| OpenOrClose { r#type, frame: frame.0, at };
-            changed(
-                self.lists.profile,
-                before,
-                stack,
-                |ends| changes.push(change("C", ends)),
-                |begins| begun.push(change("O", begins)),
-            );
-            changes.extend(begun.into_iter().rev());
-            (before, at) = (stack, at.saturating_add(*weight));
-            changes
-        }))
+        for (stack, weight) in rows.chain([(None, &0)]) {
+            let (mut closed, mut opened) = (Vec::new(), Vec::new());
+            compare(self.lists.profile, previous, stack, |frame| closed.push(frame), |frame| opened.push(frame));
+            for frame in closed {
+                list.serialize_element(&OpenOrClose { r#type: "C", frame: frame.0, at })?;
+            }
+            for frame in opened.into_iter().rev() {
+                list.serialize_element(&OpenOrClose { r#type: "O", frame: frame.0, at })?;
+            }
+            (previous, at) = (stack, at.saturating_add(*weight));
+        }
+        list.end()
     }
 }
 
-/// Calls `ends` and `begins` with the frames that close and open between two stacks, innermost first. Returns how many
+/// Calls `close` and `open` with the frames that close and open between two stacks, innermost first. Returns how many
 /// there are.
-fn changed(
+fn compare(
     profile: &Profile,
     mut before: Option<StackId>,
     mut after: Option<StackId>,
-    mut ends: impl FnMut(FrameId),
-    mut begins: impl FnMut(FrameId),
+    mut close: impl FnMut(FrameId),
+    mut open: impl FnMut(FrameId),
 ) -> u64 {
     let mut count = 0;
     // A caller's number is always smaller than those of its callees, so shorten the stack with the larger number.
     while before != after {
-        let (side, tell): (_, &mut dyn FnMut(FrameId)) =
-            if before > after { (&mut before, &mut ends) } else { (&mut after, &mut begins) };
-        let Some(stack) = *side else { break };
-        let (caller, frame) = profile.stack_of(stack);
-        tell(frame);
-        *side = caller;
+        if before > after {
+            let Some(stack) = before else { break };
+            let (caller, frame) = profile.stack_of(stack);
+            close(frame);
+            before = caller;
+        } else {
+            let Some(stack) = after else { break };
+            let (caller, frame) = profile.stack_of(stack);
+            open(frame);
+            after = caller;
+        }
         count += 1;
     }
     count

@@ -18,10 +18,11 @@ use serde::Deserialize;
 /// True if an input starts like a speedscope file: it names the format's schema, or its first key is one of the
 /// format's.
 pub fn sniff(head: &[u8]) -> bool {
-    let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
-    let shared_first = members.trim_ascii_start().starts_with(b"\"shared\"") && has(b"\"frames\"");
-    has(b"speedscope.app/file-format-schema.json") || shared_first
+    if memchr::memmem::find(head, b"speedscope.app/file-format-schema.json").is_some() {
+        return true;
+    }
+    members.trim_ascii_start().starts_with(b"\"shared\"") && memchr::memmem::find(head, b"\"frames\"").is_some()
 }
 
 #[derive(Deserialize)]
@@ -85,24 +86,25 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut profile = Profile::keeping(options.keep);
     let mut named = NamedFrames::default();
     let exporter = file.exporter.as_deref().unwrap_or_default();
-    let is_own = exporter.starts_with("jitgraft ");
-    let are_starts = is_own || exporter.starts_with("speedscope@");
-    let frames = file
-        .shared
-        .frames
-        .iter()
-        .map(|frame| stated_frame(frame, are_starts, options.columns))
-        .map(|told| named.frame(&mut profile, told))
-        .collect();
+    let is_ours = exporter.starts_with("jitgraft ");
+    let columns_are_starts = is_ours || exporter.starts_with("speedscope@");
+    let mut frames = Vec::with_capacity(file.shared.frames.len());
+    for frame in &file.shared.frames {
+        frames.push(named.frame(&mut profile, stated_frame(frame, columns_are_starts, options.columns)));
+    }
     let mut reading = SpeedscopeReading { profile, frames, skipped: Skipped::new("sample") };
     let events: FxHashSet<&Option<String>> = file.profiles.iter().map(|one| &one.event).collect();
     for one in &file.profiles {
+        let mut name = one.name.as_str();
         // In our files with several events, thread names are prefixed with the event.
-        let prefix = one.event.as_deref().filter(|_| is_own && events.len() > 1);
-        let own_name = prefix.and_then(|prefix| one.name.strip_prefix(prefix)?.strip_prefix(' '));
-        let name = own_name.unwrap_or(&one.name);
-        let track = if file.profiles.len() > 1 || is_own { track(name) } else { Track::default() };
-        reading.add(one, is_own, track);
+        if is_ours
+            && events.len() > 1
+            && let Some(event) = &one.event
+        {
+            name = name.strip_prefix(event.as_str()).and_then(|name| name.strip_prefix(' ')).unwrap_or(name);
+        }
+        let track = if file.profiles.len() > 1 || is_ours { parse_track(name) } else { Track::default() };
+        reading.add(one, is_ours, track);
     }
     warnings.extend(reading.skipped.into_warning());
     Ok(reading.profile)
@@ -110,9 +112,10 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 
 /// Converts a frame of the file.
 ///
-/// `line` is usually the sampled line. Functions without a name are distinguished by line and column. If `are_starts`
-/// is true, so are all functions: speedscope and jitgraft write a column only for the start of a function.
-fn stated_frame(frame: &SharedFrame, are_starts: bool, columns: bool) -> StatedFrame<'_> {
+/// `line` is usually the sampled line. But if a function has no name, its line and column tell where it starts. This
+/// holds for all functions with a column if `columns_are_starts`, that is if speedscope or jitgraft wrote the file.
+/// `keep_columns` is [`ReadOptions::columns`].
+fn stated_frame(frame: &SharedFrame, columns_are_starts: bool, keep_columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
     // In the field for the source file, profilers of native code write the module. Only source files have lines.
@@ -120,38 +123,48 @@ fn stated_frame(frame: &SharedFrame, are_starts: bool, columns: bool) -> StatedF
     let column = frame.col.unwrap_or(0.0) as u32;
     let function = frame.name.as_bytes();
     let stated = StatedFrame { function, module, file, ..StatedFrame::default() };
-    if column > 0 && line > 0 && (are_starts || is_anonymous(&frame.name)) {
+    if column > 0 && line > 0 && (columns_are_starts || is_anonymous(&frame.name)) {
         return StatedFrame { start: (line, column), ..stated };
     }
-    StatedFrame { line, column: if columns { column } else { 0 }, ..stated }
+    StatedFrame { line, column: if keep_columns { column } else { 0 }, ..stated }
 }
 
 fn is_module(file: &[u8]) -> bool {
     let base = base_name(file);
-    let has = |text: &[u8]| memchr::memmem::find(base, text).is_some();
-    base.starts_with(b"[") || has(b".so") || base.ends_with(b".map") || base.ends_with(b".ko") || !has(b".")
+    base.starts_with(b"[")
+        || base.ends_with(b".map")
+        || base.ends_with(b".ko")
+        || memchr::memmem::find(base, b".so").is_some()
+        || !base.contains(&b'.')
 }
 
 /// Parses the name of a profile: `NAME PID/TID`, `NAME PID`, py-spy's `Process PID Thread TID "NAME"`, or any other
 /// name.
-fn track(name: &str) -> Track {
-    let number = |text: &str| text.parse::<i32>().ok().filter(|number| *number >= 0);
-    let track = |comm: &str, pid: Option<i32>, tid: Option<i32>| Track {
-        comm: comm.as_bytes().to_vec(),
-        pid: pid.map(Pid),
-        tid: tid.map(Tid),
-        ..Track::default()
-    };
+fn parse_track(name: &str) -> Track {
     if let Some((ids, comm)) = name.strip_suffix('"').and_then(|name| name.split_once(" \"")) {
-        let words: Vec<&str> = ids.split(' ').collect();
-        let behind = |word| words.windows(2).find(|pair| pair[0] == word).and_then(|pair| number(pair[1]));
-        return track(comm, behind("Process"), behind("Thread"));
+        return new_track(comm, number_after("Process", ids), number_after("Thread", ids));
     }
-    let (comm, ids) = name.rsplit_once(' ').unwrap_or((name, ""));
-    match ids.split_once('/').map_or((number(ids), number(ids)), |(pid, tid)| (number(pid), number(tid))) {
-        (None, None) => track(name, None, None),
-        (pid, tid) => track(comm, pid, tid),
+    let Some((comm, ids)) = name.rsplit_once(' ') else { return new_track(name, None, None) };
+    let (pid, tid) = ids.split_once('/').unwrap_or((ids, ids));
+    match (parse_id(pid), parse_id(tid)) {
+        (None, None) => new_track(name, None, None),
+        (pid, tid) => new_track(comm, pid, tid),
     }
+}
+
+fn new_track(comm: &str, pid: Option<i32>, tid: Option<i32>) -> Track {
+    Track { comm: comm.as_bytes().to_vec(), pid: pid.map(Pid), tid: tid.map(Tid), ..Track::default() }
+}
+
+/// The number that follows the first occurrence of `word` in a text of words.
+fn number_after(word: &str, text: &str) -> Option<i32> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let pair = words.windows(2).find(|pair| pair[0] == word)?;
+    parse_id(pair[1])
+}
+
+fn parse_id(text: &str) -> Option<i32> {
+    text.parse().ok().filter(|id| *id >= 0)
 }
 
 struct SpeedscopeReading {
@@ -161,7 +174,8 @@ struct SpeedscopeReading {
 }
 
 impl SpeedscopeReading {
-    fn add(&mut self, one: &OneProfile, is_own: bool, track: Track) {
+    /// Adds a profile of the file. `is_ours` is true if jitgraft wrote the file.
+    fn add(&mut self, one: &OneProfile, is_ours: bool, track: Track) {
         let track = self.profile.track(track);
         let (name, unit, scale) = match one.unit.as_str() {
             "nanoseconds" => ("time", Unit::Nanos, 1.0),
@@ -172,97 +186,111 @@ impl SpeedscopeReading {
             unit => (unit, Unit::Named(unit.to_owned()), 1.0),
         };
         let (name, unit) = match (&one.event, &one.event_unit) {
-            (Some(event), Some(unit)) if is_own => (&**event, Unit::Named(unit.clone())),
-            (Some(event), None) if is_own => (&**event, unit),
+            (Some(event), Some(unit)) if is_ours => (&**event, Unit::Named(unit.clone())),
+            (Some(event), None) if is_ours => (&**event, unit),
             _ => (name, unit),
         };
         let start = (unit == Unit::Nanos).then_some(one.start_value * scale);
         let series = self.profile.series_named(name, unit);
-        let mut weights = Rounded { series, track, scale, start, rest: 0.0, sum: 0.0 };
-        self.sampled(one, &mut weights);
-        self.evented(one, &mut weights);
+        let mut rows = RoundedRows { series, track, scale, start, rest: 0.0, sum: 0.0 };
+        self.add_samples(one, &mut rows);
+        self.add_events(one, &mut rows);
         if !one.events.is_empty() || one.are_sums() {
             self.profile.series[series].counting = Counting::Unknown;
         }
     }
 
-    fn sampled(&mut self, one: &OneProfile, weights: &mut Rounded) {
-        for (at, sample) in one.samples.iter().enumerate() {
-            // If there are no weights, each sample counts 1.
-            let Some(weight) = one.weights.get(at).copied().or(one.weights.is_empty().then_some(1.0)) else {
-                self.skipped.add(Error::new(format!("sample {at} of {} has no weight", one.name)));
+    /// Adds the samples of a sampled profile.
+    fn add_samples(&mut self, one: &OneProfile, rows: &mut RoundedRows) {
+        for (number, sample) in one.samples.iter().enumerate() {
+            let weight = if one.weights.is_empty() { Some(1.0) } else { one.weights.get(number).copied() };
+            let Some(weight) = weight else {
+                self.skipped.add(Error::new(format!("sample {number} of {} has no weight", one.name)));
                 continue;
             };
-            let frame = |index: &u32| self.frames.get(*index as usize).copied();
-            let frames: Option<Vec<FrameId>> = sample.iter().map(frame).collect();
-            let Some(frames) = frames else {
-                self.skipped.add(Error::new(format!(
-                    "sample {at} of {} has a frame that is not in the \
-                                                     file",
-                    one.name
-                )));
-                continue;
-            };
-            let stack = frames.into_iter().fold(None, |stack, frame| Some(self.profile.stack(stack, frame)));
-            let stack = stack.or_else(|| Some(self.profile.unknown_stack()));
-            weights.push(&mut self.profile, stack, weight);
+            match self.stack(sample) {
+                Some(stack) => rows.push(&mut self.profile, Some(stack), weight),
+                None => {
+                    let message = format!("sample {number} of {} has a frame that is not in the file", one.name);
+                    self.skipped.add(Error::new(message));
+                }
+            }
         }
-        for at in one.samples.len()..one.weights.len() {
-            self.skipped.add(Error::new(format!("weight {at} of {} belongs to no sample", one.name)));
+        for number in one.samples.len()..one.weights.len() {
+            self.skipped.add(Error::new(format!("weight {number} of {} belongs to no sample", one.name)));
         }
     }
 
-    fn evented(&mut self, one: &OneProfile, weights: &mut Rounded) {
+    /// The stack of these frames of the file, outermost first. `None` if the file lacks one of them.
+    fn stack(&mut self, indices: &[u32]) -> Option<StackId> {
+        if indices.iter().any(|index| *index as usize >= self.frames.len()) {
+            return None;
+        }
+        let mut stack = None;
+        for index in indices {
+            stack = Some(self.profile.stack(stack, self.frames[*index as usize]));
+        }
+        Some(stack.unwrap_or_else(|| self.profile.unknown_stack()))
+    }
+
+    /// Adds the time between the events of an evented profile to the stack that is open then.
+    fn add_events(&mut self, one: &OneProfile, rows: &mut RoundedRows) {
         let (mut stack, mut last) = (None, one.start_value);
-        for (at, event) in one.events.iter().enumerate() {
+        for (number, event) in one.events.iter().enumerate() {
             if event.at < last {
-                self.skipped.add(Error::new(format!("event {at} of {} is earlier than the one before it", one.name)));
+                let message = format!("event {number} of {} is earlier than the one before it", one.name);
+                self.skipped.add(Error::new(message));
             }
             let now = event.at.max(last);
             if stack.is_some() {
-                weights.push(&mut self.profile, stack, now - last);
+                rows.push(&mut self.profile, stack, now - last);
             } else {
-                weights.pass(now - last);
+                rows.skip_time(now - last);
             }
             last = now;
-            match self.after(stack, event) {
-                Some(after) => stack = after,
-                None => self.skipped.add(Error::new(format!(
-                    "event {at} of {} closes a frame that is not \
-                                                             open",
-                    one.name
-                ))),
+            if !self.apply_event(event, &mut stack) {
+                self.skipped.add(Error::new(format!("event {number} of {} closes a frame that is not open", one.name)));
             }
         }
         // Frames that are never closed stay open until the end of the profile.
         if stack.is_some() && one.end_value > last {
-            weights.push(&mut self.profile, stack, one.end_value - last);
+            rows.push(&mut self.profile, stack, one.end_value - last);
         }
     }
 
-    /// The stack after an event; `None` if the event doesn't fit the current stack.
-    fn after(&mut self, stack: Option<StackId>, event: &FrameEvent) -> Option<Option<StackId>> {
-        let frame = *self.frames.get(event.frame as usize)?;
+    /// Opens or closes the event's frame. Returns false if it can't be closed because it isn't the innermost open frame,
+    /// or if the file has no such frame.
+    fn apply_event(&mut self, event: &FrameEvent, stack: &mut Option<StackId>) -> bool {
+        let Some(&frame) = self.frames.get(event.frame as usize) else { return false };
         if event.r#type == 'O' {
-            return Some(Some(self.profile.stack(stack, frame)));
+            *stack = Some(self.profile.stack(*stack, frame));
+            return true;
         }
-        let (parent, open) = self.profile.stack_of(stack?);
-        (open == frame).then_some(parent)
+        let Some(open_stack) = *stack else { return false };
+        let (parent, innermost) = self.profile.stack_of(open_stack);
+        if innermost != frame {
+            return false;
+        }
+        *stack = parent;
+        true
     }
 }
 
 /// Adds rows with decimal weights. Rounding errors are carried over to the next row.
-struct Rounded {
+struct RoundedRows {
     series: usize,
     track: TrackId,
+    /// What weights are multiplied by to get the series' unit.
     scale: f64,
     /// The start of the profile; `None` if its weights aren't times.
     start: Option<f64>,
+    /// The rounding error so far.
     rest: f64,
+    /// The sum of the weights so far, in the series' unit.
     sum: f64,
 }
 
-impl Rounded {
+impl RoundedRows {
     fn push(&mut self, profile: &mut Profile, stack: Option<StackId>, weight: f64) {
         let time = self.start.map(|start| Nanos((start + self.sum) as u64));
         let exact = weight * self.scale + self.rest;
@@ -278,7 +306,7 @@ impl Rounded {
     }
 
     /// Skips time that belongs to no stack.
-    fn pass(&mut self, weight: f64) {
+    fn skip_time(&mut self, weight: f64) {
         self.sum += (weight * self.scale).max(0.0);
     }
 }
@@ -288,6 +316,7 @@ mod tests {
     use super::*;
     use crate::error::Warnings;
 
+    /// The rows, each with its event, thread, frames (innermost first), weight and time; and the warnings.
     fn lines(text: &str) -> (Vec<String>, Vec<String>) {
         assert!(sniff(text.as_bytes()), "{text}");
         let mut warnings = Warnings::new();
@@ -335,16 +364,16 @@ mod tests {
 
     #[test]
     fn names_of_profiles_show_whose_they_are() {
-        let of = |name| {
-            let Track { comm, pid, tid, .. } = track(name);
+        let track = |name| {
+            let Track { comm, pid, tid, .. } = parse_track(name);
             (String::from_utf8(comm).unwrap(), pid.map(|pid| pid.0), tid.map(|tid| tid.0))
         };
-        assert_eq!(of("V8 Worker 7/9"), ("V8 Worker".to_owned(), Some(7), Some(9)));
-        assert_eq!(of("node 7"), ("node".to_owned(), Some(7), Some(7)));
-        assert_eq!(of("node"), ("node".to_owned(), None, None));
-        assert_eq!(of("a b"), ("a b".to_owned(), None, None));
-        assert_eq!(of("Process 7 Thread 9 \"Main Thread\""), ("Main Thread".to_owned(), Some(7), Some(9)));
-        assert_eq!(of("Thread 0x7F3A \"worker\""), ("worker".to_owned(), None, None));
+        assert_eq!(track("V8 Worker 7/9"), ("V8 Worker".to_owned(), Some(7), Some(9)));
+        assert_eq!(track("node 7"), ("node".to_owned(), Some(7), Some(7)));
+        assert_eq!(track("node"), ("node".to_owned(), None, None));
+        assert_eq!(track("a b"), ("a b".to_owned(), None, None));
+        assert_eq!(track("Process 7 Thread 9 \"Main Thread\""), ("Main Thread".to_owned(), Some(7), Some(9)));
+        assert_eq!(track("Thread 0x7F3A \"worker\""), ("worker".to_owned(), None, None));
     }
 
     #[test]

@@ -113,39 +113,43 @@ pub(super) fn schema(columns: &[&Column]) -> Result<TypePtr, ParquetError> {
 
 impl Column {
     fn field(&self) -> Result<TypePtr, ParquetError> {
-        let repetition = if self.is_required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
-        let plain = |of, logical| primitive(self.name, self.id, repetition, of, logical);
-        let list = |of, logical| {
-            let element = primitive("element", PART + self.id, Repetition::OPTIONAL, of, logical)?;
-            self.nested(LogicalType::List, "list", vec![element])
-        };
         match self.cells {
-            Text(_) => plain(PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-            Int(_) => plain(PhysicalType::INT32, None),
-            Long(_) => plain(PhysicalType::INT64, None),
-            Double(_) => plain(PhysicalType::DOUBLE, None),
-            Day(_) => plain(PhysicalType::INT32, Some(LogicalType::Date)),
-            Moment(_) => plain(PhysicalType::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
-            FrameTexts(_) => list(PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-            FrameInts(_) => list(PhysicalType::INT32, None),
-            FrameLongs(_) => list(PhysicalType::INT64, None),
+            Text(_) => self.plain(PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            Int(_) => self.plain(PhysicalType::INT32, None),
+            Long(_) => self.plain(PhysicalType::INT64, None),
+            Double(_) => self.plain(PhysicalType::DOUBLE, None),
+            Day(_) => self.plain(PhysicalType::INT32, Some(LogicalType::Date)),
+            Moment(_) => self.plain(PhysicalType::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
+            FrameTexts(_) => self.list(PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            FrameInts(_) => self.list(PhysicalType::INT32, None),
+            FrameLongs(_) => self.list(PhysicalType::INT64, None),
             Labels => {
-                let text = |name, id, repetition| {
-                    primitive(name, id, repetition, PhysicalType::BYTE_ARRAY, Some(LogicalType::String))
-                };
-                let key = text("key", PART + self.id, Repetition::REQUIRED)?;
-                let value = text("value", 2 * PART + self.id, Repetition::OPTIONAL)?;
+                let (bytes, text) = (PhysicalType::BYTE_ARRAY, Some(LogicalType::String));
+                let key = primitive("key", PART + self.id, Repetition::REQUIRED, bytes, text.clone())?;
+                let value = primitive("value", 2 * PART + self.id, Repetition::OPTIONAL, bytes, text)?;
                 self.nested(LogicalType::Map, "key_value", vec![key, value])
             }
         }
     }
 
+    /// A column with one cell per row.
+    fn plain(&self, physical: PhysicalType, logical: Option<LogicalType>) -> Result<TypePtr, ParquetError> {
+        let repetition = if self.is_required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+        primitive(self.name, self.id, repetition, physical, logical)
+    }
+
+    /// A column with a list of optional cells per row.
+    fn list(&self, physical: PhysicalType, logical: Option<LogicalType>) -> Result<TypePtr, ParquetError> {
+        let element = primitive("element", PART + self.id, Repetition::OPTIONAL, physical, logical)?;
+        self.nested(LogicalType::List, "list", vec![element])
+    }
+
     /// A list or map column; `repeated` is the name that Parquet prescribes for its repeated group.
-    fn nested(&self, of: LogicalType, repeated: &str, parts: Vec<TypePtr>) -> Result<TypePtr, ParquetError> {
+    fn nested(&self, logical: LogicalType, repeated: &str, parts: Vec<TypePtr>) -> Result<TypePtr, ParquetError> {
         let repeated =
             Type::group_type_builder(repeated).with_repetition(Repetition::REPEATED).with_fields(parts).build()?;
         let group = Type::group_type_builder(self.name).with_repetition(Repetition::REQUIRED).with_id(Some(self.id));
-        Ok(Arc::new(group.with_logical_type(Some(of)).with_fields(vec![Arc::new(repeated)]).build()?))
+        Ok(Arc::new(group.with_logical_type(Some(logical)).with_fields(vec![Arc::new(repeated)]).build()?))
     }
 }
 
@@ -153,9 +157,9 @@ fn primitive(
     name: &str,
     id: i32,
     repetition: Repetition,
-    of: PhysicalType,
+    physical: PhysicalType,
     logical: Option<LogicalType>,
 ) -> Result<TypePtr, ParquetError> {
-    let field = Type::primitive_type_builder(name, of).with_repetition(repetition).with_id(Some(id));
+    let field = Type::primitive_type_builder(name, physical).with_repetition(repetition).with_id(Some(id));
     Ok(Arc::new(field.with_logical_type(logical).build()?))
 }

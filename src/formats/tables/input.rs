@@ -99,7 +99,7 @@ pub(super) struct TableInput {
 impl TableInput {
     pub(super) fn new(origin: &RowOrigin, profile: &Profile) -> Self {
         let mut texts = TextList::default();
-        let recording = recording(&origin.recording, &mut texts);
+        let recording = recording_cells(&origin.recording, &mut texts);
         Self {
             texts,
             written: Vec::new(),
@@ -119,15 +119,18 @@ impl TableInput {
         self.places.resize(profile.frame_count(), 0);
         self.stacks.resize(profile.stack_count(), StackCells::default());
         for track in &profile.tracks()[self.tracks.len()..] {
-            let cells = self.thread(track);
+            let cells = self.track_cells(track);
             self.tracks.push(cells);
         }
         for series in &profile.series[self.events.len().min(profile.series.len())..] {
             let (name, unit) = (self.texts.number(&series.name), self.texts.number(series.unit.name()));
             self.events.push(EventCells { name, unit });
         }
-        let rows = profile.series.iter().flat_map(|series| &series.rows);
-        rows.filter_map(|row| row.stack).for_each(|stack| self.add_stack(profile, stack));
+        for row in profile.series.iter().flat_map(|series| &series.rows) {
+            if let Some(stack) = row.stack {
+                self.add_stack(profile, stack);
+            }
+        }
         let new = &self.texts.items()[self.written.len()..];
         self.written.extend(new.iter().map(|text| ByteArray::from(&**text)));
     }
@@ -136,24 +139,27 @@ impl TableInput {
     fn add_stack(&mut self, profile: &Profile, stack: StackId) {
         let mut new = Vec::new();
         let mut next = Some(stack);
-        while let Some(stack) = next.filter(|stack| self.stacks[stack.index()].id == 0) {
+        while let Some(stack) = next
+            && self.stacks[stack.index()].id == 0
+        {
             new.push(stack);
             next = profile.stack_of(stack).0;
         }
         for stack in new.into_iter().rev() {
             let (caller, frame) = profile.stack_of(stack);
             if self.places[frame.index()] == 0 {
-                let cells = self.spelled(profile, profile.frame_of(frame));
+                let cells = self.frame_cells(profile, profile.frame_of(frame));
                 self.frames.push(cells);
                 self.places[frame.index()] = self.frames.len() as u32;
             }
             let frame = self.places[frame.index()] - 1;
-            let (cells, above) = (self.frames[frame as usize], self.stack(caller));
+            let (cells, caller_cells) = (self.frames[frame as usize], self.stack(caller));
+            let function = &self.texts.items()[cells.function as usize];
             let module = cells.module.map_or("", |module| &self.texts.items()[module as usize]);
             self.stacks[stack.index()] = StackCells {
-                id: stack_id(above.id, &self.texts.items()[cells.function as usize], module),
-                depth: above.depth + i32::from(!cells.is_mark),
-                unnamed: above.unnamed + i32::from(cells.unnamed),
+                id: stack_id(caller_cells.id, function, module),
+                depth: caller_cells.depth + i32::from(!cells.is_mark),
+                unnamed: caller_cells.unnamed + i32::from(cells.unnamed),
                 caller,
                 frame,
             };
@@ -184,7 +190,7 @@ impl TableInput {
         self.written[text as usize].clone()
     }
 
-    fn spelled(&mut self, profile: &Profile, frame: &Frame) -> FrameCells {
+    fn frame_cells(&mut self, profile: &Profile, frame: &Frame) -> FrameCells {
         let name = profile.name_of(frame.name);
         let module = frame.module.map(|module| profile.name_of(module));
         let function = self.texts.number(&label::function_name(&self.names.of(frame, name), module));
@@ -193,7 +199,7 @@ impl TableInput {
         let texts = &mut self.texts;
         FrameCells {
             function,
-            module: module.map(|module| texts.number(&String::from_utf8_lossy(told_module(frame.kind, module)))),
+            module: module.map(|module| texts.number(&String::from_utf8_lossy(written_module(frame.kind, module)))),
             build_id: build_id.map(|id| texts.number(&String::from_utf8_lossy(&id))),
             file: place.map(|(file, _)| texts.number(&String::from_utf8_lossy(profile.name_of(file)))),
             line: place.and_then(|(_, line)| i32::try_from(line).ok()).filter(|line| *line != 0),
@@ -206,21 +212,21 @@ impl TableInput {
         }
     }
 
-    fn thread(&mut self, track: &Track) -> TrackCells {
+    fn track_cells(&mut self, track: &Track) -> TrackCells {
         let comm = String::from_utf8_lossy(&track.comm);
         TrackCells {
             comm: (!comm.is_empty()).then(|| self.texts.number(&comm)),
             pid: track.pid.map(|pid| pid.0),
             tid: track.tid.map(|tid| tid.0),
             cpu: track.cpu.and_then(|cpu| i32::try_from(cpu).ok()),
-            labels: both(&self.labels, &track.labels),
+            labels: merge_labels(&self.labels, &track.labels),
         }
     }
 }
 
 /// The module name to write. JIT code is named after its jitdump, whose directory depends on the run and the machine;
 /// it is left out, so that rows of different recordings can be compared.
-fn told_module(kind: FrameKind, module: &[u8]) -> &[u8] {
+fn written_module(kind: FrameKind, module: &[u8]) -> &[u8] {
     match kind {
         FrameKind::Jit => base_name(module),
         _ => module,
@@ -228,12 +234,15 @@ fn told_module(kind: FrameKind, module: &[u8]) -> &[u8] {
 }
 
 /// The labels of a recording and a row together. The row's value wins if both have a label.
-fn both(all: &Labels, own: &Labels) -> Labels {
-    match (all, own) {
-        (Some(all), Some(own)) => {
-            Some(Arc::new(all.iter().chain(&**own).map(|(k, v)| (k.clone(), v.clone())).collect()))
+fn merge_labels(of_recording: &Labels, of_row: &Labels) -> Labels {
+    match (of_recording, of_row) {
+        (Some(of_recording), Some(of_row)) => {
+            let mut labels = (**of_recording).clone();
+            labels.extend(of_row.iter().map(|(key, value)| (key.clone(), value.clone())));
+            Some(Arc::new(labels))
         }
-        (one, other) => other.clone().or_else(|| one.clone()),
+        (Some(labels), None) | (None, Some(labels)) => Some(labels.clone()),
+        (None, None) => None,
     }
 }
 
@@ -245,7 +254,7 @@ fn stack_id(caller: i64, function: &str, module: &str) -> i64 {
     hash.first_chunk().map_or(1, |bytes| i64::from_be_bytes(*bytes)).saturating_abs().max(1)
 }
 
-fn recording(recording: &Recording, texts: &mut TextList) -> RecordingCells {
+fn recording_cells(recording: &Recording, texts: &mut TextList) -> RecordingCells {
     let Recording { input, host, arch, kernel, command, .. } = recording;
     let mut number = |text: &Option<Box<str>>| text.as_ref().map(|text| texts.number(&**text));
     RecordingCells {

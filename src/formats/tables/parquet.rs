@@ -35,11 +35,13 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 
 /// Starts a file, to which rows are written as they arrive.
 pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
-    let is_written = |column: &&Column| !(options.partitioned && PARTITIONS.contains(&column.name));
-    let columns: Vec<&Column> = COLUMNS.iter().filter(is_written).collect();
-    let schema = schema(&columns).map_err(failed)?;
-    let properties = properties(&columns, options.partitioned).map_err(failed)?;
-    let file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).map_err(failed)?;
+    let mut columns: Vec<&Column> = COLUMNS.iter().collect();
+    if options.partitioned {
+        columns.retain(|column| !PARTITIONS.contains(&column.name));
+    }
+    let schema = schema(&columns).map_err(write_error)?;
+    let properties = properties(&columns, options.partitioned).map_err(write_error)?;
+    let file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).map_err(write_error)?;
     Ok(Box::new(TableWriter {
         out,
         file,
@@ -104,11 +106,11 @@ impl TableWriter<'_> {
             return Ok(());
         }
         let rows = || parts.iter().flat_map(|part| part.rows.iter().map(|row| RowCells { input: &part.input, row }));
-        let mut group = self.file.next_row_group().map_err(failed)?;
+        let mut group = self.file.next_row_group().map_err(write_error)?;
         for column in &self.columns {
-            write_cells(column, rows, &mut group).map_err(failed)?;
+            write_cells(column, rows, &mut group).map_err(write_error)?;
         }
-        group.close().map_err(failed)?;
+        group.close().map_err(write_error)?;
         self.file.flush()?;
         Ok(self.out.write_all(&std::mem::take(self.file.inner_mut()))?)
     }
@@ -131,7 +133,7 @@ impl RowWriter for TableWriter<'_> {
         self.waiting.resize_with(profile.series.len(), WaitingRows::default);
         for (event, series) in profile.series.iter().enumerate() {
             for (row, weight) in series.signed_rows(Weight::Period) {
-                self.waiting[event].push(event, row, weight, (self.bucket, epoch));
+                self.waiting[event].push(event, row, weight, self.bucket, epoch);
                 if self.waiting[event].is_full() {
                     self.write_pending()?;
                     let rows = self.waiting[event].take_sorted(&shared);
@@ -154,13 +156,15 @@ impl RowWriter for TableWriter<'_> {
         }
         self.pending.retain(|pending| !pending.rows.is_empty());
         let stacks: usize = self.pending.iter().map(|pending| pending.input.stack_count()).sum();
-        let is_much = stacks > PENDING_STACKS || self.pending.len() > PENDING_INPUTS;
-        if self.has_groups || is_much { self.write_pending() } else { Ok(()) }
+        if self.has_groups || stacks > PENDING_STACKS || self.pending.len() > PENDING_INPUTS {
+            self.write_pending()?;
+        }
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
         self.write_pending()?;
-        self.file.finish().map_err(failed)?;
+        self.file.finish().map_err(write_error)?;
         Ok(self.out.write_all(&std::mem::take(self.file.inner_mut()))?)
     }
 }
@@ -176,22 +180,24 @@ where
 {
     let text = |row: &RowCells<'_>, text| row.input.written(text);
     match column.cells {
-        Cells::Text(of) => write_leaf::<ByteArrayType>(group, rows(), |row, cells| {
-            cells.push(of(row).map(|number| text(row, number)));
+        Cells::Text(get) => write_leaf::<ByteArrayType>(group, rows(), |row, cells| {
+            cells.push(get(row).map(|number| text(row, number)));
         }),
-        Cells::Int(of) | Cells::Day(of) => write_leaf::<Int32Type>(group, rows(), |row, cells| cells.push(of(row))),
-        Cells::Long(of) | Cells::Moment(of) => write_leaf::<Int64Type>(group, rows(), |row, cells| cells.push(of(row))),
-        Cells::Double(of) => write_leaf::<DoubleType>(group, rows(), |row, cells| cells.push(of(row))),
-        Cells::FrameTexts(of) => write_leaf::<ByteArrayType>(group, rows(), |row, cells| {
-            cells.extend(row.frames_up().map(|frame| of(frame).map(|number| text(row, number))));
+        Cells::Int(get) | Cells::Day(get) => write_leaf::<Int32Type>(group, rows(), |row, cells| cells.push(get(row))),
+        Cells::Long(get) | Cells::Moment(get) => {
+            write_leaf::<Int64Type>(group, rows(), |row, cells| cells.push(get(row)))
+        }
+        Cells::Double(get) => write_leaf::<DoubleType>(group, rows(), |row, cells| cells.push(get(row))),
+        Cells::FrameTexts(get) => write_leaf::<ByteArrayType>(group, rows(), |row, cells| {
+            cells.extend(row.frames_up().map(|frame| get(frame).map(|number| text(row, number))));
             cells.reverse();
         }),
-        Cells::FrameInts(of) => write_leaf::<Int32Type>(group, rows(), |row, cells| {
-            cells.extend(row.frames_up().map(of));
+        Cells::FrameInts(get) => write_leaf::<Int32Type>(group, rows(), |row, cells| {
+            cells.extend(row.frames_up().map(get));
             cells.reverse();
         }),
-        Cells::FrameLongs(of) => write_leaf::<Int64Type>(group, rows(), |row, cells| {
-            cells.extend(row.frames_up().map(of));
+        Cells::FrameLongs(get) => write_leaf::<Int64Type>(group, rows(), |row, cells| {
+            cells.extend(row.frames_up().map(get));
             cells.reverse();
         }),
         Cells::Labels => {
@@ -275,10 +281,10 @@ fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, 
     const PAGE_ROWS: usize = 1 << 13;
     /// The largest number of distinct functions in a group for which a Bloom filter is written.
     const FUNCTIONS: u64 = 1 << 13;
-    let column = |name: &str| ColumnPath::from(name);
-    let sorted_by = place_of_leaf(columns).filter(|_| is_sorted);
-    let sorted_by =
-        sorted_by.map(|column_idx| vec![SortingColumn { column_idx, descending: false, nulls_first: true }]);
+    let mut sorted_by = None;
+    if is_sorted && let Some(column_idx) = index_of_leaf(columns) {
+        sorted_by = Some(vec![SortingColumn { column_idx, descending: false, nulls_first: true }]);
+    }
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("jitgraft ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_key_value_metadata(Some(vec![KeyValue::new(VERSION_KEY.to_owned(), VERSION.to_owned())]))
@@ -287,24 +293,24 @@ fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, 
         .set_data_page_row_count_limit(PAGE_ROWS);
     for name in ["leaf", "pid", "tid"] {
         properties = properties
-            .set_column_bloom_filter_enabled(column(name), true)
-            .set_column_bloom_filter_max_ndv(column(name), FUNCTIONS);
+            .set_column_bloom_filter_enabled(ColumnPath::from(name), true)
+            .set_column_bloom_filter_max_ndv(ColumnPath::from(name), FUNCTIONS);
     }
     for name in ["time", "time_ns"] {
         properties = properties
-            .set_column_dictionary_enabled(column(name), false)
-            .set_column_encoding(column(name), Encoding::DELTA_BINARY_PACKED);
+            .set_column_dictionary_enabled(ColumnPath::from(name), false)
+            .set_column_encoding(ColumnPath::from(name), Encoding::DELTA_BINARY_PACKED);
     }
     Ok(properties.build())
 }
 
 /// The index of the innermost function's leaf column. Maps before it count as two leaf columns.
-fn place_of_leaf(columns: &[&Column]) -> Option<i32> {
+fn index_of_leaf(columns: &[&Column]) -> Option<i32> {
     let leaf = columns.iter().position(|column| column.name == "leaf")?;
     let maps = columns[..leaf].iter().filter(|column| matches!(column.cells, Cells::Labels));
     i32::try_from(leaf + maps.count()).ok()
 }
 
-fn failed(error: ParquetError) -> Error {
+fn write_error(error: ParquetError) -> Error {
     Error::new("cannot write the file").because(error)
 }

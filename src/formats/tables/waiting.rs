@@ -35,17 +35,18 @@ impl WaitingRows {
 
     /// Adds a row with this weight, which may be negative. With a `bucket` (an interval in nanoseconds), the weight is
     /// added to the row for the same thread, stack and interval, if there is one.
-    pub(super) fn push(&mut self, event: usize, row: &Row, weight: i64, (bucket, epoch): (Option<i64>, Option<i128>)) {
-        let own = row.time.and_then(|time| i64::try_from(time.0).ok());
-        if let Some(own) = own {
-            let (first, last) = self.times.unwrap_or((own, own));
-            self.times = Some((first.min(own), last.max(own)));
+    /// `epoch` is the wall clock's time when the recording's clock was 0: intervals are aligned to the wall clock.
+    pub(super) fn push(&mut self, event: usize, row: &Row, weight: i64, bucket: Option<i64>, epoch: Option<i128>) {
+        let mut time = row.time.and_then(|time| i64::try_from(time.0).ok());
+        if let Some(time) = time {
+            let (first, last) = self.times.unwrap_or((time, time));
+            self.times = Some((first.min(time), last.max(time)));
         }
-        let time = own.map(|own| bucket.map_or(own, |bucket| stretch_of(own, bucket, epoch)));
         let count = clamp(row.count);
-        if bucket.is_some() {
-            let place = *self.sums.entry((row.track, row.stack, time)).or_insert(self.rows.len());
-            if let Some(sum) = self.rows.get_mut(place) {
+        if let Some(bucket) = bucket {
+            time = time.map(|time| stretch_of(time, bucket, epoch));
+            let index = *self.sums.entry((row.track, row.stack, time)).or_insert(self.rows.len());
+            if let Some(sum) = self.rows.get_mut(index) {
                 sum.weight = sum.weight.saturating_add(weight);
                 sum.count = sum.count.saturating_add(count);
                 return;
@@ -58,15 +59,16 @@ impl WaitingRows {
     /// functions.
     pub(super) fn take_sorted(&mut self, input: &TableInput) -> Vec<TableRow> {
         let mut rows = std::mem::take(self).rows;
-        let leaf = |row: &TableRow| input.leaf(row.stack).map(|leaf| leaf.function);
-        let mut leaves: Vec<_> = rows.iter().map(leaf).collect();
-        leaves.sort_unstable();
-        leaves.dedup();
-        leaves.sort_unstable_by_key(|leaf| leaf.map(|leaf| &input.texts.items()[leaf as usize]));
-        let ranks: FxHashMap<_, _> = leaves.into_iter().zip(0_u32..).collect();
+        let function_of = |row: &TableRow| input.leaf(row.stack).map(|leaf| leaf.function);
+        let mut functions: Vec<_> = rows.iter().map(function_of).collect();
+        functions.sort_unstable();
+        functions.dedup();
+        // Comparing the names once per function instead of once per row is faster.
+        functions.sort_unstable_by_key(|function| function.map(|function| &input.texts.items()[function as usize]));
+        let ranks: FxHashMap<_, _> = functions.into_iter().zip(0_u32..).collect();
         rows.sort_by_cached_key(|row| {
             let track = input.track(row.track);
-            (ranks.get(&leaf(row)).copied(), track.pid, track.tid, row.stack, row.time, Reverse(row.weight))
+            (ranks.get(&function_of(row)).copied(), track.pid, track.tid, row.stack, row.time, Reverse(row.weight))
         });
         rows
     }
@@ -90,7 +92,7 @@ mod tests {
             |track, time| Row { track: TrackId(track), stack: None, weight: 5, count: 1, time: Some(Nanos(time)) };
         let mut waiting = WaitingRows::default();
         for row in [row(0, 1), row(0, 999), row(1, 2), row(0, 1_000)] {
-            waiting.push(0, &row, 5, (Some(1_000), None));
+            waiting.push(0, &row, 5, Some(1_000), None);
         }
         let sums: Vec<_> = waiting.rows.iter().map(|row| (row.track.0, row.time, row.count)).collect();
         assert_eq!(sums, [(0, Some(0), 2), (1, Some(0), 1), (0, Some(1_000), 1)]);
@@ -102,7 +104,7 @@ mod tests {
         let row = Row { track: TrackId(0), stack: None, weight: 5, count: 1, time: Some(Nanos(1 << 63)) };
         for bucket in [None, Some(1_000)] {
             let mut waiting = WaitingRows::default();
-            waiting.push(0, &row, 5, (bucket, None));
+            waiting.push(0, &row, 5, bucket, None);
             assert_eq!(waiting.rows[0].time, None);
         }
     }

@@ -1,24 +1,23 @@
-//! Events in memory of their own, for another thread than the one that reads them.
+//! Copies of events, so that another thread can process them than the one that reads them.
 
 use super::event::{Owner, TraceEvent};
 use std::borrow::Cow;
 
-/// Events in a row.
+/// Consecutive events of a document.
 #[derive(Debug, Default)]
 pub(super) struct EventBatch {
     events: Vec<StoredEvent>,
     /// Name, category, scope, ID and arguments of each event, one after the other.
     texts: String,
-    /// The events as they were read, one behind the other.
+    /// The JSON of each event, one after the other.
     raw: Vec<u8>,
 }
 
 /// An event without its texts.
 #[derive(Debug)]
 struct StoredEvent {
-    /// The ends of its texts in those of the batch.
     ends: TextEnds,
-    /// The same of the event as it was read.
+    /// Where the event's JSON ends in [`EventBatch::raw`].
     raw_end: usize,
     has_cat: bool,
     has_scope: bool,
@@ -33,6 +32,7 @@ struct StoredEvent {
     offset: u64,
 }
 
+/// Where an event's texts end in [`EventBatch::texts`]. Each starts where the one before it ends.
 #[derive(Debug, Clone, Copy)]
 struct TextEnds {
     name: usize,
@@ -43,7 +43,7 @@ struct TextEnds {
 }
 
 impl EventBatch {
-    /// The size of the events as they were read, in bytes.
+    /// The length of the events' JSON in bytes.
     pub(super) fn size(&self) -> usize {
         self.raw.len()
     }
@@ -51,11 +51,11 @@ impl EventBatch {
     /// Adds an event.
     pub(super) fn push(&mut self, event: &TraceEvent<'_>) {
         let ends = TextEnds {
-            name: self.keep(&event.name),
-            cat: self.keep(event.cat.as_deref().unwrap_or_default()),
-            scope: self.keep(event.scope.as_deref().unwrap_or_default()),
-            id: self.keep(event.id),
-            args: self.keep(event.args),
+            name: self.push_text(&event.name),
+            cat: self.push_text(event.cat.as_deref().unwrap_or_default()),
+            scope: self.push_text(event.scope.as_deref().unwrap_or_default()),
+            id: self.push_text(event.id),
+            args: self.push_text(event.args),
         };
         self.raw.extend_from_slice(event.raw);
         self.events.push(StoredEvent {
@@ -75,8 +75,8 @@ impl EventBatch {
         });
     }
 
-    /// Keeps a text; gives its end.
-    fn keep(&mut self, text: &str) -> usize {
+    /// Appends a text and returns where it ends.
+    fn push_text(&mut self, text: &str) -> usize {
         self.texts.push_str(text);
         self.texts.len()
     }
@@ -112,7 +112,6 @@ impl EventBatch {
 #[cfg(test)]
 mod tests {
     use super::super::reader::EventReader;
-    use super::*;
 
     #[test]
     fn events_come_out_as_they_went_in() {
@@ -120,11 +119,13 @@ mod tests {
             {"ph":"b","id":"0x1","scope":"s","name":"b","ts":2,"stack":[1]},{"ph":"e","id2":{"local":7},"ts":3,"pid":"p"},
             {"ph":"M","name":"tab	in it","args":[1]},{}]"#;
         let mut read = Vec::new();
-        let each = |event: &TraceEvent<'_>| {
-            read.push(format!("{event:?}"));
-            Ok(())
-        };
-        EventReader::new(json.as_bytes()).for_each(each).unwrap();
+        let reader = EventReader::new(json.as_bytes());
+        reader
+            .for_each(|event| {
+                read.push(format!("{event:?}"));
+                Ok(())
+            })
+            .unwrap();
         assert_eq!(read.len(), 5);
         let mut reader = EventReader::new(json.as_bytes());
         let batch = reader.next_batch().unwrap().unwrap();

@@ -117,7 +117,7 @@ impl<'a> TraceEvent<'a> {
             let _ = (&mut find).deserialize(&mut serde_json::Deserializer::from_str(self.args));
         }
         find.found.map(|value| {
-            let text = text_of(value?.get());
+            let text = value_text(value?.get());
             match text.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
                 Some(inner) => Some(Cow::Owned(inner.to_owned())),
                 None => Some(text),
@@ -137,7 +137,7 @@ fn next_event<'a, R: serde_json::de::Read<'a>>(
 }
 
 /// The contents of a JSON string; the JSON text of any other value.
-fn text_of(json: &str) -> Cow<'_, str> {
+fn value_text(json: &str) -> Cow<'_, str> {
     match json.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
         Some(inner) if inner.contains('\\') => {
             serde_json::from_str(json).map_or_else(|_| Cow::Owned(lenient_text(json)), Cow::Owned)
@@ -148,12 +148,16 @@ fn text_of(json: &str) -> Cow<'_, str> {
 }
 
 /// The JSON text of a value, without the quotes of a string.
-fn unquoted(json: &str) -> &str {
+fn strip_quotes(json: &str) -> &str {
     json.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(json)
 }
 
-fn owner(text: Cow<'_, str>) -> Owner<'_> {
-    text.parse().map_or(Owner::Named(text), Owner::Number)
+/// Parses a process or thread: a number, or else a name.
+fn parse_owner(text: Cow<'_, str>) -> Owner<'_> {
+    match text.parse() {
+        Ok(number) => Owner::Number(number),
+        Err(_) => Owner::Named(text),
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for TraceEvent<'a> {
@@ -179,24 +183,24 @@ impl<'de> Visitor<'de> for EventVisitor {
                 Member::Name => event.name = map.next_value::<Text<'_>>()?.0,
                 Member::Cat => event.cat = Some(map.next_value::<Text<'_>>()?.0),
                 Member::Ph => event.phase = map.next_value::<Text<'_>>()?.0.bytes().next().unwrap_or(0),
-                Member::Ts => event.time = nanoseconds(unquoted(raw(&mut map)?)),
-                Member::Dur => event.duration = nanoseconds(unquoted(raw(&mut map)?)),
+                Member::Ts => event.time = nanoseconds(strip_quotes(next_raw(&mut map)?)),
+                Member::Dur => event.duration = nanoseconds(strip_quotes(next_raw(&mut map)?)),
                 Member::Pid => event.pid = map.next_value::<PerhapsOwner<'_>>()?.0,
                 Member::Tid => event.tid = map.next_value::<PerhapsOwner<'_>>()?.0,
                 Member::Id => {
-                    let id = raw(&mut map)?;
-                    (event.id, event.id_is_text) = (unquoted(id), id.starts_with('"'));
+                    let id = next_raw(&mut map)?;
+                    (event.id, event.id_is_text) = (strip_quotes(id), id.starts_with('"'));
                 }
                 Member::Id2 => {
                     // An ID of an unexpected type is ignored.
-                    let id: LocalOrGlobal<'_> = serde_json::from_str(raw(&mut map)?).unwrap_or_default();
+                    let id: LocalOrGlobal<'_> = serde_json::from_str(next_raw(&mut map)?).unwrap_or_default();
                     let text = id.local.or(id.global).map_or("", RawValue::get);
                     event.id_is_local = id.local.is_some();
-                    (event.id, event.id_is_text) = (unquoted(text), text.starts_with('"'));
+                    (event.id, event.id_is_text) = (strip_quotes(text), text.starts_with('"'));
                 }
                 Member::Scope => event.scope = Some(map.next_value::<Text<'_>>()?.0),
                 Member::Args => {
-                    let args = raw(&mut map)?;
+                    let args = next_raw(&mut map)?;
                     event.args = if args.starts_with(['{', '[']) { args } else { "" };
                 }
                 Member::Stack | Member::Sf => {
@@ -210,7 +214,8 @@ impl<'de> Visitor<'de> for EventVisitor {
     }
 }
 
-fn raw<'de, A: MapAccess<'de>>(map: &mut A) -> Result<&'de str, A::Error> {
+/// The JSON text of the next value.
+fn next_raw<'de, A: MapAccess<'de>>(map: &mut A) -> Result<&'de str, A::Error> {
     Ok(map.next_value::<&'de RawValue>()?.get())
 }
 
@@ -263,7 +268,7 @@ impl<'de> Visitor<'de> for OwnerVisitor {
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Some(i64::try_from(number).map_or_else(|_| owner(Cow::Owned(number.to_string())), Owner::Number)))
+        Ok(Some(i64::try_from(number).map_or_else(|_| parse_owner(Cow::Owned(number.to_string())), Owner::Number)))
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
@@ -271,19 +276,19 @@ impl<'de> Visitor<'de> for OwnerVisitor {
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-        Ok(Some(owner(Cow::Owned(number.to_string()))))
+        Ok(Some(parse_owner(Cow::Owned(number.to_string()))))
     }
 
     fn visit_bool<E>(self, word: bool) -> Result<Self::Value, E> {
-        Ok(Some(owner(Cow::Owned(word.to_string()))))
+        Ok(Some(parse_owner(Cow::Owned(word.to_string()))))
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Some(owner(Cow::Borrowed(text))))
+        Ok(Some(parse_owner(Cow::Borrowed(text))))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(owner(Cow::Owned(text.to_owned()))))
+        Ok(Some(parse_owner(Cow::Owned(text.to_owned()))))
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
@@ -434,7 +439,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
             }
             b'0'..=b'9' => {}
             b'.' if !point => point = true,
-            _ => return floating(text),
+            _ => return nanoseconds_from_float(text),
         }
     }
     if digits.len() == usize::from(point) {
@@ -447,7 +452,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
 }
 
 /// Parses exponents and other notations, such as `1.5e3`.
-fn floating(text: &str) -> Option<i64> {
+fn nanoseconds_from_float(text: &str) -> Option<i64> {
     let micros: f64 = text.parse().ok()?;
     let nanos = (micros * 1000.0).round();
     (nanos.abs() < 9.2e18).then_some(nanos as i64)

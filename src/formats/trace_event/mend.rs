@@ -45,8 +45,8 @@ pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
             }
             b',' | b':' => is_behind_value = false,
             _ if is_blank => {}
-            _ if is_word(byte) => {
-                let len = bytes[at..].iter().take_while(|byte| is_word(**byte)).count();
+            _ if is_word_byte(byte) => {
+                let len = bytes[at..].iter().take_while(|byte| is_word_byte(**byte)).count();
                 let word = String::from_utf8_lossy(&bytes[at..at + len]);
                 if at + len == bytes.len() {
                     return Err(Unmendable::Short);
@@ -73,7 +73,7 @@ pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
 }
 
 /// The bytes that numbers and words such as `true` or `NaN` are made of.
-fn is_word(byte: u8) -> bool {
+fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }
 

@@ -28,7 +28,7 @@
 
 mod batch;
 mod event;
-mod laid_out;
+mod layout;
 mod mend;
 mod read;
 mod reader;
@@ -49,7 +49,7 @@ pub const SPANS: Spans =
 
 /// True for the start of a JSON object that hasn't shown its events yet. Other keys may precede them, and no other
 /// format starts like this. The reader fails if no events follow.
-fn is_open(head: &[u8]) -> bool {
+fn is_incomplete(head: &[u8]) -> bool {
     event::TraceEvent::parse_bytes(head).is_err_and(|error| error.is_eof())
 }
 
@@ -60,8 +60,8 @@ pub fn sniff(head: &[u8]) -> bool {
     match head {
         [b'[', rest @ ..] => has("\"ph\"") || matches!(rest.trim_ascii_start(), b"" | b"]"),
         [b'{', ..] => {
-            let keys = ["traceEvents", "displayTimeUnit", "beginningOfTime", "stackFrames"];
-            keys.iter().any(|key| has(&format!("\"{key}\""))) || is_open(head)
+            let keys = ["\"traceEvents\"", "\"displayTimeUnit\"", "\"beginningOfTime\"", "\"stackFrames\""];
+            keys.into_iter().any(has) || is_incomplete(head)
         }
         _ => false,
     }

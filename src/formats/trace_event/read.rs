@@ -2,7 +2,7 @@
 
 use super::event::{Owner, TraceEvent};
 use super::mend::mend;
-use super::spans::{Trace, read_trace};
+use super::spans::{ThreadKey, Trace, read_trace};
 use crate::analysis::quantity::counted;
 use crate::analysis::timeline::{
     Arguments, NumberOrName, Oddities, OtherEvent, OtherKind, SpanId, SpanRecord, SpanSink, Timeline,
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut sampled: BTreeMap<(i64, String), SampledThread> = BTreeMap::new();
     let mut unread = 0;
-    let trace = read(input, options, warnings, |event, (pid, tid)| {
+    let trace = read(input, options, warnings, |event, ThreadKey { pid, tid }| {
         unread += u64::from(is_unread_sample(event));
         if ProfileChunks::EVENTS.contains(&event.name.as_bytes()) {
             // A profile's first event is on the thread that it describes. Later ones may be on any thread.
@@ -30,7 +30,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         }
         Ok(())
     })?;
-    warn_of_unread(unread, warnings);
+    warn_about_unread(unread, warnings);
     let by_sub: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
     let mut spans = stacks_of(&trace.timeline, by_sub, options, warnings)?;
     spans.about.notes.extend(trace.notes());
@@ -75,7 +75,7 @@ pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &m
         unread += u64::from(is_unread_sample(event));
         Ok(())
     })?;
-    warn_of_unread(unread, warnings);
+    warn_about_unread(unread, warnings);
     Ok(trace.timeline)
 }
 
@@ -84,7 +84,7 @@ fn is_unread_sample(event: &TraceEvent<'_>) -> bool {
     event.phase == b'P' && !ProfileChunks::EVENTS.contains(&event.name.as_bytes())
 }
 
-fn warn_of_unread(samples: u64, warnings: &mut Warnings) {
+fn warn_about_unread(samples: u64, warnings: &mut Warnings) {
     if samples > 0 {
         warnings.push(Warning::new(format!("skipped {}: jitgraft does not read ph P", counted(samples, "sample"))));
     }
@@ -95,19 +95,21 @@ fn warn_of_unread(samples: u64, warnings: &mut Warnings) {
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
     let input = SpanInput { bytes: SpanBytes::Whole { bytes: &bytes, done }, ..input };
-    let trace = read(input, &ReadOptions::default(), warnings, |event, _| sink.other(&other(event)))?;
+    let trace = read(input, &ReadOptions::default(), warnings, |event, _| sink.other(&other_event(event)))?;
     if !trace.samples.is_empty() {
         let count = trace.samples.len();
         warnings.push(Warning::new(format!("left out {count} samples, which are not spans")));
     }
     let mut timeline = trace.timeline;
     timeline.tell(sink, |slice, record, tell| {
-        let Some(at) = usize::try_from(slice.origin).ok().filter(|at| *at < bytes.len()) else { return Ok(()) };
-        if let Ok((event, _)) = TraceEvent::parse_bytes(&bytes[at..]) {
+        let Some(bytes) = usize::try_from(slice.origin).ok().and_then(|offset| bytes.get(offset..)) else {
+            return Ok(());
+        };
+        if let Ok((event, _)) = TraceEvent::parse_bytes(bytes) {
             return tell(&with_event(record, &event));
         }
         // The first pass read this event only after repairing it, so it has to be repaired again.
-        let Ok((json, _)) = mend(&bytes[at..]) else { return Ok(()) };
+        let Ok((json, _)) = mend(bytes) else { return Ok(()) };
         match TraceEvent::parse(&json) {
             Ok((event, _)) => tell(&with_event(record, &event)),
             Err(_) => Ok(()),
@@ -121,15 +123,23 @@ fn with_event<'a>(record: SpanRecord<'a>, event: &'a TraceEvent<'a>) -> SpanReco
         cat: event.cat.as_deref().map(str::as_bytes),
         pid: number_or_name(event.process()),
         tid: number_or_name(event.thread()),
-        id: event.is_by_id().then_some(SpanId {
-            text: event.id.as_bytes(),
-            is_text: event.id_is_text,
-            is_local: event.id_is_local,
-            scope: event.scope.as_deref().map(str::as_bytes),
-        }),
+        id: span_id(event),
         args: Arguments::Json(event.args.as_bytes()),
         ..record
     }
+}
+
+/// The ID of the event's track; `None` if that is a thread.
+fn span_id<'a>(event: &'a TraceEvent<'a>) -> Option<SpanId<'a>> {
+    if !event.is_by_id() {
+        return None;
+    }
+    Some(SpanId {
+        text: event.id.as_bytes(),
+        is_text: event.id_is_text,
+        is_local: event.id_is_local,
+        scope: event.scope.as_deref().map(str::as_bytes),
+    })
 }
 
 /// Reads a trace and adds warnings. `other` is called with each event that isn't a span, and its process and thread.
@@ -137,7 +147,7 @@ fn read(
     input: SpanInput<'_>,
     options: &ReadOptions,
     warnings: &mut Warnings,
-    other: impl FnMut(&TraceEvent<'_>, (i64, i64)) -> Result<()>,
+    other: impl FnMut(&TraceEvent<'_>, ThreadKey) -> Result<()>,
 ) -> Result<Trace> {
     let mut trace = read_trace(input.bytes.into_stream(), input.workers, options, other)?;
     warnings.extend(std::mem::take(&mut trace.skipped).and_then(|skipped| skipped.into_warning()));
@@ -145,15 +155,15 @@ fn read(
     Ok(trace)
 }
 
-fn number_or_name(who: Owner<'_>) -> NumberOrName<'_> {
-    match who {
+fn number_or_name(owner: Owner<'_>) -> NumberOrName<'_> {
+    match owner {
         Owner::Number(number) => NumberOrName::Number(number),
         Owner::Named(Cow::Borrowed(name)) => NumberOrName::Name(Cow::Borrowed(name.as_bytes())),
         Owner::Named(Cow::Owned(name)) => NumberOrName::Name(Cow::Owned(name.into_bytes())),
     }
 }
 
-fn other<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
+fn other_event<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
     let kind = match event.phase {
         b'M' => OtherKind::Metadata,
         b'C' => OtherKind::Counter,
@@ -175,6 +185,9 @@ fn warn(timeline: &Timeline, warnings: &mut Warnings) {
         (endless, "complete span", "(ph X) with no duration (dur) or a negative one, counted as zero"),
         (stacks, "instant", "with a call stack (stack, sf), which jitgraft does not read"),
     ];
-    let said = findings.into_iter().filter(|(count, ..)| *count > 0);
-    warnings.extend(said.map(|(count, what, rest)| Warning::new(format!("{} {rest}", counted(count, what)))));
+    for (count, what, rest) in findings {
+        if count > 0 {
+            warnings.push(Warning::new(format!("{} {rest}", counted(count, what))));
+        }
+    }
 }

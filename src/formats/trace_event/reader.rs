@@ -68,7 +68,7 @@ pub(super) struct EventReader<R> {
     found: bool,
     /// The number of bytes that were examined in vain after damage.
     wasted: u64,
-    beside: DocumentRest,
+    rest: DocumentRest,
 }
 
 /// The result of trying to parse an event.
@@ -82,10 +82,10 @@ enum Attempt {
 impl<R: Read> EventReader<R> {
     /// Reads from the document's first byte.
     pub(super) fn new(input: R) -> Self {
-        Self::of_size(input, READ)
+        Self::with_read_size(input, READ)
     }
 
-    fn of_size(input: R, size: usize) -> Self {
+    fn with_read_size(input: R, size: usize) -> Self {
         Self {
             input,
             size,
@@ -96,7 +96,7 @@ impl<R: Read> EventReader<R> {
             part: DocumentPart::Start,
             found: false,
             wasted: 0,
-            beside: DocumentRest { skipped: Skipped::new("trace event"), samples: TraceSamples::default() },
+            rest: DocumentRest { skipped: Skipped::new("trace event"), samples: TraceSamples::default() },
         }
     }
 
@@ -105,7 +105,7 @@ impl<R: Read> EventReader<R> {
         while self.part != DocumentPart::End {
             self.step(&mut each)?;
         }
-        Ok(self.beside)
+        Ok(self.rest)
     }
 
     /// The next events, copied so that another thread can process them while this one reads on. `None` at the end.
@@ -122,23 +122,23 @@ impl<R: Read> EventReader<R> {
 
     /// What the document contains in addition to its events. Call it after all events were read.
     pub(super) fn into_rest(self) -> DocumentRest {
-        self.beside
+        self.rest
     }
 
     /// Reads events until the end of the list, or until one is incomplete or damaged.
     fn step(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<()> {
         match self.part {
-            DocumentPart::Start => self.start(),
-            DocumentPart::Members => self.member(),
+            DocumentPart::Start => self.read_start(),
+            DocumentPart::Members => self.read_member(),
             DocumentPart::End => Ok(()),
             DocumentPart::Events { object } => {
-                match self.byte_behind_events(each)? {
+                match self.read_intact_events(each)? {
                     None => self.part = DocumentPart::End,
                     Some(b',') => self.at += 1,
-                    Some(b'{') => self.event(each)?,
+                    Some(b'{') => self.read_event(each)?,
                     Some(b']') => {
                         self.at += 1;
-                        if self.goes_on()? {
+                        if self.list_continues()? {
                             self.skip("the list of events ends here, but more follows");
                         } else {
                             self.part = if object { DocumentPart::Members } else { DocumentPart::End };
@@ -153,33 +153,35 @@ impl<R: Read> EventReader<R> {
 
     /// Reads consecutive events that are complete and valid. Returns the next byte that isn't white space; `None` at
     /// the end of the file.
-    fn byte_behind_events(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Option<u8>> {
+    fn read_intact_events(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Option<u8>> {
         let rest = &self.buffer[self.at..];
         let text = valid_prefix(&rest[..rest.len().min(AT_ONCE)]);
-        let is_between = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b',';
-        let mut at = 0;
+        let mut rest = text;
         loop {
-            at += text.as_bytes()[at..].iter().take_while(is_between).count();
-            let Some(event) = text.get(at..).filter(|text| text.starts_with('{')) else { break };
-            let Ok((event, len)) = TraceEvent::parse(event) else { break };
-            each(&TraceEvent { offset: self.base + (self.at + at) as u64, ..event })?;
-            at += len;
+            rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
+            if !rest.starts_with('{') {
+                break;
+            }
+            let Ok((event, len)) = TraceEvent::parse(rest) else { break };
+            let index = self.at + text.len() - rest.len();
+            each(&TraceEvent { offset: self.base + index as u64, ..event })?;
+            rest = &rest[len..];
         }
-        self.at += at;
+        self.at += text.len() - rest.len();
         self.next_byte()
     }
 
     /// Reads the event that starts here, even if it is incomplete or damaged.
-    fn event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<()> {
+    fn read_event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<()> {
         loop {
-            let rest = self.rest().len();
+            let rest = self.unread().len();
             match self.try_event(each)? {
                 Attempt::Found => return Ok(()),
                 Attempt::Short if rest > LONGEST => {
                     return self.resync("it is longer than any event; a bracket is probably missing");
                 }
                 // Doubles the buffer each time, so that a long event isn't parsed again after each read.
-                Attempt::Short if self.more_than(2 * rest)? => {}
+                Attempt::Short if self.read_more_than(2 * rest)? => {}
                 // The event lacks a closing bracket; other events follow.
                 Attempt::Short => return self.resync("the file ends within it"),
                 Attempt::Damaged(message) => return self.resync(message),
@@ -201,7 +203,7 @@ impl<R: Read> EventReader<R> {
         if error.is_eof() {
             return Ok(Attempt::Short);
         }
-        let damaged = Attempt::Damaged(kind_of(&error));
+        let damaged = Attempt::Damaged(error_kind(&error));
         if self.has_wasted_enough() {
             return Ok(damaged);
         }
@@ -233,17 +235,18 @@ impl<R: Read> EventReader<R> {
         self.wasted > WASTE + 4 * (self.base + self.at as u64)
     }
 
-    /// True if more events follow after the end of the list. Skips a comma.
-    fn goes_on(&mut self) -> Result<bool> {
+    /// True if more events follow although the list has ended. Skips a comma.
+    fn list_continues(&mut self) -> Result<bool> {
         if self.next_byte()? == Some(b',') {
             self.at += 1;
         }
         Ok(self.next_byte()? == Some(b'{'))
     }
 
-    fn start(&mut self) -> Result<()> {
-        while self.buffer.len() < 3 && self.more()? {}
-        if self.rest().starts_with(b"\xEF\xBB\xBF") {
+    /// Reads up to the first event, or to the first key of the outermost object.
+    fn read_start(&mut self) -> Result<()> {
+        while self.buffer.len() < 3 && self.read_more()? {}
+        if self.unread().starts_with(b"\xEF\xBB\xBF") {
             self.at += 3;
         }
         self.part = match self.next_byte()? {
@@ -258,7 +261,7 @@ impl<R: Read> EventReader<R> {
     }
 
     /// Reads one key and value of the outermost object. Of `traceEvents`, only reads the key.
-    fn member(&mut self) -> Result<()> {
+    fn read_member(&mut self) -> Result<()> {
         match self.next_byte()? {
             Some(b',') => self.at += 1,
             Some(b'"') => {
@@ -272,15 +275,15 @@ impl<R: Read> EventReader<R> {
                         self.part = DocumentPart::Events { object: true };
                         self.found = true;
                     }
-                    (b"\"samples\"", Some(b'[')) => self.samples()?,
-                    (b"\"stackFrames\"", Some(b'{')) => self.stack_frames()?,
+                    (b"\"samples\"", Some(b'[')) => self.read_samples()?,
+                    (b"\"stackFrames\"", Some(b'{')) => self.read_stack_frames()?,
                     (_, Some(_)) => drop(self.skip_value()?),
                     (_, None) => {}
                 }
             }
             Some(b'}') | None if self.found => self.part = DocumentPart::End,
             // A document that only has samples is a valid trace.
-            Some(b'}') if !self.beside.samples.is_empty() => self.part = DocumentPart::End,
+            Some(b'}') if !self.rest.samples.is_empty() => self.part = DocumentPart::End,
             Some(b'}') => return Err(self.error("has no traceEvents, so it is not a trace")),
             None => return Err(self.error("ends before traceEvents; it is truncated or not a trace")),
             Some(_) => return Err(self.error("the object with traceEvents is not valid JSON here")),
@@ -289,13 +292,13 @@ impl<R: Read> EventReader<R> {
     }
 
     /// Reads the list of samples that starts here.
-    fn samples(&mut self) -> Result<()> {
+    fn read_samples(&mut self) -> Result<()> {
         self.at += 1;
         loop {
             match self.next_byte()? {
                 Some(b',') => self.at += 1,
-                Some(b'{') => match self.value::<SampleRecord>()? {
-                    Some(sample) => self.beside.samples.add(&sample),
+                Some(b'{') => match self.read_value::<SampleRecord>()? {
+                    Some(sample) => self.rest.samples.add(&sample),
                     None => {
                         self.skip("the sample is malformed");
                         self.skip_value()?;
@@ -314,19 +317,19 @@ impl<R: Read> EventReader<R> {
     }
 
     /// Reads the object of stack frames that starts here. Its keys are the frames' IDs.
-    fn stack_frames(&mut self) -> Result<()> {
+    fn read_stack_frames(&mut self) -> Result<()> {
         self.at += 1;
         loop {
             match self.next_byte()? {
                 Some(b',') => self.at += 1,
                 Some(b'"') => {
-                    let id = self.value::<String>()?;
+                    let id = self.read_value::<String>()?;
                     if self.next_byte()? == Some(b':') {
                         self.at += 1;
                     }
                     self.next_byte()?;
-                    match (id, self.value::<StackFrameRecord>()?) {
-                        (Some(id), Some(frame)) => self.beside.samples.add_frame(id, frame),
+                    match (id, self.read_value::<StackFrameRecord>()?) {
+                        (Some(id), Some(frame)) => self.rest.samples.add_frame(id, frame),
                         _ => {
                             self.skip("the stack frame is malformed");
                             self.skip_value()?;
@@ -346,10 +349,10 @@ impl<R: Read> EventReader<R> {
     }
 
     /// Reads the value that starts here. `None` if it has another type; the position doesn't change then.
-    fn value<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+    fn read_value<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         loop {
-            let len = self.rest().len();
-            let mut values = serde_json::Deserializer::from_slice(self.rest()).into_iter::<T>();
+            let len = self.unread().len();
+            let mut values = serde_json::Deserializer::from_slice(self.unread()).into_iter::<T>();
             let is_short = match values.next() {
                 Some(Ok(value)) => {
                     self.at += values.byte_offset();
@@ -358,7 +361,7 @@ impl<R: Read> EventReader<R> {
                 Some(Err(error)) => error.is_eof(),
                 None => true,
             };
-            if !is_short || len > LONGEST || !self.more_than(2 * len)? {
+            if !is_short || len > LONGEST || !self.read_more_than(2 * len)? {
                 return Ok(None);
             }
         }
@@ -372,7 +375,7 @@ impl<R: Read> EventReader<R> {
         let mut spelled = Vec::new();
         loop {
             let Some(&byte) = self.buffer.get(self.at) else {
-                if self.more()? {
+                if self.read_more()? {
                     continue;
                 }
                 return Ok(spelled);
@@ -405,18 +408,18 @@ impl<R: Read> EventReader<R> {
         self.at += 1;
         let mut behind_comma = false;
         loop {
-            let Some(found) = memchr::memchr2(b'\n', b'{', self.rest()) else {
-                behind_comma = ends_with_comma(self.rest(), behind_comma);
+            let Some(found) = memchr::memchr2(b'\n', b'{', self.unread()) else {
+                behind_comma = ends_with_comma(self.unread(), behind_comma);
                 self.at = self.buffer.len();
-                if self.more()? {
+                if self.read_more()? {
                     continue;
                 }
                 self.part = DocumentPart::End;
                 return Ok(());
             };
-            behind_comma = ends_with_comma(&self.rest()[..found], behind_comma);
+            behind_comma = ends_with_comma(&self.unread()[..found], behind_comma);
             self.at += found;
-            if self.rest()[0] == b'\n' {
+            if self.unread()[0] == b'\n' {
                 if matches!(self.next_byte()?, Some(b'{' | b']') | None) {
                     return Ok(());
                 }
@@ -435,18 +438,18 @@ impl<R: Read> EventReader<R> {
             if self.has_wasted_enough() {
                 return Ok(false);
             }
-            let rest = self.rest();
+            let rest = self.unread();
             let len = rest.len();
             let error = match TraceEvent::parse_bytes(rest) {
                 Ok((event, _)) => return Ok(event.phase != 0),
                 Err(error) => error,
             };
             if !error.is_eof() {
-                self.wasted += place_of(&error, rest) as u64;
+                self.wasted += error_offset(&error, rest) as u64;
                 return Ok(false);
             }
             self.wasted += len as u64;
-            if !self.more_than(2 * len)? {
+            if !self.read_more_than(2 * len)? {
                 return Ok(false);
             }
         }
@@ -454,33 +457,33 @@ impl<R: Read> EventReader<R> {
 
     fn skip(&mut self, message: &str) {
         let error = self.error(message);
-        self.beside.skipped.add(error);
+        self.rest.skipped.add(error);
     }
 
     fn error(&self, message: &str) -> Error {
         Error::new(message).at(self.base + self.at as u64)
     }
 
-    fn rest(&self) -> &[u8] {
+    fn unread(&self) -> &[u8] {
         &self.buffer[self.at..]
     }
 
     /// The next byte that isn't white space, without consuming it. `None` at the end of the file.
     fn next_byte(&mut self) -> Result<Option<u8>> {
         loop {
-            let blanks = self.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            let blanks = self.unread().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             self.at += blanks;
-            if let Some(&byte) = self.rest().first() {
+            if let Some(&byte) = self.unread().first() {
                 return Ok(Some(byte));
             }
-            if !self.more()? {
+            if !self.read_more()? {
                 return Ok(None);
             }
         }
     }
 
     /// Reads more bytes into the buffer and drops those before `at`. False at the end of the file.
-    fn more(&mut self) -> Result<bool> {
+    fn read_more(&mut self) -> Result<bool> {
         if self.at_end {
             return Ok(false);
         }
@@ -493,32 +496,34 @@ impl<R: Read> EventReader<R> {
     }
 
     /// Reads until the buffer holds more than this many bytes. False at the end of the file.
-    fn more_than(&mut self, len: usize) -> Result<bool> {
-        let more = self.more()?;
-        while more && self.rest().len() < len && self.more()? {}
+    fn read_more_than(&mut self, len: usize) -> Result<bool> {
+        let more = self.read_more()?;
+        while more && self.unread().len() < len && self.read_more()? {}
         Ok(more)
     }
 }
 
 /// The start of the bytes, up to the first that is not valid UTF-8.
 fn valid_prefix(bytes: &[u8]) -> &str {
-    let valid = |bytes| str::from_utf8(bytes);
-    valid(bytes).or_else(|error| valid(&bytes[..error.valid_up_to()])).unwrap_or_default()
+    match str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    }
 }
 
 /// The kind of an error, without quoting the file's contents.
-fn kind_of(error: &serde_json::Error) -> &'static str {
+fn error_kind(error: &serde_json::Error) -> &'static str {
     if error.is_data() { "it is not an event" } else { "it is not JSON" }
 }
 
 /// The offset in the text at which an error was found.
-fn place_of(error: &serde_json::Error, text: &[u8]) -> usize {
-    let before = error.line().saturating_sub(1);
-    let line = match before.checked_sub(1) {
-        Some(last) => memchr::memchr_iter(b'\n', text).nth(last).map_or(text.len(), |end| end + 1),
-        None => 0,
+fn error_offset(error: &serde_json::Error, text: &[u8]) -> usize {
+    // serde counts lines from 1.
+    let line_start = match error.line() {
+        0 | 1 => 0,
+        line => memchr::memchr_iter(b'\n', text).nth(line - 2).map_or(text.len(), |line_break| line_break + 1),
     };
-    (line + error.column()).min(text.len())
+    (line_start + error.column()).min(text.len())
 }
 
 /// True if the last byte that isn't white space is a comma. Returns `before` if there is no such byte.
@@ -530,19 +535,21 @@ fn ends_with_comma(bytes: &[u8], before: bool) -> bool {
 mod tests {
     use super::*;
 
-    fn cut(json: &[u8], size: usize) -> (Vec<String>, u64) {
+    /// The names of the events, and the number of damaged parts, if each read returns this many bytes.
+    fn names_by_reads_of(json: &[u8], size: usize) -> (Vec<String>, u64) {
         let mut found = Vec::new();
-        let rest = EventReader::of_size(json, size).for_each(|event| {
+        let rest = EventReader::with_read_size(json, size).for_each(|event| {
             found.push(event.name.to_string());
             Ok(())
         });
         (found, rest.unwrap().skipped.count())
     }
 
+    /// The names of the events, and the number of damaged parts. They must not depend on the size of reads.
     fn names(json: &[u8]) -> (Vec<String>, u64) {
-        let whole = cut(json, json.len().max(1));
+        let whole = names_by_reads_of(json, json.len().max(1));
         for size in 1..json.len() {
-            assert_eq!(cut(json, size), whole, "in chunks of {size} bytes");
+            assert_eq!(names_by_reads_of(json, size), whole, "in chunks of {size} bytes");
         }
         whole
     }
@@ -576,13 +583,12 @@ mod tests {
             "}",
             "]",
         ];
-        let names_of = |json: &str| names(json.as_bytes());
         for damage in damaged {
             for separator in [",", " , "] {
                 let json = format!("[{}]", [event("a"), damage.to_owned(), event("b"), event("c")].join(separator));
-                assert_eq!(names_of(&json), (["a", "b", "c"].map(str::to_owned).to_vec(), 1), "{json}");
+                assert_eq!(names(json.as_bytes()), (["a", "b", "c"].map(str::to_owned).to_vec(), 1), "{json}");
                 let object = format!(r#"{{"traceEvents":{json},"z":1}}"#);
-                assert_eq!(names_of(&object), (["a", "b", "c"].map(str::to_owned).to_vec(), 1), "{object}");
+                assert_eq!(names(object.as_bytes()), (["a", "b", "c"].map(str::to_owned).to_vec(), 1), "{object}");
             }
         }
     }
@@ -590,7 +596,7 @@ mod tests {
     #[test]
     fn a_document_of_beginnings_is_one_damage() {
         let json = format!("[x{}", r#",{"a":[{"#.repeat(40_000));
-        assert_eq!(cut(json.as_bytes(), 1 << 16), (vec![], 1));
+        assert_eq!(names_by_reads_of(json.as_bytes(), 1 << 16), (vec![], 1));
     }
 
     #[test]
@@ -605,6 +611,6 @@ mod tests {
     fn an_event_longer_than_many_chunks() {
         let long = "x".repeat(30_000);
         let json = format!(r#"[{{"name":"a","args":{{"v":"{long}"}}}},{{"name":"b"}}]"#);
-        assert_eq!(cut(json.as_bytes(), 100), (vec!["a".to_owned(), "b".to_owned()], 0));
+        assert_eq!(names_by_reads_of(json.as_bytes(), 100), (vec!["a".to_owned(), "b".to_owned()], 0));
     }
 }

@@ -62,12 +62,11 @@ impl TraceSamples {
     }
 
     pub(super) fn add(&mut self, record: &SampleRecord) {
-        let number = |value: &Value| text(value).parse().ok();
         let sample = Sample {
-            event: self.text(text(&record.name)),
-            frame: self.text(text(&record.sf)),
-            pid: number(&record.pid),
-            tid: number(&record.tid),
+            event: self.intern(text(&record.name)),
+            frame: self.intern(text(&record.sf)),
+            pid: text(&record.pid).parse().ok(),
+            tid: text(&record.tid).parse().ok(),
             time: nanoseconds(&text(&record.ts)),
             weight: text(&record.weight).parse::<f64>().map_or(1, |weight| weight.round() as i64),
         };
@@ -78,50 +77,43 @@ impl TraceSamples {
         self.frames.insert(id, frame);
     }
 
-    fn text(&mut self, text: String) -> u32 {
+    fn intern(&mut self, text: String) -> u32 {
         let next = self.texts.len() as u32;
         *self.texts.entry(text).or_insert(next)
     }
 
-    /// Adds the samples to a profile. `name` returns the name of a thread, given its process and thread ID.
+    /// Adds the samples to a profile. `thread_name` returns the name of a thread, given its process and thread ID.
     pub(super) fn push_to(
         &self,
         profile: &mut Profile,
-        name: impl Fn(i64, i64) -> Option<Vec<u8>>,
+        thread_name: impl Fn(i64, i64) -> Option<Vec<u8>>,
         warnings: &mut Warnings,
     ) {
         let texts: BTreeMap<u32, &str> = self.texts.iter().map(|(text, number)| (*number, text.as_str())).collect();
-        let text = |number: u32| texts.get(&number).copied().unwrap_or_default();
         let mut stacks = FxHashMap::default();
         let mut skipped = Skipped::new("sample");
-        for (at, sample) in self.samples.iter().enumerate() {
-            let stack = *stacks.entry(sample.frame).or_insert_with(|| match text(sample.frame) {
+        for (number, sample) in self.samples.iter().enumerate() {
+            let stack = *stacks.entry(sample.frame).or_insert_with(|| match texts[&sample.frame] {
                 "" => Some(profile.unknown_stack()),
                 frame => self.stack(frame, profile),
             });
             let Some(stack) = stack else {
-                skipped.add(Error::new(format!("sample {at} refers to a stack frame that is not in the file")));
+                skipped.add(Error::new(format!("sample {number} refers to a stack frame that is not in the file")));
                 continue;
             };
-            let event = text(sample.event);
-            let (event, unit) =
-                if event.is_empty() { ("samples", Unit::Samples) } else { (event, Unit::of_event(event)) };
+            let (event, unit) = match texts[&sample.event] {
+                "" => ("samples", Unit::Samples),
+                event => (event, Unit::of_event(event)),
+            };
             let series = profile.series_named(event, unit);
             profile.series[series].counting = Counting::Sampled;
-            let (pid, tid) = (sample.pid, sample.tid.or(sample.pid));
-            let comm = pid.or(Some(0)).zip(tid).and_then(|(pid, tid)| name(pid, tid));
-            let track = Track {
-                comm: comm.unwrap_or_else(|| b"samples".to_vec()),
-                pid: pid.map(|pid| Pid(pid as i32)),
-                tid: tid.map(|tid| Tid(tid as i32)),
-                ..Track::default()
-            };
-            let track = profile.track(track);
+            let track = profile.track(sample.track(&thread_name));
             let time = sample.time.and_then(|time| u64::try_from(time).ok()).map(Nanos);
             let row = Row { track, stack: Some(stack), weight: sample.weight.unsigned_abs(), count: 1, time };
-            match sample.weight < 0 {
-                true => profile.push_negative(series, row),
-                false => profile.push(series, row),
+            if sample.weight < 0 {
+                profile.push_negative(series, row);
+            } else {
+                profile.push(series, row);
             }
         }
         warnings.extend(skipped.into_warning());
@@ -134,9 +126,13 @@ impl TraceSamples {
         while let Some(id) = next {
             // In a damaged file, a frame may be its own ancestor. A valid stack has at most as many frames as the
             // file.
-            let Some(frame) = self.frames.get(&id).filter(|_| frames.len() <= self.frames.len()) else { break };
+            if frames.len() > self.frames.len() {
+                break;
+            }
+            let Some(frame) = self.frames.get(&id) else { break };
             frames.push(frame);
-            next = Some(text(&frame.parent)).filter(|parent| !parent.is_empty());
+            let parent = text(&frame.parent);
+            next = if parent.is_empty() { None } else { Some(parent) };
         }
         let mut stack = None;
         for frame in frames.into_iter().rev() {
@@ -147,6 +143,20 @@ impl TraceSamples {
             stack = Some(profile.stack(stack, frame));
         }
         stack
+    }
+}
+
+impl Sample {
+    /// The thread of the sample. If its ID is missing, the thread whose ID is the process ID.
+    fn track(&self, thread_name: impl Fn(i64, i64) -> Option<Vec<u8>>) -> Track {
+        let tid = self.tid.or(self.pid);
+        let comm = tid.and_then(|tid| thread_name(self.pid.unwrap_or(0), tid));
+        Track {
+            comm: comm.unwrap_or_else(|| b"samples".to_vec()),
+            pid: self.pid.map(|pid| Pid(pid as i32)),
+            tid: tid.map(|tid| Tid(tid as i32)),
+            ..Track::default()
+        }
     }
 }
 

@@ -27,6 +27,13 @@ const WINDOW: usize = 64;
 /// The maximum number of ends on ID-based tracks that wait for a start that was written later.
 const EARLY_ENDS: usize = 1 << 16;
 
+/// A process and a thread, as [`SpanBuilder::owner_number`] numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct ThreadKey {
+    pub(super) pid: i64,
+    pub(super) tid: i64,
+}
+
 /// A trace that was read: its spans, thread names and samples, and what had to be skipped.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
@@ -34,8 +41,7 @@ pub(super) struct Trace {
     pub(super) samples: TraceSamples,
     /// The parts that could not be read.
     pub(super) skipped: Option<Skipped>,
-    /// The names of threads, by process and thread ID.
-    names: FxHashMap<(i64, i64), Box<[u8]>>,
+    names: FxHashMap<ThreadKey, Box<[u8]>>,
     /// The number of clang's sums that were ignored.
     sums: u64,
 }
@@ -43,12 +49,15 @@ pub(super) struct Trace {
 impl Trace {
     /// The name of a thread; `None` if the trace doesn't state it.
     pub(super) fn thread_name(&self, pid: i64, tid: i64) -> Option<Vec<u8>> {
-        self.names.get(&(pid, tid)).map(|name| name.to_vec())
+        self.names.get(&ThreadKey { pid, tid }).map(|name| name.to_vec())
     }
 
     /// Notes for readers of the profile; `None` if there are none.
     pub(super) fn notes(&self) -> Option<String> {
-        (self.sums > 0).then(|| format!("left out {} totals that clang adds (Total …)", self.sums))
+        if self.sums == 0 {
+            return None;
+        }
+        Some(format!("left out {} totals that clang adds (Total …)", self.sums))
     }
 }
 
@@ -59,30 +68,30 @@ pub(super) fn read_trace(
     input: impl Read + Send,
     workers: &dyn Workers,
     options: &ReadOptions,
-    mut other: impl FnMut(&TraceEvent<'_>, (i64, i64)) -> Result<()>,
+    mut other: impl FnMut(&TraceEvent<'_>, ThreadKey) -> Result<()>,
 ) -> Result<Trace> {
     let mut builder = SpanBuilder::new(options);
-    let mut take = |event: &TraceEvent<'_>| {
+    let mut add = |event: &TraceEvent<'_>| {
         if builder.is_span(event) {
-            builder.event(event);
+            builder.add_event(event);
             return Ok(());
         }
-        let who = builder.who(event);
+        let thread = builder.thread_key(event);
         if event.phase == b'M' {
-            builder.metadata(event, who);
+            builder.add_metadata(event, thread);
         }
-        other(event, who)
+        other(event, thread)
     };
     let mut reader = EventReader::new(input);
     let DocumentRest { skipped, samples } = if workers.count() == 1 {
-        reader.for_each(take)?
+        reader.for_each(add)?
     } else {
         // One thread reads events while another one converts earlier events to spans.
         let batches = std::iter::from_fn(|| reader.next_batch().transpose());
         workers.map(batches, std::convert::identity, |batches| {
             for batch in batches {
                 for event in batch?.iter() {
-                    take(&event)?;
+                    add(&event)?;
                 }
             }
             Ok(())
@@ -99,10 +108,12 @@ struct SpanBuilder<'o> {
     by_args: &'o [String],
     timeline: Timeline,
     threads: Vec<ThreadSpans>,
-    numbers: FxHashMap<(i64, i64), u32>,
+    /// The index in `threads` of each thread.
+    thread_numbers: FxHashMap<ThreadKey, u32>,
     /// The names of threads, including threads without spans.
-    names: FxHashMap<(i64, i64), Box<[u8]>>,
-    processes: FxHashMap<i64, Box<[u8]>>,
+    thread_names: FxHashMap<ThreadKey, Box<[u8]>>,
+    /// The names of processes, by process ID.
+    process_names: FxHashMap<i64, Box<[u8]>>,
     by_id: FxHashMap<Id, ByIdTrack>,
     /// The number of ID-based tracks so far.
     lanes: u32,
@@ -125,9 +136,11 @@ struct ByIdTrack {
 
 #[derive(Debug, Default)]
 struct ThreadSpans {
-    who: (i64, i64),
+    key: ThreadKey,
+    /// Events that are held back, by time.
     waiting: VecDeque<SpanEvent>,
-    passed: Option<i64>,
+    /// The time of the latest event that was processed.
+    latest: Option<i64>,
     stack: Stack,
     /// True if the track has complete spans, whose nesting is only known at the end.
     has_whole: bool,
@@ -176,22 +189,25 @@ impl<'o> SpanBuilder<'o> {
         Self { compat: options.perfetto_compat, by_args: &options.by_args, timeline, ..Self::default() }
     }
 
-    /// True if the event is part of a span that counts. Events of V8's profiles and clang's sums don't.
+    /// True if the event is part of a span that counts. Events of V8's profiles don't, and neither do clang's sums, which
+    /// are counted here.
     fn is_span(&mut self, event: &TraceEvent<'_>) -> bool {
-        is_span(event.phase) && (self.compat || event.name != "CpuProfile" && !self.is_sum(event))
+        if !is_span(event.phase) {
+            return false;
+        }
+        if self.compat {
+            return true;
+        }
+        if is_clang_sum(event) {
+            self.is_clang = true;
+            self.sums += 1;
+            return false;
+        }
+        event.name != "CpuProfile"
     }
 
-    /// True for a sum that clang writes in the form of a span, after the real spans.
-    fn is_sum(&mut self, event: &TraceEvent<'_>) -> bool {
-        let is_sum = event.phase == b'X'
-            && event.name.starts_with("Total ")
-            && event.arguments(["avg ms", "count"]).iter().all(Option::is_some);
-        self.is_clang |= is_sum;
-        self.sums += u64::from(is_sum);
-        is_sum
-    }
-
-    fn event(&mut self, event: &TraceEvent<'_>) {
+    /// Adds an event that is part of a span.
+    fn add_event(&mut self, event: &TraceEvent<'_>) {
         let Some(time) = event.time else {
             self.timeline.oddities.timeless += 1;
             return;
@@ -200,86 +216,99 @@ impl<'o> SpanBuilder<'o> {
         let name = if event.name.is_empty() { NO_NAME } else { names.number(event.name.as_bytes()) };
         let cat = event.cat.as_ref().map_or(NO_NAME, |cat| names.number(cat.as_bytes()));
         let begins = matches!(event.phase, b'B' | b'b' | b'X' | b'S');
-        let sub = if begins || self.compat { self.sub(event) } else { Sub::None };
-        let mut args = Vec::new();
-        for key in self.by_args.iter().filter(|_| begins) {
-            let value = event.argument(key);
-            args.push(value.map_or(NO_NAME, |value| self.timeline.names.number(value.as_bytes())));
-        }
+        let sub = if begins || self.compat { self.action(event) } else { Sub::None };
+        let args = if begins { self.argument_values(event) } else { Vec::new() };
         if matches!(event.phase, b'i' | b'I' | b'n') && event.has_stack {
             self.timeline.oddities.stacks += 1;
         }
-        let who = self.who(event);
-        let thread = self.thread(who);
+        let key = self.thread_key(event);
+        let thread = self.thread(key);
         let duration = event.duration.unwrap_or(0).max(0);
         if event.phase == b'X' && event.duration.is_none_or(|duration| duration < 0) {
             self.timeline.oddities.endless += 1;
         }
         let span = SpanEvent { time, duration, name, cat, sub, args, thread, phase: event.phase, origin: event.offset };
         if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
-            let pid = event.id_is_local.then_some(who.0);
+            let pid = if event.id_is_local { Some(key.pid) } else { None };
             let scope = event.scope.as_ref().map_or(NO_NAME, |scope| self.timeline.names.number(scope.as_bytes()));
-            self.async_event(&span, Id { cat, scope, pid, id: id_number(event.id.as_bytes()) });
+            self.add_async(&span, Id { cat, scope, pid, id: id_number(event.id.as_bytes()) });
         } else {
-            self.wait(span);
+            self.hold_back(span);
         }
+    }
+
+    /// The values of the arguments by which time is summed; [`NO_NAME`] for those that the event lacks.
+    fn argument_values(&mut self, event: &TraceEvent<'_>) -> Vec<NameNo> {
+        let mut values = Vec::new();
+        for key in self.by_args {
+            let value = event.argument(key);
+            values.push(value.map_or(NO_NAME, |value| self.timeline.names.number(value.as_bytes())));
+        }
+        values
     }
 
     /// The action of a span: the argument that has the same name as the span, the message of Miri's `frame`, or clang's
     /// `detail`.
-    fn sub(&mut self, event: &TraceEvent<'_>) -> Sub {
+    fn action(&mut self, event: &TraceEvent<'_>) -> Sub {
         if event.args.is_empty() {
             return Sub::None;
         }
-        let [own, message, detail] = event.arguments([&event.name, "message", "detail"]);
+        let [same_name, message, detail] = event.arguments([&event.name, "message", "detail"]);
         // Other programs also write spans of this name, but without this argument.
-        let is_miris_frame = event.name == "frame" && message.is_some();
-        self.timeline.is_miri |= is_miris_frame || event.name == "step" && own.is_some();
+        let is_miri_frame = event.name == "frame" && message.is_some();
+        self.timeline.is_miri |= is_miri_frame || event.name == "step" && same_name.is_some();
         let names = &mut self.timeline.names;
-        match (own, message, detail) {
-            (Some(own), ..) => Sub::Name(names.number(own.as_bytes())),
-            _ if self.compat => Sub::None,
-            (_, Some(message), _) if is_miris_frame => Sub::Name(names.number(message.as_bytes())),
-            (.., Some(detail)) => Sub::Detail(names.number(detail.as_bytes())),
-            _ => Sub::None,
+        if let Some(action) = same_name {
+            return Sub::Name(names.number(action.as_bytes()));
+        }
+        if self.compat {
+            return Sub::None;
+        }
+        match (message, detail) {
+            (Some(message), _) if is_miri_frame => Sub::Name(names.number(message.as_bytes())),
+            (_, Some(detail)) => Sub::Detail(names.number(detail.as_bytes())),
+            (_, None) => Sub::None,
         }
     }
 
-    /// The process and thread of the event, as numbers.
-    fn who(&mut self, event: &TraceEvent<'_>) -> (i64, i64) {
-        let pid = self.owner(event.process());
-        let tid = self.owner(event.thread());
+    /// The process and thread of the event.
+    fn thread_key(&mut self, event: &TraceEvent<'_>) -> ThreadKey {
+        let pid = self.owner_number(event.process());
+        let tid = self.owner_number(event.thread());
         if self.compat && tid == 0 && pid != 0 {
-            return (pid, pid);
+            return ThreadKey { pid, tid: pid };
         }
-        (pid, tid)
+        ThreadKey { pid, tid }
     }
 
-    fn owner(&mut self, owner: Owner<'_>) -> i64 {
+    /// The ID of a process or thread. One that has a name instead of an ID gets a number far below any ID that a system
+    /// assigns: [`i64::MIN`] plus the number of its name.
+    fn owner_number(&mut self, owner: Owner<'_>) -> i64 {
         match owner {
             Owner::Number(number) => number,
-            // These numbers are far from any ID that a system assigns.
             Owner::Named(name) => i64::MIN + i64::from(self.timeline.names.number(name.as_bytes())),
         }
     }
 
-    fn thread(&mut self, who: (i64, i64)) -> u32 {
-        *self.numbers.entry(who).or_insert_with(|| {
-            self.threads.push(ThreadSpans { who, ..ThreadSpans::default() });
+    /// The index of a thread, which is added if it is new.
+    fn thread(&mut self, key: ThreadKey) -> u32 {
+        *self.thread_numbers.entry(key).or_insert_with(|| {
+            self.threads.push(ThreadSpans { key, ..ThreadSpans::default() });
             (self.threads.len() - 1) as u32
         })
     }
 
-    fn metadata(&mut self, event: &TraceEvent<'_>, who: (i64, i64)) {
+    /// Stores the name of a process or thread.
+    fn add_metadata(&mut self, event: &TraceEvent<'_>, key: ThreadKey) {
         let Some(name) = event.argument("name") else { return };
         match &*event.name {
             "thread_name" => {
-                self.thread(who);
-                self.names.insert(who, name.as_bytes().into());
+                self.thread(key);
+                self.thread_names.insert(key, name.as_bytes().into());
             }
             "process_name" => {
                 self.is_clang |= name.starts_with("clang");
-                self.processes.insert(who.0, name.as_bytes().into());
+                self.process_names.insert(key.pid, name.as_bytes().into());
             }
             _ => {}
         }
@@ -287,7 +316,7 @@ impl<'o> SpanBuilder<'o> {
 
     /// Holds the event back, sorted by time among the latest events of its thread, and processes the earliest of these
     /// if there are too many. Complete spans are added at once.
-    fn wait(&mut self, event: SpanEvent) {
+    fn hold_back(&mut self, event: SpanEvent) {
         let thread = &mut self.threads[event.thread as usize];
         if event.phase == b'X' && !self.compat {
             thread.has_whole = true;
@@ -306,16 +335,17 @@ impl<'o> SpanBuilder<'o> {
         if thread.waiting.len() > WINDOW
             && let Some(first) = thread.waiting.pop_front()
         {
-            self.take(&first);
+            self.process(&first);
         }
     }
 
-    fn take(&mut self, event: &SpanEvent) {
+    /// Adds an event of a thread to the timeline. Events come in the order of their times, as far as possible.
+    fn process(&mut self, event: &SpanEvent) {
         let thread = &mut self.threads[event.thread as usize];
-        if thread.passed.is_some_and(|passed| passed > event.time) {
+        if thread.latest.is_some_and(|latest| latest > event.time) {
             self.timeline.oddities.late += 1;
         }
-        thread.passed = thread.passed.max(Some(event.time));
+        thread.latest = thread.latest.max(Some(event.time));
         let Timeline { slices, oddities, .. } = &mut self.timeline;
         oddities.misplaced_ends += thread.stack.pass(event.time, slices);
         if event.phase == b'E' {
@@ -342,24 +372,35 @@ impl<'o> SpanBuilder<'o> {
         self.push(Slice { duration, depth, ..event.slice(kind, 0) }, event);
     }
 
-    fn async_event(&mut self, event: &SpanEvent, id: Id) {
+    /// Adds an event of an ID-based track.
+    fn add_async(&mut self, event: &SpanEvent, id: Id) {
+        if matches!(event.phase, b'e' | b'F') {
+            self.end_async(event, id);
+        } else {
+            self.begin_async(event, id);
+        }
+    }
+
+    fn end_async(&mut self, event: &SpanEvent, id: Id) {
+        let Timeline { slices, oddities, .. } = &mut self.timeline;
+        let Some(ByIdTrack { stack, .. }) = self.by_id.get_mut(&id) else {
+            return self.add_early_end(id, event.name, event.time);
+        };
+        oddities.misplaced_ends += stack.pass(event.time, slices);
+        let ended = stack.end(event.time, event.name, id.cat, slices);
+        if let Some(slice) = ended {
+            set_sub(&mut slices[slice], event);
+        }
+        self.remove_if_empty(id);
+        if ended.is_none() {
+            self.add_early_end(id, event.name, event.time);
+        }
+    }
+
+    /// Adds the start of a span, or an instant.
+    fn begin_async(&mut self, event: &SpanEvent, id: Id) {
         let time = event.time;
         let Timeline { slices, oddities, .. } = &mut self.timeline;
-        if matches!(event.phase, b'e' | b'F') {
-            let Some(ByIdTrack { stack, .. }) = self.by_id.get_mut(&id) else {
-                return self.end_too_early(id, event.name, time);
-            };
-            oddities.misplaced_ends += stack.pass(time, slices);
-            let ended = stack.end(time, event.name, id.cat, slices);
-            if let Some(slice) = ended {
-                set_sub(&mut slices[slice], event);
-            }
-            self.forget_if_empty(id);
-            if ended.is_none() {
-                self.end_too_early(id, event.name, time);
-            }
-            return;
-        }
         let track = self.by_id.entry(id).or_insert_with(|| {
             self.lanes = self.lanes.saturating_add(1);
             ByIdTrack { stack: self.spare.pop().unwrap_or_default(), lane: self.lanes }
@@ -369,40 +410,43 @@ impl<'o> SpanBuilder<'o> {
         let (mut duration, kind) =
             if event.phase == b'n' { (0, SliceKind::Instant) } else { (UNFINISHED, SliceKind::Async) };
         if kind == SliceKind::Async
-            && let Some(end) = take_early(&mut self.early_ends, id, event.name, time)
+            && let Some(end) = take_early_end(&mut self.early_ends, id, event.name, time)
         {
             duration = end - time;
             oddities.unmatched_ends -= 1;
         } else {
             track.stack.begin(Open::new(slices.len(), event.name, id.cat, time, duration));
         }
-        self.forget_if_empty(id);
+        self.remove_if_empty(id);
         self.push(Slice { duration, depth, ..event.slice(kind, lane) }, event);
     }
 
     /// Adds a slice, with the action and arguments that its event states.
     fn push(&mut self, mut slice: Slice, event: &SpanEvent) {
-        let at = self.timeline.slices.len();
+        let index = self.timeline.slices.len();
         if slice.name == NO_NAME && !self.compat {
             slice.name = self.timeline.names.number(UNNAMED.as_bytes());
         }
         if let Sub::Detail(_) = event.sub {
-            self.details.push(at);
+            self.details.push(index);
         }
-        for (values, value) in self.timeline.by_arg.iter_mut().zip(&event.args).filter(|(_, value)| **value != NO_NAME)
-        {
-            values.push((at as u32, *value));
+        for (values, &value) in self.timeline.by_arg.iter_mut().zip(&event.args) {
+            if value != NO_NAME {
+                values.push((index as u32, value));
+            }
         }
         self.timeline.slices.push(slice);
     }
 
-    fn forget_if_empty(&mut self, id: Id) {
+    /// Removes an ID-based track without open spans.
+    fn remove_if_empty(&mut self, id: Id) {
         if self.by_id.get(&id).is_some_and(|track| track.stack.depth() == 0) {
             self.spare.extend(self.by_id.remove(&id).map(|track| track.stack));
         }
     }
 
-    fn end_too_early(&mut self, id: Id, name: NameNo, time: i64) {
+    /// Keeps an end that has no start yet; the start may have been written later.
+    fn add_early_end(&mut self, id: Id, name: NameNo, time: i64) {
         self.timeline.oddities.unmatched_ends += 1;
         if self.early_ends.len() < EARLY_ENDS {
             *self.early_ends.entry((id, name, time)).or_default() += 1;
@@ -414,30 +458,47 @@ impl<'o> SpanBuilder<'o> {
             let mut waiting = std::mem::take(&mut self.threads[number].waiting);
             waiting.make_contiguous().sort_by_key(|event| event.time);
             for event in waiting {
-                self.take(&event);
+                self.process(&event);
             }
         }
         if !self.is_clang {
-            for &at in &self.details {
-                self.timeline.slices[at].sub = NO_NAME;
+            for &index in &self.details {
+                self.timeline.slices[index].sub = NO_NAME;
             }
         }
-        let whole: Vec<bool> = self.threads.iter().map(|thread| thread.has_whole).collect();
-        self.timeline.tracks = self.threads.iter().map(|thread| self.track(thread.who)).collect();
-        self.timeline.nest(&whole);
-        Trace { timeline: self.timeline, names: self.names, sums: self.sums, ..Trace::default() }
+        let has_whole: Vec<bool> = self.threads.iter().map(|thread| thread.has_whole).collect();
+        self.timeline.tracks = self.threads.iter().map(|thread| self.track(thread.key)).collect();
+        self.timeline.nest(&has_whole);
+        Trace { timeline: self.timeline, names: self.thread_names, sums: self.sums, ..Trace::default() }
     }
 
-    fn track(&self, (pid, tid): (i64, i64)) -> Track {
-        let text = |number: i64| {
-            let name = NameNo::try_from(number.wrapping_sub(i64::MIN)).ok();
-            name.filter(|_| number < 0).map(|name| self.timeline.names.text(name).to_vec())
+    fn track(&self, key: ThreadKey) -> Track {
+        let ThreadKey { pid, tid } = key;
+        let comm = if let Some(name) = self.thread_names.get(&key).or_else(|| self.process_names.get(&pid)) {
+            &**name
+        } else if let Some(name) = self.owner_name(tid).or_else(|| self.owner_name(pid)) {
+            name
+        } else {
+            &b"thread"[..]
         };
-        let named = self.names.get(&(pid, tid)).or_else(|| self.processes.get(&pid));
-        let comm = named.map(|name| name.to_vec()).or_else(|| text(tid)).or_else(|| text(pid));
-        let comm = comm.unwrap_or_else(|| b"thread".to_vec());
-        Track { comm, pid: Some(Pid(pid as i32)), tid: Some(Tid(tid as i32)), ..Track::default() }
+        Track { comm: comm.to_vec(), pid: Some(Pid(pid as i32)), tid: Some(Tid(tid as i32)), ..Track::default() }
     }
+
+    /// The name that [`Self::owner_number`] turned into this number; `None` if it is an ID.
+    fn owner_name(&self, number: i64) -> Option<&[u8]> {
+        if number >= 0 {
+            return None;
+        }
+        let name = NameNo::try_from(number.wrapping_sub(i64::MIN)).ok()?;
+        Some(self.timeline.names.text(name))
+    }
+}
+
+/// True for a sum that clang writes in the form of a span, after the real spans.
+fn is_clang_sum(event: &TraceEvent<'_>) -> bool {
+    event.phase == b'X'
+        && event.name.starts_with("Total ")
+        && event.arguments(["avg ms", "count"]).iter().all(Option::is_some)
 }
 
 impl SpanEvent {
@@ -462,7 +523,7 @@ fn set_sub(slice: &mut Slice, end: &SpanEvent) {
 const COMPAT_DEPTH: u16 = 512;
 
 /// Removes and returns the earliest of these ends that can belong to a span starting at `from`.
-fn take_early(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNo, from: i64) -> Option<i64> {
+fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNo, from: i64) -> Option<i64> {
     let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;
     *count -= 1;
     if *count == 0 {
@@ -498,9 +559,12 @@ mod tests {
     /// The name, start and duration (in microseconds) and ID-based track of all spans.
     fn spans(json: &str) -> Vec<(String, i64, i64, u32)> {
         let Trace { timeline, .. } = trace(json);
-        let name = |number| String::from_utf8_lossy(timeline.names.text(number)).into_owned();
-        let span = |slice: &Slice| (name(slice.name), slice.start / 1000, slice.duration / 1000, slice.lane);
-        timeline.slices.iter().map(span).collect()
+        let mut spans = Vec::new();
+        for slice in &timeline.slices {
+            let name = String::from_utf8_lossy(timeline.names.text(slice.name)).into_owned();
+            spans.push((name, slice.start / 1000, slice.duration / 1000, slice.lane));
+        }
+        spans
     }
 
     #[test]
@@ -559,8 +623,8 @@ mod tests {
         let json = r#"[{"ph":"M","name":"process_name","pid":"p","args":{"name":"late \u0041"}},{"ph":"C","ts":8,"pid":3},
             {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"t"}},{"ph":"P","name":"Profile","pid":1,"tid":2}]"#;
         let mut others = Vec::new();
-        let trace = read_trace(json.as_bytes(), &Alone, &ReadOptions::default(), |event, who| {
-            others.push((event.phase, who.1));
+        let trace = read_trace(json.as_bytes(), &Alone, &ReadOptions::default(), |event, thread| {
+            others.push((event.phase, thread.tid));
             Ok(())
         });
         assert_eq!(trace.unwrap().thread_name(1, 2), Some(b"t".to_vec()));

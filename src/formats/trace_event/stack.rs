@@ -26,9 +26,19 @@ impl Open {
     }
 
     /// True if the span is over for an event at `time`. Instants at the same time count as nested.
-    fn over(&self, time: i64) -> bool {
+    fn is_over_at(&self, time: i64) -> bool {
         self.end() < time || (self.end() == time && self.duration > 0)
     }
+
+    /// True if the span is still open, and an end with this name and category may close it.
+    fn is_ended_by(&self, name: NameNo, cat: NameNo) -> bool {
+        self.duration == UNFINISHED && is_match(self.name, name) && is_match(self.cat, cat)
+    }
+}
+
+/// True if two names or categories are equal or one is missing.
+fn is_match(one: NameNo, other: NameNo) -> bool {
+    one == other || one == NO_NAME || other == NO_NAME
 }
 
 /// The spans of a track, outermost first.
@@ -74,7 +84,7 @@ impl Stack {
                     self.cut(at, span.end(), slices);
                     (open_inside, kept) = (false, 0);
                 }
-            } else if span.over(time) {
+            } else if span.is_over_at(time) {
                 self.open.pop();
                 self.closed -= 1;
                 kept -= 1;
@@ -89,8 +99,10 @@ impl Stack {
     /// Removes the span at index `at` and all spans inside it. Those that are still open end at `end`.
     fn cut(&mut self, at: usize, end: i64, slices: &mut [Slice]) {
         self.closed -= 1;
-        for inner in self.open.drain(at..).skip(1).filter(|inner| inner.duration == UNFINISHED) {
-            slices[inner.slice].duration = end.saturating_sub(inner.start);
+        for inner in self.open.drain(at..).skip(1) {
+            if inner.duration == UNFINISHED {
+                slices[inner.slice].duration = end.saturating_sub(inner.start);
+            }
         }
     }
 
@@ -98,10 +110,8 @@ impl Stack {
     /// `None` if there is no such span, or if too many others are open inside it.
     #[inline]
     pub(super) fn end(&mut self, time: i64, name: NameNo, cat: NameNo, slices: &mut [Slice]) -> Option<usize> {
-        let same = |one: NameNo, other: NameNo| one == other || one == NO_NAME || other == NO_NAME;
-        let wanted = |span: &Open| span.duration == UNFINISHED && same(span.name, name) && same(span.cat, cat);
-        let near = self.open.len().saturating_sub(FAR);
-        let at = near + self.open[near..].iter().rposition(wanted)?;
+        let nearest = self.open.len().saturating_sub(FAR);
+        let at = nearest + self.open[nearest..].iter().rposition(|span| span.is_ended_by(name, cat))?;
         let span = &mut self.open[at];
         // If an end comes before its start because events are out of order, the duration is 0.
         span.duration = time.saturating_sub(span.start).max(0);

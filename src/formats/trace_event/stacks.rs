@@ -15,7 +15,7 @@
 //! intervals are as long as the time between samples, and the weight goes into the arguments. If no sample has a time,
 //! the sums of the stacks are laid out one after the other.
 
-use super::laid_out::{self, EventWriting, StackSpan};
+use super::layout::{self, EventWriting, StackSpan};
 use super::write::{TraceWriter, quote};
 use crate::analysis::category::Category;
 use crate::analysis::label;
@@ -38,8 +38,12 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let counts_time = (&series.unit, options.weight) == (&Unit::Nanos, Weight::Period);
     let stretch = stretch(series, &threads);
     let writing = EventWriting { profile, weight: options.weight, counts_time, stretch };
-    let all = profile.series.iter().flat_map(|series| &series.rows);
-    let last_time = if profile.has_times() { all.filter_map(|row| row.time).max() } else { None };
+    let last_time = if profile.has_times() {
+        let rows = profile.series.iter().flat_map(|series| &series.rows);
+        rows.filter_map(|row| row.time).max()
+    } else {
+        None
+    };
     let mut named = Vec::new();
     for (number, thread) in threads.iter().enumerate() {
         let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
@@ -51,17 +55,17 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         }
         writer.thread_name(pid, tid, &String::from_utf8_lossy(thread.comm))?;
         let spans = match last_time {
-            Some(last) => in_time(writing, &thread.rows, last),
-            None => laid_out::spans(writing, &thread.rows),
+            Some(last) => spans_in_time(writing, &thread.rows, last),
+            None => layout::spans(writing, &thread.rows),
         };
         for span in &spans {
-            span_event(writing, span, (pid, tid), &mut writer)?;
+            write_span(writing, span, pid, tid, &mut writer)?;
         }
     }
     for moment in &profile.about.moments {
-        moment_event(moment, &mut writer)?;
+        write_moment(moment, &mut writer)?;
     }
-    writer.finish_with(&about(profile, series, options.weight))
+    writer.finish_with_metadata(&recording_facts(profile, series, options.weight))
 }
 
 /// Nanoseconds between samples: as requested when recording, or else the median distance of samples in a thread.
@@ -76,7 +80,7 @@ fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
 
 /// The spans of a thread, in the order of their starts and outer ones first. Rows without a time come last, as empty
 /// spans at the time of the profile's last sample.
-fn in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<StackSpan> {
+fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<StackSpan> {
     let mut spans: Vec<StackSpan> = Vec::new();
     // Indices of the spans that are still open, outermost first.
     let mut open: Vec<usize> = Vec::new();
@@ -86,21 +90,25 @@ fn in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<StackSp
         let (start, length) = match row.time {
             Some(time) => {
                 let length = if writing.counts_time { clamp(weight) } else { writing.stretch };
-                (start(clamp(time.0), length, end), length)
+                (interval_start(clamp(time.0), length, end), length)
             }
             None => (end.unwrap_or(i64::MIN).max(clamp(last.0)), 0),
         };
         let mut frames: Vec<FrameId> = writing.profile.frames_up(row.stack).collect();
         frames.reverse();
-        let goes_on = end == Some(start) && length > 0;
-        let same = open.iter().zip(&frames).take_while(|&(&at, &frame)| goes_on && spans[at].frame == frame).count();
-        open.truncate(same);
-        for &frame in &frames[same..] {
+        let is_adjacent = end == Some(start) && length > 0;
+        if is_adjacent {
+            let common = open.iter().zip(&frames).take_while(|&(&index, &frame)| spans[index].frame == frame).count();
+            open.truncate(common);
+        } else {
+            open.clear();
+        }
+        for &frame in &frames[open.len()..] {
             open.push(spans.len());
             spans.push(StackSpan { frame, start, duration: 0, samples: 0, weight: 0 });
         }
-        for &at in &open {
-            let span = &mut spans[at];
+        for &index in &open {
+            let span = &mut spans[index];
             span.duration = start.saturating_add(length).saturating_sub(span.start);
             span.samples = span.samples.saturating_add(row.count);
             span.weight = span.weight.saturating_add(weight);
@@ -111,18 +119,19 @@ fn in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<StackSp
 }
 
 /// The start of a sample's interval: not before the end of the previous one, and exactly there if it is close.
-fn start(time: i64, length: i64, end: Option<i64>) -> i64 {
-    let own = time.saturating_sub(length);
-    match end {
-        Some(end) if own.saturating_sub(end) < length / 2 => end,
-        _ => own,
+fn interval_start(time: i64, length: i64, previous_end: Option<i64>) -> i64 {
+    let start = time.saturating_sub(length);
+    match previous_end {
+        Some(end) if start.saturating_sub(end) < length / 2 => end,
+        _ => start,
     }
 }
 
-fn span_event(
+fn write_span(
     writing: EventWriting<'_>,
     span: &StackSpan,
-    (pid, tid): (i64, i64),
+    pid: i64,
+    tid: i64,
     writer: &mut TraceWriter<'_>,
 ) -> Result<()> {
     let profile = writing.profile;
@@ -151,7 +160,7 @@ fn span_event(
 }
 
 /// Writes an event other than a sample, such as a fork or an exit, as an instant.
-fn moment_event(moment: &Moment, writer: &mut TraceWriter<'_>) -> Result<()> {
+fn write_moment(moment: &Moment, writer: &mut TraceWriter<'_>) -> Result<()> {
     let name = match &moment.kind {
         MomentKind::Named(name) => [b"comm ", &name[..]].concat(),
         MomentKind::Executed(name) => [b"exec ", &name[..]].concat(),
@@ -172,24 +181,21 @@ fn moment_event(moment: &Moment, writer: &mut TraceWriter<'_>) -> Result<()> {
 }
 
 /// The contents of `otherData`: facts about the recording and the event.
-fn about(profile: &Profile, series: &Series, weight: Weight) -> Value {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+fn recording_facts(profile: &Profile, series: &Series, weight: Weight) -> Value {
     let unit = match weight {
         Weight::Period => series.unit.name(),
         Weight::Samples => Unit::Samples.name(),
     };
-    let mut about = json!({"event": series.name, "unit": unit, "lost": profile.about.lost});
-    let known = [
-        ("command", command_line(&profile.about.command).map(String::from)),
-        ("host", profile.about.host.as_deref().map(text)),
-        ("kernel", profile.about.os_release.as_deref().map(text)),
-    ];
-    for (key, value) in known {
+    let mut facts = json!({"event": series.name, "unit": unit, "lost": profile.about.lost});
+    if let Some(command) = command_line(&profile.about.command) {
+        facts["command"] = Value::String(command.into());
+    }
+    for (key, value) in [("host", &profile.about.host), ("kernel", &profile.about.os_release)] {
         if let Some(value) = value {
-            about[key] = Value::String(value);
+            facts[key] = Value::String(String::from_utf8_lossy(value).into_owned());
         }
     }
-    about
+    facts
 }
 
 #[cfg(test)]
@@ -214,9 +220,12 @@ mod tests {
         let writing = EventWriting { profile: &profile, weight: Weight::Period, counts_time: true, stretch: 1 };
         let rows: Vec<&Row> = rows.iter().collect();
         let last = Nanos(samples.iter().map(|&(_, time)| time).max().unwrap_or(0));
-        let name =
-            |span: &StackSpan| String::from_utf8_lossy(profile.name_of(profile.frame_of(span.frame).name)).into();
-        in_time(writing, &rows, last).iter().map(|span| (name(span), span.start, span.duration, span.samples)).collect()
+        let mut spans = Vec::new();
+        for span in spans_in_time(writing, &rows, last) {
+            let name = String::from_utf8_lossy(profile.name_of(profile.frame_of(span.frame).name)).into_owned();
+            spans.push((name, span.start, span.duration, span.samples));
+        }
+        spans
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl SpanWriter for TraceWriter<'_> {
         if let ("X", Some(duration)) = (phase, span.duration) {
             self.time("dur", duration);
         }
-        self.place(span);
+        self.owner(span);
         self.arguments(span.args);
         self.end()?;
         // On an ID-based track, the end of a span is a separate event.
@@ -35,7 +35,7 @@ impl SpanWriter for TraceWriter<'_> {
             Some(duration @ 0..) if span.id.is_some() => {
                 self.begin(span.name, span.cat, "e");
                 self.time("ts", span.start.saturating_add(duration));
-                self.place(span);
+                self.owner(span);
                 self.end()
             }
             _ => Ok(()),
@@ -89,8 +89,8 @@ impl<'o> TraceWriter<'o> {
     }
 
     /// Completes the file with metadata about the whole trace.
-    pub(super) fn finish_with(self, about: &serde_json::Value) -> Result<()> {
-        Ok(writeln!(self.out, "\n],\"otherData\":{about}}}")?)
+    pub(super) fn finish_with_metadata(self, metadata: &serde_json::Value) -> Result<()> {
+        Ok(writeln!(self.out, "\n],\"otherData\":{metadata}}}")?)
     }
 
     /// Writes an event that names a process or thread.
@@ -131,10 +131,10 @@ impl<'o> TraceWriter<'o> {
     }
 
     /// Writes the process, the thread, and the ID of the track if it isn't the thread's own.
-    fn place(&mut self, span: &SpanRecord<'_>) {
-        for (key, who) in [("pid", &span.pid), ("tid", &span.tid)] {
+    fn owner(&mut self, span: &SpanRecord<'_>) {
+        for (key, owner) in [("pid", &span.pid), ("tid", &span.tid)] {
             self.line.extend(format!(",\"{key}\":").bytes());
-            match who {
+            match owner {
                 NumberOrName::Number(number) => self.line.extend(number.to_string().bytes()),
                 NumberOrName::Name(name) => quote(&mut self.line, name),
             }
@@ -147,7 +147,9 @@ impl<'o> TraceWriter<'o> {
         } else {
             self.line.extend(text);
         }
-        self.line.extend(is_local.then_some(b'}'));
+        if is_local {
+            self.line.push(b'}');
+        }
         if let Some(scope) = scope {
             self.line.extend(b",\"scope\":");
             quote(&mut self.line, scope);
@@ -208,25 +210,25 @@ pub(super) fn quote(line: &mut Vec<u8>, text: &[u8]) {
 fn without_surrogates(json: &[u8]) -> Vec<u8> {
     let mut written = Vec::with_capacity(json.len());
     let mut rest = json;
-    while let Some(at) = memchr::memmem::find(rest, b"\\") {
-        written.extend_from_slice(&rest[..at]);
-        let escape = &rest[at..];
-        let is_half = matches!(escape, [_, b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..]);
-        let len = match (is_half, escape) {
-            (true, [_, _, _, _, _, _, b'\\', b'u', ..]) => 12,
-            (true, _) => 6,
-            _ => 2,
-        };
-        let escape = &escape[..len.min(escape.len())];
-        if is_half {
-            let letter = utf16_letter(escape).and_then(|(letter, _)| letter).unwrap_or(char::REPLACEMENT_CHARACTER);
-            written.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
-            // A lone surrogate becomes U+FFFD; a second half that follows is handled by itself.
-            rest = &rest[at + utf16_letter(escape).map_or(escape.len(), |(_, len)| len)..];
+    while let Some(start) = memchr::memchr(b'\\', rest) {
+        written.extend_from_slice(&rest[..start]);
+        let escape = &rest[start..];
+        let is_surrogate = matches!(escape, [_, b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..]);
+        if !is_surrogate {
+            // Skip the escaped character, too: it may be a backslash.
+            let (escape, behind) = escape.split_at(escape.len().min(2));
+            written.extend_from_slice(escape);
+            rest = behind;
             continue;
         }
-        written.extend_from_slice(escape);
-        rest = &rest[at + escape.len()..];
+        // A pair takes two escapes, `\ud83d\ude00`.
+        let longest = if matches!(escape, [_, _, _, _, _, _, b'\\', b'u', ..]) { 12 } else { 6 };
+        let pair = &escape[..longest.min(escape.len())];
+        // A lone surrogate becomes U+FFFD; a second half that follows is handled by itself.
+        let (letter, len) = utf16_letter(pair).unwrap_or((None, pair.len()));
+        let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
+        written.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+        rest = &escape[len..];
     }
     written.extend_from_slice(rest);
     written

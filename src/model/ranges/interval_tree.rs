@@ -32,7 +32,7 @@ impl<T: Span> IntervalTree<T> {
     pub fn new(mut list: Vec<T>) -> Self {
         list.sort_by_key(|item| item.range().start);
         let mut ends = vec![0; list.len()];
-        largest_ends(&list, &mut ends);
+        fill_largest_ends(&list, &mut ends);
         Self { list, ends }
     }
 
@@ -49,9 +49,9 @@ impl<T: Span> IntervalTree<T> {
         }
         self.visit_among(among.start..middle, range, each);
         let item = &self.list[middle];
-        let own = item.range();
-        if own.start < range.end {
-            if range.start < own.end {
+        let item_range = item.range();
+        if item_range.start < range.end {
+            if range.start < item_range.end {
                 each(item);
             }
             self.visit_among(middle + 1..among.end, range, each);
@@ -60,13 +60,13 @@ impl<T: Span> IntervalTree<T> {
 }
 
 /// Fills in the largest ends of a sublist and returns the largest of all.
-fn largest_ends<T: Span>(list: &[T], into: &mut [u64]) -> u64 {
+fn fill_largest_ends<T: Span>(list: &[T], ends: &mut [u64]) -> u64 {
     let middle = list.len() / 2;
     let Some(item) = list.get(middle) else { return 0 };
-    let before = largest_ends(&list[..middle], &mut into[..middle]);
-    let behind = largest_ends(&list[middle + 1..], &mut into[middle + 1..]);
-    into[middle] = before.max(behind).max(item.range().end);
-    into[middle]
+    let before = fill_largest_ends(&list[..middle], &mut ends[..middle]);
+    let behind = fill_largest_ends(&list[middle + 1..], &mut ends[middle + 1..]);
+    ends[middle] = before.max(behind).max(item.range().end);
+    ends[middle]
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct OrderedRanges<T> {
     /// The starts of the segments, sorted.
     edges: Vec<u64>,
     /// For each node, the ranges that cover it but not its parent.
-    over: NodeLists,
+    covering: NodeLists,
     /// For each node, the ranges that cover a node below it but not the node itself. Empty if only addresses are looked
     /// up.
     below: NodeLists,
@@ -41,8 +41,7 @@ struct NodeLists {
 
 impl<T> Default for OrderedRanges<T> {
     fn default() -> Self {
-        let (over, below) = Default::default();
-        Self { list: Vec::new(), edges: Vec::new(), over, below }
+        Self { list: Vec::new(), edges: Vec::new(), covering: NodeLists::default(), below: NodeLists::default() }
     }
 }
 
@@ -50,7 +49,7 @@ impl<T: Span> OrderedRanges<T> {
     /// Prepares for searches by range and by address.
     pub fn new(list: Vec<T>) -> Self {
         let mut ranges = Self::for_addresses(list);
-        ranges.below = NodeLists::new(ranges.leaf_count(), &ranges.leaves(), above);
+        ranges.below = NodeLists::new(ranges.leaf_count(), &ranges.leaves(), for_each_ancestor);
         ranges
     }
 
@@ -61,7 +60,7 @@ impl<T: Span> OrderedRanges<T> {
         edges.sort_unstable();
         edges.dedup();
         let mut ranges = Self { list, edges, ..Self::default() };
-        ranges.over = NodeLists::new(ranges.leaf_count(), &ranges.leaves(), cover);
+        ranges.covering = NodeLists::new(ranges.leaf_count(), &ranges.leaves(), for_each_covering);
         ranges
     }
 
@@ -73,9 +72,12 @@ impl<T: Span> OrderedRanges<T> {
     /// For each range, the leaves that it covers.
     fn leaves(&self) -> Vec<Range<u32>> {
         let leaf = |addr: u64| self.edges.partition_point(|edge| *edge < addr) as u32;
-        let leaves =
-            |range: Range<u64>| if range.start < range.end { leaf(range.start)..leaf(range.end) } else { 0..0 };
-        self.list.iter().map(|item| leaves(item.range())).collect()
+        let mut all_leaves = Vec::with_capacity(self.list.len());
+        for item in &self.list {
+            let range = item.range();
+            all_leaves.push(if range.start < range.end { leaf(range.start)..leaf(range.end) } else { 0..0 });
+        }
+        all_leaves
     }
 
     /// The position before which everything satisfies `is_before`. The ranges' order must be such that these are a
@@ -88,7 +90,7 @@ impl<T: Span> OrderedRanges<T> {
     #[inline]
     pub fn last_at(&self, addr: u64, position: usize) -> Option<usize> {
         let mut last = None;
-        self.each_list_at(addr, |list| last = last.max(before(list, position)));
+        self.for_each_list_at(addr, |list| last = last.max(last_before(list, position)));
         last
     }
 
@@ -96,49 +98,49 @@ impl<T: Span> OrderedRanges<T> {
     #[inline]
     pub fn first_at(&self, addr: u64, position: usize) -> Option<usize> {
         let mut first = usize::MAX;
-        self.each_list_at(addr, |list| first = first.min(from(list, position)));
+        self.for_each_list_at(addr, |list| first = first.min(first_from(list, position)));
         (first < self.list.len()).then_some(first)
     }
 
     /// The position of the last range before `position` that overlaps another range.
     pub fn last_over(&self, range: Range<u64>, position: usize) -> Option<usize> {
         let mut last = None;
-        self.each_list_over(range, |list| last = last.max(before(list, position)));
+        self.for_each_list_over(range, |list| last = last.max(last_before(list, position)));
         last
     }
 
     /// The position of the first range from `position` on that overlaps another range.
     pub fn first_over(&self, range: Range<u64>, position: usize) -> Option<usize> {
         let mut first = usize::MAX;
-        self.each_list_over(range, |list| first = first.min(from(list, position)));
+        self.for_each_list_over(range, |list| first = first.min(first_from(list, position)));
         (first < self.list.len()).then_some(first)
     }
 
     /// Calls `each` with lists of positions which together are all ranges that contain an address.
     #[inline]
-    fn each_list_at(&self, addr: u64, mut each: impl FnMut(&[u32])) {
+    fn for_each_list_at(&self, addr: u64, mut each: impl FnMut(&[u32])) {
         let Some(leaf) = self.edges.partition_point(|edge| *edge <= addr).checked_sub(1) else { return };
         let mut node = self.leaf_count() + leaf;
-        while node >= self.over.first {
-            each(self.over.of(node));
+        while node >= self.covering.first {
+            each(self.covering.list(node));
             node /= 2;
         }
     }
 
     /// Calls `each` with lists of positions which together are all ranges that overlap `range`. Such a range is listed
     /// at, above or below one of the nodes that cover `range`.
-    fn each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
+    fn for_each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
         let start = self.edges.partition_point(|edge| *edge <= range.start).saturating_sub(1) as u32;
         let end = self.edges.partition_point(|edge| *edge < range.end) as u32;
         if range.is_empty() || start >= end {
             return;
         }
         let count = self.leaf_count();
-        cover(start..end, count, &mut |node| {
-            each(self.over.of(node));
-            each(self.below.of(node));
+        for_each_covering(start..end, count, &mut |node| {
+            each(self.covering.list(node));
+            each(self.below.list(node));
         });
-        above(start..end, count, &mut |node| each(self.over.of(node)));
+        for_each_ancestor(start..end, count, &mut |node| each(self.covering.list(node)));
     }
 }
 
@@ -155,11 +157,15 @@ impl<T> OrderedRanges<T> {
 }
 
 impl NodeLists {
-    /// Lists each range at the nodes that `nodes` visits for its leaves.
-    fn new(count: usize, leaves: &[Range<u32>], nodes: impl Fn(Range<u32>, usize, &mut dyn FnMut(usize))) -> Self {
+    /// Lists each range at the nodes that `for_each_node` visits for its leaves. `count` is the number of all leaves.
+    fn new(
+        count: usize,
+        leaves: &[Range<u32>],
+        for_each_node: impl Fn(Range<u32>, usize, &mut dyn FnMut(usize)),
+    ) -> Self {
         let mut starts = vec![0; 2 * count + 1];
         for leaves in leaves {
-            nodes(leaves.clone(), count, &mut |node| starts[node + 1] += 1);
+            for_each_node(leaves.clone(), count, &mut |node| starts[node + 1] += 1);
         }
         let first = starts.iter().position(|len| *len > 0).map_or(usize::MAX, |behind| behind - 1);
         let mut sum = 0;
@@ -169,7 +175,7 @@ impl NodeLists {
         }
         let (mut next, mut positions) = (starts.clone(), vec![0; sum as usize]);
         for (position, leaves) in (0..).zip(leaves) {
-            nodes(leaves.clone(), count, &mut |node| {
+            for_each_node(leaves.clone(), count, &mut |node| {
                 positions[next[node] as usize] = position;
                 next[node] += 1;
             });
@@ -178,14 +184,14 @@ impl NodeLists {
     }
 
     #[inline]
-    fn of(&self, node: usize) -> &[u32] {
+    fn list(&self, node: usize) -> &[u32] {
         &self.positions[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 }
 
 /// Calls `each` with the nodes that together cover some leaves, once each. Leaf N is node `count` + N, and the parent
 /// of node N is node N / 2.
-fn cover(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
+fn for_each_covering(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
     let (mut low, mut high) = (leaves.start as usize + count, leaves.end as usize + count);
     while low < high {
         if low % 2 == 1 {
@@ -203,16 +209,20 @@ fn cover(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
 
 /// Calls `each` with the ancestors of the nodes that cover some leaves, once each. All are ancestors of the first or
 /// the last leaf.
-fn above(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
+fn for_each_ancestor(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
     let (start, end) = (leaves.start as usize + count, leaves.end as usize + count);
-    let (mut low, mut high, mut level) = (start, end - usize::from(start < end), 0);
-    while start < end && low > 1 {
+    if start >= end {
+        return;
+    }
+    let (mut low, mut high, mut level) = (start, end - 1, 0);
+    while low > 1 {
         (low, high, level) = (low / 2, high / 2, level + 1);
-        let covers_others = |node: usize| node << level < start || (node + 1) << level > end;
-        if covers_others(low) {
+        // A node that covers only these leaves is one of the nodes that cover them, or below one.
+        let has_other_leaves = |node: usize| node << level < start || (node + 1) << level > end;
+        if has_other_leaves(low) {
             each(low);
         }
-        if high != low && covers_others(high) {
+        if high != low && has_other_leaves(high) {
             each(high);
         }
     }
@@ -220,14 +230,14 @@ fn above(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
 
 /// The last position in a list that is smaller than `position`.
 #[inline]
-fn before(list: &[u32], position: usize) -> Option<usize> {
+fn last_before(list: &[u32], position: usize) -> Option<usize> {
     let count = list.partition_point(|at| (*at as usize) < position);
     count.checked_sub(1).map(|last| list[last] as usize)
 }
 
 /// The first position in a list that is at least `position`; `usize::MAX` if there is none.
 #[inline]
-fn from(list: &[u32], position: usize) -> usize {
+fn first_from(list: &[u32], position: usize) -> usize {
     let count = list.partition_point(|at| (*at as usize) < position);
     list.get(count).map_or(usize::MAX, |at| *at as usize)
 }
@@ -277,9 +287,9 @@ mod tests {
         let nested: Vec<_> = (0..10_000).map(|n| n..20_000 - n).collect();
         let ranges = OrderedRanges::new(nested);
         let mut lists = 0;
-        ranges.each_list_at(10_000, |_| lists += 1);
-        ranges.each_list_over(5_000..15_000, |_| lists += 1);
+        ranges.for_each_list_at(10_000, |_| lists += 1);
+        ranges.for_each_list_over(5_000..15_000, |_| lists += 1);
         assert!(lists < 200, "{lists} lists");
-        assert!(ranges.over.positions.len() + ranges.below.positions.len() < 10_000 * 64);
+        assert!(ranges.covering.positions.len() + ranges.below.positions.len() < 10_000 * 64);
     }
 }

@@ -36,6 +36,14 @@ pub struct Entry<V> {
     pub value: V,
 }
 
+impl<V: Copy> Entry<V> {
+    /// A part of the entry, which must be inside it.
+    fn part(&self, range: Range<u64>) -> Self {
+        let Range { start, end } = range;
+        Self { start, end, skipped: self.skipped + (start - self.start), value: self.value }
+    }
+}
+
 /// Where an entry is stored.
 #[derive(Debug, Clone, Copy)]
 struct EntryPlace {
@@ -60,10 +68,10 @@ impl<V: Copy> RangeMap<V> {
     pub fn insert_into_gap(&mut self, range: Range<u64>, value: V) {
         if !range.is_empty() {
             let Range { start, end } = range;
-            let block = self.block_of(start);
+            let block = self.block_for(start);
             let index =
                 self.blocks.get(block).map_or(0, |entries| entries.partition_point(|entry| entry.start < start));
-            self.insert_at(EntryPlace { block, index }, Entry { start, end, skipped: 0, value });
+            self.insert_entry(EntryPlace { block, index }, Entry { start, end, skipped: 0, value });
         }
     }
 
@@ -72,28 +80,25 @@ impl<V: Copy> RangeMap<V> {
         if range.is_empty() {
             return;
         }
-        let mut place = self.first_ending_behind(range.start);
-        while let Some(entry) = self.entry(place).filter(|entry| entry.start < range.end) {
-            let (low, high) = (entry.start.max(range.start), entry.end.min(range.end));
-            let before = (entry.start < low).then_some(Entry { end: low, ..entry });
-            let behind = Entry { start: high, skipped: entry.skipped + (high - entry.start), ..entry };
-            let behind = (high < entry.end).then_some(behind);
-            removed(Entry { start: low, end: high, skipped: entry.skipped + (low - entry.start), ..entry });
-            match (before, behind) {
-                (None, None) => self.remove_at(place),
-                (Some(rest), None) | (None, Some(rest)) => self.replace_at(place, rest),
-                (Some(before), Some(behind)) => {
-                    self.replace_at(place, before);
-                    self.insert_at(EntryPlace { index: place.index + 1, ..place }, behind);
+        let mut place = self.first_ending_after(range.start);
+        while let Some(entry) = self.entry(place)
+            && entry.start < range.end
+        {
+            removed(entry.part(entry.start.max(range.start)..entry.end.min(range.end)));
+            match (entry.start < range.start, range.end < entry.end) {
+                (false, false) => self.remove_entry(place),
+                (true, false) => {
+                    self.replace_entry(place, entry.part(entry.start..range.start));
+                    place.index += 1;
+                }
+                (false, true) => return self.replace_entry(place, entry.part(range.end..entry.end)),
+                (true, true) => {
+                    self.replace_entry(place, entry.part(entry.start..range.start));
+                    let behind = EntryPlace { index: place.index + 1, ..place };
+                    return self.insert_entry(behind, entry.part(range.end..entry.end));
                 }
             }
-            if behind.is_some() {
-                return;
-            }
-            if before.is_some() {
-                place.index += 1;
-            }
-            place = self.settled(place);
+            place = self.skip_block_end(place);
         }
     }
 
@@ -102,28 +107,30 @@ impl<V: Copy> RangeMap<V> {
         if range.is_empty() {
             return;
         }
-        let mut place = self.first_ending_behind(range.start);
-        while let Some(entry) = self.entry(place).filter(|entry| entry.start < range.end) {
+        let mut place = self.first_ending_after(range.start);
+        while let Some(entry) = self.entry(place)
+            && entry.start < range.end
+        {
             if wanted(&entry.value) {
-                self.remove_at(place);
+                self.remove_entry(place);
                 evicted(entry);
             } else {
                 place.index += 1;
             }
-            place = self.settled(place);
+            place = self.skip_block_end(place);
         }
     }
 
     /// The entry that contains an address.
     pub fn get(&self, addr: u64) -> Option<Entry<V>> {
-        self.entry(self.first_ending_behind(addr)).filter(|entry| entry.start <= addr)
+        self.entry(self.first_ending_after(addr)).filter(|entry| entry.start <= addr)
     }
 
     /// The entries that overlap a range, by address.
     pub fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = Entry<V>> + '_ {
-        let EntryPlace { block, index } = self.first_ending_behind(range.start);
-        let from_there = self.blocks[block.min(self.blocks.len())..].iter().flatten().skip(index).copied();
-        from_there.take_while(move |entry| entry.start < range.end && !range.is_empty())
+        let EntryPlace { block, index } = self.first_ending_after(range.start);
+        let entries = self.blocks[block.min(self.blocks.len())..].iter().flatten().skip(index).copied();
+        entries.take_while(move |entry| entry.start < range.end && !range.is_empty())
     }
 
     /// True if it is empty.
@@ -145,19 +152,19 @@ impl<V: Copy> RangeMap<V> {
     }
 
     /// The block that contains, or would contain, an entry with this start.
-    fn block_of(&self, start: u64) -> usize {
+    fn block_for(&self, start: u64) -> usize {
         self.starts.partition_point(|first| *first <= start).saturating_sub(1)
     }
 
     /// The first entry that ends after an address: the one that contains it, or the next.
-    fn first_ending_behind(&self, addr: u64) -> EntryPlace {
-        let block = self.block_of(addr);
+    fn first_ending_after(&self, addr: u64) -> EntryPlace {
+        let block = self.block_for(addr);
         let index = self.blocks.get(block).map_or(0, |entries| entries.partition_point(|entry| entry.end <= addr));
-        self.settled(EntryPlace { block, index })
+        self.skip_block_end(EntryPlace { block, index })
     }
 
     /// Turns a place past the end of a block into the start of the next block.
-    fn settled(&self, place: EntryPlace) -> EntryPlace {
+    fn skip_block_end(&self, place: EntryPlace) -> EntryPlace {
         match self.blocks.get(place.block) {
             Some(entries) if place.index >= entries.len() => EntryPlace { block: place.block + 1, index: 0 },
             _ => place,
@@ -168,14 +175,14 @@ impl<V: Copy> RangeMap<V> {
         self.blocks.get(place.block)?.get(place.index).copied()
     }
 
-    fn replace_at(&mut self, EntryPlace { block, index }: EntryPlace, entry: Entry<V>) {
+    fn replace_entry(&mut self, EntryPlace { block, index }: EntryPlace, entry: Entry<V>) {
         self.blocks[block][index] = entry;
         if index == 0 {
             self.starts[block] = entry.start;
         }
     }
 
-    fn remove_at(&mut self, EntryPlace { block, index }: EntryPlace) {
+    fn remove_entry(&mut self, EntryPlace { block, index }: EntryPlace) {
         let entries = &mut self.blocks[block];
         entries.remove(index);
         if let Some(first) = entries.first() {
@@ -186,7 +193,7 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
-    fn insert_at(&mut self, EntryPlace { block, index }: EntryPlace, entry: Entry<V>) {
+    fn insert_entry(&mut self, EntryPlace { block, index }: EntryPlace, entry: Entry<V>) {
         let Some(entries) = self.blocks.get_mut(block) else {
             self.blocks.push(vec![entry]);
             self.starts.push(entry.start);
@@ -246,7 +253,7 @@ mod tests {
     }
 
     /// The cells that the naive map removes. An eviction removes all adjacent cells of the same origin.
-    fn removed(cells: &Cells, change: &Change) -> Cells {
+    fn removed_cells(cells: &Cells, change: &Change) -> Cells {
         let inside = |range: &Range<u64>, at: usize| range.contains(&(at as u64));
         std::array::from_fn(|at| {
             cells[at].filter(|(value, _)| match change {
@@ -271,7 +278,7 @@ mod tests {
                 if let Change::Insert(_, value) = &mut change {
                     *value |= number as u16;
                 }
-                let expected = removed(&cells, &change);
+                let expected = removed_cells(&cells, &change);
                 let mut seen = [None; END];
                 let note = |entry| paint(&mut seen, entry);
                 match change.clone() {

@@ -45,24 +45,16 @@ pub struct Calls {
 
 impl ThreadCalls {
     /// Translates the calls to another profile's IDs and event names.
-    pub(super) fn renumbered(&self, frames: &[FrameId], tracks: &[TrackId], events: Vec<String>) -> Self {
-        let frame = |id: FrameId| frames[id.index()];
-        let own = |own: &SelfCost| SelfCost {
-            function: frame(own.function),
-            in_stacks: frame(own.in_stacks),
-            costs: own.costs.clone(),
-        };
-        let calls = |calls: &Calls| Calls {
-            caller: frame(calls.caller),
-            callee: frame(calls.callee),
-            count: calls.count,
-            costs: calls.costs.clone(),
-        };
-        Self {
-            track: tracks[self.track.index()],
-            events,
-            functions: self.functions.iter().map(own).collect(),
-            calls: self.calls.iter().map(calls).collect(),
+    pub(super) fn translate(&self, frames: &[FrameId], tracks: &[TrackId], events: Vec<String>) -> Self {
+        let mut translated = Self { track: tracks[self.track.index()], events, ..self.clone() };
+        for cost in &mut translated.functions {
+            cost.function = frames[cost.function.index()];
+            cost.in_stacks = frames[cost.in_stacks.index()];
         }
+        for calls in &mut translated.calls {
+            calls.caller = frames[calls.caller.index()];
+            calls.callee = frames[calls.callee.index()];
+        }
+        translated
     }
 }

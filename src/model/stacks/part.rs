@@ -63,7 +63,7 @@ impl Profile {
         for frame in &part.frames {
             let name = |id: NameId| numbers.names[id.index()];
             let [module, build, file] = [frame.module, frame.build, frame.file].map(|id| id.map(name));
-            let start = frame.start.renumbered(name);
+            let start = frame.start.map_names(name);
             numbers.frames.push(self.frame(Frame { name: name(frame.name), module, build, file, start, ..*frame }));
         }
         for (parent, frame) in &part.stacks {
@@ -94,7 +94,8 @@ mod tests {
         profile.push(series, Row { track, stack, weight: names.len() as u64, count: 1, time: None });
     }
 
-    fn told(profile: &Profile) -> String {
+    /// All tables and rows.
+    fn describe(profile: &Profile) -> String {
         let Profile { names, frames, stacks, tracks, series, .. } = profile;
         format!("{:?} {:?} {stacks:?} {:?} {series:?}", names.list(), frames.items(), tracks.items())
     }
@@ -118,7 +119,7 @@ mod tests {
                 }
                 sum.add_part(&profile.take_part(taken), numbers);
             }
-            prop_assert_eq!(told(&sum), told(&one));
+            prop_assert_eq!(describe(&sum), describe(&one));
         }
     }
 }

@@ -32,10 +32,10 @@ impl Profile {
                 renamed => self.name(&renamed),
             };
             let [module, build, file] = [frame.module, frame.build, frame.file].map(|id| id.map(name));
-            let start = frame.start.renumbered(name);
+            let start = frame.start.map_names(name);
             frames.push(self.frame(Frame { name: function, module, build, file, start, ..*frame }));
         }
-        self.merge_with(other, &frames);
+        self.merge_translated(other, &frames);
     }
 
     /// Renames functions; `None` keeps a name.
@@ -50,27 +50,26 @@ impl Profile {
         let other = std::mem::replace(self, Self::keeping(self.keep));
         let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
         for frame in other.frames.items() {
-            let [module, build] =
-                [frame.module, frame.build].map(|name| name.map(|name| self.name(other.name_of(name))));
-            let [own_file, start_file] =
-                [frame.file, frame.start.file].map(|file| file.map(|file| self.name(other.name_of(file))));
-            let own_start = FunctionStart { file: start_file, ..frame.start };
-            let own = Frame { module, build, file: own_file, column: 0, start: own_start, ..*frame };
-            let new = match change(&other, frame) {
-                None => Frame { name: self.name(other.name_of(frame.name)), ..own },
-                Some(ChangedFrame { name, file, line, start }) => {
-                    let name = self.name(&name);
-                    let file = file.map(|file| self.name(&file));
-                    let start = match start {
-                        Some((line, column)) => FunctionStart { file: file.or(start_file), line, column },
-                        None => own_start,
-                    };
-                    Frame { name, file: file.or(own_file), line, start, ..own }
+            let [module, build, file, start_file] = [frame.module, frame.build, frame.file, frame.start.file]
+                .map(|name| name.map(|name| self.name(other.name_of(name))));
+            let start = FunctionStart { file: start_file, ..frame.start };
+            // All but the name, which is interned last.
+            let mut new = Frame { module, build, file, column: 0, start, ..*frame };
+            match change(&other, frame) {
+                None => new.name = self.name(other.name_of(frame.name)),
+                Some(changed) => {
+                    new.name = self.name(&changed.name);
+                    let changed_file = changed.file.map(|file| self.name(&file));
+                    new.file = changed_file.or(file);
+                    new.line = changed.line;
+                    if let Some((line, column)) = changed.start {
+                        new.start = FunctionStart { file: changed_file.or(start_file), line, column };
+                    }
                 }
-            };
+            }
             frames.push(self.frame(new));
         }
-        self.merge_with(&other, &frames);
+        self.merge_translated(&other, &frames);
     }
 
     /// A copy in which `replace` determines each frame; it interns names in the copy that it is given. Frames that
@@ -82,23 +81,22 @@ impl Profile {
             let replaced = replace(&mut copy, id, frame);
             frames.push(copy.frame(replaced));
         }
-        copy.merge_with(self, &frames);
+        copy.merge_translated(self, &frames);
         copy.cut_to_time = self.cut_to_time;
         copy
     }
 
     /// Translates a frame's IDs to those of another profile.
     pub fn frame_in(&self, other: &mut Self, frame: &Frame) -> Frame {
-        let mut name = |id: NameId| other.name(self.name_of(id));
-        let function = name(frame.name);
-        let [module, build, file, start_file] =
-            [frame.module, frame.build, frame.file, frame.start.file].map(|id| id.map(&mut name));
+        let name = other.name(self.name_of(frame.name));
+        let [module, build, file, start_file] = [frame.module, frame.build, frame.file, frame.start.file]
+            .map(|id| id.map(|id| other.name(self.name_of(id))));
         let start = FunctionStart { file: start_file, ..frame.start };
-        Frame { name: function, module, build, file, start, ..*frame }
+        Frame { name, module, build, file, start, ..*frame }
     }
 
-    /// Merges another profile whose frames have already been translated.
-    fn merge_with(&mut self, other: &Self, frames: &[FrameId]) {
+    /// Merges another profile. `frames` translates its frames, which have already been added.
+    fn merge_translated(&mut self, other: &Self, frames: &[FrameId]) {
         self.perf_names |= other.perf_names;
         self.rows_last |= other.rows_last;
         self.about.merge(&other.about);
@@ -112,26 +110,31 @@ impl Profile {
         if other.calls.is_empty() {
             return;
         }
-        let mut renamed: FxHashMap<&str, String> = FxHashMap::default();
+        // Series may have other names here, so that their names stay unique.
+        let mut new_names: FxHashMap<&str, String> = FxHashMap::default();
         for series in &other.series {
-            let at = self.series_of(series.identity());
-            renamed.entry(&series.name).or_insert_with(|| self.series[at].name.clone());
+            let index = self.series_of(series.identity());
+            new_names.entry(&series.name).or_insert_with(|| self.series[index].name.clone());
         }
         for calls in &other.calls {
-            let event = |name: &String| renamed.get(name.as_str()).unwrap_or(name).clone();
-            let events = calls.events.iter().map(event).collect();
-            self.calls.push(calls.renumbered(frames, &tracks, events));
+            let events = calls.events.iter().map(|name| new_names.get(name.as_str()).unwrap_or(name).clone());
+            self.calls.push(calls.translate(frames, &tracks, events.collect()));
         }
     }
 
     /// Changes the track of every row. Rows whose tracks become equal are added up if the profile keeps sums.
-    pub fn map_tracks(&mut self, to: impl Fn(&Track) -> Track) {
-        let before = std::mem::take(&mut self.tracks);
-        let numbers: Vec<TrackId> = before.items().iter().map(|track| self.track(to(track))).collect();
-        let rows = self.series.iter_mut().flat_map(|series| series.rows.iter_mut().chain(&mut series.negative));
-        rows.for_each(|row| row.track = numbers[row.track.index()]);
-        self.calls.iter_mut().for_each(|calls| calls.track = numbers[calls.track.index()]);
-        if self.keep == Keep::Sums && self.tracks.items().len() < before.items().len() {
+    pub fn map_tracks(&mut self, change: impl Fn(&Track) -> Track) {
+        let old_tracks = std::mem::take(&mut self.tracks);
+        let new_ids: Vec<TrackId> = old_tracks.items().iter().map(|track| self.track(change(track))).collect();
+        for series in &mut self.series {
+            for row in series.rows.iter_mut().chain(&mut series.negative) {
+                row.track = new_ids[row.track.index()];
+            }
+        }
+        for calls in &mut self.calls {
+            calls.track = new_ids[calls.track.index()];
+        }
+        if self.keep == Keep::Sums && self.tracks.items().len() < old_tracks.items().len() {
             self.aggregate();
         }
     }
@@ -146,20 +149,24 @@ impl Profile {
     /// they are, and the result equals that of merging into an empty profile. Otherwise no frame is changed and the
     /// result is false.
     pub fn rename(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) -> bool {
-        let mut spelled: Vec<(usize, Vec<u8>)> = Vec::new();
-        for (at, frame) in self.frames.items().iter().enumerate() {
-            let called = self.name_of(frame.name);
-            match rename(frame, called) {
-                Cow::Borrowed(same) if std::ptr::eq(same, called) => {}
-                renamed => spelled.push((at, renamed.into_owned())),
+        // The new names, by the index of the frame.
+        let mut new_names: Vec<(usize, Vec<u8>)> = Vec::new();
+        for (index, frame) in self.frames.items().iter().enumerate() {
+            let name = self.name_of(frame.name);
+            match rename(frame, name) {
+                Cow::Borrowed(same) if std::ptr::eq(same, name) => {}
+                new_name => new_names.push((index, new_name.into_owned())),
             }
         }
-        let mut spelled = spelled.into_iter().map(|(at, name)| (at, self.names.intern(&name))).peekable();
+        let mut new_names = new_names.into_iter().peekable();
         let mut frames = Interner::default();
-        for (at, frame) in self.frames.items().iter().enumerate() {
-            let name = spelled.next_if(|(renamed, _)| *renamed == at).map_or(frame.name, |(_, name)| name);
-            let FrameId(number) = frames.intern(Frame { name, ..*frame });
-            if number as usize != at {
+        for (index, frame) in self.frames.items().iter().enumerate() {
+            let mut frame = *frame;
+            if let Some((_, name)) = new_names.next_if(|(renamed, _)| *renamed == index) {
+                frame.name = self.names.intern(&name);
+            }
+            let FrameId(number) = frames.intern(frame);
+            if number as usize != index {
                 return false;
             }
         }
@@ -174,7 +181,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn told(profile: &Profile) -> String {
+    /// All tables and rows.
+    fn describe(profile: &Profile) -> String {
         let Profile { names, frames, stacks, tracks, series, .. } = profile;
         format!("{:?} {:?} {stacks:?} {:?} {series:?}", names.list(), frames.items(), tracks.items())
     }
@@ -200,7 +208,7 @@ mod tests {
                 let left = std::mem::replace(&mut profile, Profile::new());
                 profile.merge_renamed(&left, lower);
             }
-            prop_assert_eq!(told(&profile), told(&merged));
+            prop_assert_eq!(describe(&profile), describe(&merged));
         }
     }
 }

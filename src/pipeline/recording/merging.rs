@@ -48,7 +48,7 @@ impl Merging {
         for row in self.translate(&mut chunk)? {
             self.samples.push(row);
         }
-        self.samples.sampled = about::joined(self.samples.sampled, chunk.taken.sampled);
+        self.samples.sampled = about::join_extents(self.samples.sampled, chunk.taken.sampled);
         self.samples.beside.append(&mut chunk.taken.beside);
         self.samples.skipped.append(chunk.taken.skipped);
         Ok(())

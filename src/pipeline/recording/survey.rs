@@ -157,7 +157,7 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
 fn process_events_duration(processes: &Processes) -> Duration {
     let mappings = processes.by_pid.values().flat_map(|process| &process.mappings).map(|mapping| mapping.time);
     let moments = processes.moments.iter().map(|moment| moment.time);
-    let extents = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::at);
+    let extents = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::of_moment);
     match extents.reduce(TimeExtent::with) {
         Some(extent) => Duration::from_nanos(extent.last.0.saturating_sub(extent.first.0)),
         None => Duration::ZERO,
@@ -178,7 +178,7 @@ pub(crate) fn collect_sampled(recording: &Recording, chunks: &RecordChunks<'_>) 
         let is_sample = record.kind == kind::SAMPLE;
         let time = sample.time.filter(|time| time.is_valid());
         if is_sample {
-            sampled.times = about::joined(sampled.times, time.map(TimeExtent::at));
+            sampled.times = about::join_extents(sampled.times, time.map(TimeExtent::of_moment));
         }
         let Some((pid, _)) = sample.pid_tid else { continue };
         if is_sample

@@ -58,7 +58,7 @@ impl RecordSurvey {
             Record::Mmap(mmap) => self.add_mapping(&mmap, time(), raw.offset),
             Record::Comm(comm) => {
                 let time = time();
-                let number = self.threads.named(time, comm.tid, comm.name);
+                let number = self.threads.add_name(time, comm.tid, comm.name);
                 let name = self.shared_name(number, comm.name);
                 let kind = match comm.exec {
                     true => MomentKind::Executed(name.clone()),
@@ -143,7 +143,7 @@ impl RecordSurvey {
     }
 
     fn add_fork(&mut self, task: Task) {
-        self.threads.forked(task.time, task.tid, task.parent_tid);
+        self.threads.add_fork(task.time, task.tid, task.parent_tid);
         self.namespaces.add_fork(task);
         if task.pid == task.parent {
             return;

@@ -286,7 +286,7 @@ impl AuthoredScript {
         let role = if is_key && role == Role::Whole { Role::Key } else { role };
         // For a private name such as `#x`, some tools put the mapping at the `#`, others at the `x`: look at both.
         let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
-        let segments = places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at)));
+        let segments = places.into_iter().flatten().flat_map(|at| self.map.segments_starting_at(self.text.place(at)));
         // If several segments start at the word, one with a name says most.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
         let called = self.map.name(segment.name);
@@ -344,7 +344,7 @@ impl AuthoredScript {
     /// The segment that contains a position of the script, and the segment's number. `None` if the code at the position
     /// belongs to no authored file.
     fn segment_at(&self, place: Place) -> Option<(&Segment, usize)> {
-        let number = self.map.number_at(place)?;
+        let number = self.map.segment_index_at(place)?;
         let segment = self.map.segments().get(number).filter(|segment| segment.source != NONE)?;
         Some((segment, number))
     }

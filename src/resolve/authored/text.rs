@@ -30,7 +30,7 @@ impl Text {
     /// Decodes a text stored in a source map. Its line ends are found on the way, because most are escaped.
     pub(super) fn of_json(json: &JsonString) -> Option<Self> {
         let mut lines = vec![0];
-        let text = json.text_and(|letter, behind| {
+        let text = json.text_with_escapes(|letter, behind| {
             if letter == '\n' {
                 lines.push(behind as u32);
             }
@@ -162,7 +162,7 @@ mod tests {
     fn a_string_of_a_map_has_the_lines_of_its_text() {
         for text in ["", "a", "a\nb\n", "a\r\nb\rc", "\n\u{2028}ä\n", "\u{feff}a\nb", "\"\\n\\\n"] {
             let file = FileBytes::new(serde_json::to_vec(text).unwrap());
-            let json = JsonString::of(&file, std::str::from_utf8(file.bytes()).unwrap()).unwrap();
+            let json = JsonString::new(&file, std::str::from_utf8(file.bytes()).unwrap()).unwrap();
             let (of_map, own) = (Text::of_json(&json).unwrap(), Text::new(text.to_owned()));
             assert_eq!((of_map.as_str(), &of_map.lines), (own.as_str(), &own.lines), "{text:?}");
         }

@@ -192,7 +192,7 @@ fn starts(module: &WasmModule, url: &str) -> Vec<usize> {
 
 /// The index of the function that starts there; `None` if there is none or it has another name.
 fn number(module: &WasmModule, (start, name): StatedFunction<'_>, code: usize) -> Option<u32> {
-    let number = module.starting_at((start as usize).checked_sub(code)?)?;
+    let number = module.function_starting_at((start as usize).checked_sub(code)?)?;
     let name = match WasmName::nameless(name) {
         Some(own) if own != number => return None,
         Some(_) => None,

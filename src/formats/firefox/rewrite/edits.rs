@@ -38,19 +38,19 @@ impl<'d> Edits<'_, 'd> {
         let (shared, bytes) = (&self.file.shared, self.bytes);
         let mut splices = Splices::default();
         let mut shared_strings = shared.string_array.map(Strings::read).transpose()?;
-        let mut sources = Sources::of(&shared.sources);
+        let mut sources = Sources::read(&shared.sources);
         let tables = self.file.tables();
         for of_tables in self.functions.chunk_by(|a, b| a.tables == b.tables) {
             let Some(tables) = of_tables.first().and_then(|first| tables.get(first.tables)) else { continue };
             let named = self.named_rows(of_tables, ask);
             match (&mut shared_strings, tables.strings) {
                 (Some(strings), Some(own)) if self.is_shared(own) => {
-                    TableEdits { bytes, tables, strings }.run(&named, sources.as_mut(), &mut splices);
+                    TableEdits { bytes, tables, strings }.rename(&named, sources.as_mut(), &mut splices);
                 }
                 (_, Some(own)) => {
                     let strings = &mut Strings::read(own)?;
                     // The table of sources uses the shared strings, so it can't be extended here.
-                    TableEdits { bytes, tables, strings }.run(&named, None, &mut splices);
+                    TableEdits { bytes, tables, strings }.rename(&named, None, &mut splices);
                     strings.splice(bytes, &mut splices);
                 }
                 (_, None) => {}
@@ -67,22 +67,24 @@ impl<'d> Edits<'_, 'd> {
 
     /// The rows that get a name: those for which all processes that use them agree on the name.
     fn named_rows<'a>(&self, of_tables: &[BareFunction], ask: &Ask<'a>) -> Vec<(usize, NamedRow<'a>)> {
-        let answer = |function: &BareFunction| {
-            let asked = self.addresses.binary_search(&function.address()).ok()?;
-            ask(asked).last().copied()
-        };
-        let (mut rows, mut first) = (Vec::new(), FxHashMap::default());
+        let mut rows = Vec::new();
+        let mut first_rows = FxHashMap::default();
         for of_row in of_tables.chunk_by(|a, b| a.row == b.row) {
-            let mut answers = of_row.iter().map(answer);
-            let (Some(call), Some(BareFunction { row, .. })) = (answers.next().flatten(), of_row.first()) else {
-                continue;
-            };
-            if answers.all(|other| other.is_some_and(|other| other.name == call.name)) {
-                let to = *first.entry((call.name, call.file)).or_insert(*row);
-                rows.push((*row, NamedRow { call, row: to }));
+            let [first, others @ ..] = of_row else { continue };
+            let Some(call) = self.look_up(first, ask) else { continue };
+            let agrees = |other: &BareFunction| self.look_up(other, ask).is_some_and(|other| other.name == call.name);
+            if others.iter().all(agrees) {
+                let first_row = *first_rows.entry((call.name, call.file)).or_insert(first.row);
+                rows.push((first.row, NamedRow { call, row: first_row }));
             }
         }
         rows
+    }
+
+    /// The function at an address. Calls inlined in it are left out.
+    fn look_up<'a>(&self, function: &BareFunction, ask: &Ask<'a>) -> Option<NamedCall<'a>> {
+        let index = self.addresses.binary_search(&function.address()).ok()?;
+        ask(index).last().copied()
     }
 }
 
@@ -94,25 +96,28 @@ struct TableEdits<'e, 'f, 'd> {
 }
 
 impl TableEdits<'_, '_, '_> {
-    fn run(
+    /// Names these rows of the function table and updates the frames that refer to them. `sources` is the file's table
+    /// of source files, if it can be extended.
+    fn rename(
         &mut self,
         named: &[(usize, NamedRow<'_>)],
         mut sources: Option<&mut Sources<'_, '_>>,
         splices: &mut Splices,
     ) {
-        for (row, to) in named {
-            self.function(*row, &to.call, sources.as_deref_mut(), splices);
+        for (row, new) in named {
+            self.rename_function(*row, &new.call, sources.as_deref_mut(), splices);
         }
         let named: FxHashMap<usize, NamedRow<'_>> = named.iter().copied().collect();
-        for (at, func) in self.tables.frames.func.iter().enumerate() {
-            let row = number(func);
-            if let Some((row, to)) = row.and_then(|row| Some((row, named.get(&row)?))) {
-                self.frame(at, (row != to.row).then_some(to.row), to.call.line, splices);
+        for (frame, function) in self.tables.frames.func.iter().enumerate() {
+            let Some(old_row) = number(function) else { continue };
+            if let Some(new) = named.get(&old_row) {
+                let new_row = if new.row == old_row { None } else { Some(new.row) };
+                self.update_frame(frame, new_row, new.call.line, splices);
             }
         }
     }
 
-    fn function(
+    fn rename_function(
         &mut self,
         row: usize,
         call: &NamedCall<'_>,
@@ -120,8 +125,8 @@ impl TableEdits<'_, '_, '_> {
         splices: &mut Splices,
     ) {
         let RawFuncs { name, file_name, source, flags, .. } = self.tables.funcs;
-        let number_of_name = self.strings.add(call.name);
-        self.replace(name.get(row), number_of_name, splices);
+        let new_name = self.strings.add(call.name);
+        self.replace(name.get(row), new_name, splices);
         if call.file.is_empty() {
             return;
         }
@@ -139,28 +144,31 @@ impl TableEdits<'_, '_, '_> {
         }
     }
 
-    fn frame(&self, at: usize, func: Option<usize>, line: u32, splices: &mut Splices) {
+    /// Sets the line of a frame, unless it is 0, and moves the frame to another function if `function` is given.
+    fn update_frame(&self, row: usize, function: Option<usize>, line: u32, splices: &mut Splices) {
         let frames = self.tables.frames;
-        if let Some(func) = func {
-            self.replace(frames.func.get(at), func, splices);
+        if let Some(function) = function {
+            self.replace(frames.func.get(row), function, splices);
         }
         if line > 0
             && let Some(lines) = &frames.line
         {
-            self.replace(lines.get(at), line as usize, splices);
-            self.set_flag(frames.flags.as_deref(), at, HAS_LINE, splices);
+            self.replace(lines.get(row), line as usize, splices);
+            self.set_flag(frames.flags.as_deref(), row, HAS_LINE, splices);
         }
     }
 
-    fn set_flag(&self, flags: Option<&[&RawValue]>, at: usize, flag: u64, splices: &mut Splices) {
-        let Some(raw) = flags.and_then(|flags| flags.get(at)) else { return };
-        if let Some(old) = number(raw) {
-            self.replace(Some(raw), (old as u64 | flag) as usize, splices);
+    /// Sets a flag in a row of a column, if the table has that column.
+    fn set_flag(&self, column: Option<&[&RawValue]>, row: usize, flag: u64, splices: &mut Splices) {
+        let Some(cell) = column.and_then(|column| column.get(row)) else { return };
+        if let Some(old) = number(cell) {
+            self.replace(Some(cell), (old as u64 | flag) as usize, splices);
         }
     }
 
-    fn replace(&self, value: Option<&&RawValue>, number: usize, splices: &mut Splices) {
-        if let Some(value) = value {
+    /// Replaces the text of a cell, if there is one.
+    fn replace(&self, cell: Option<&&RawValue>, number: usize, splices: &mut Splices) {
+        if let Some(value) = cell {
             splices.replace(range(value, self.bytes), number.to_string().into_bytes());
         }
     }

@@ -98,14 +98,17 @@ pub(super) struct Tables<'f, 'd> {
 impl<'d> RawFile<'d> {
     /// All sets of tables: the shared ones first, then those of each thread.
     pub(super) fn tables(&self) -> Vec<Tables<'_, 'd>> {
-        let of_thread = |thread: &'_ RawThread<'d>| thread.string_array.or(self.shared.string_array);
-        let own = self.threads.iter().filter_map(|thread| {
-            let (funcs, frames) = (thread.func_table.as_ref()?, thread.frame_table.as_ref()?);
-            Some(Tables { funcs, frames, strings: of_thread(thread), thread: Some(thread) })
-        });
-        let shared = self.shared.func_table.as_ref().zip(self.shared.frame_table.as_ref());
-        let strings = self.shared.string_array;
-        shared.map(|(funcs, frames)| Tables { funcs, frames, strings, thread: None }).into_iter().chain(own).collect()
+        let mut tables = Vec::new();
+        if let (Some(funcs), Some(frames)) = (&self.shared.func_table, &self.shared.frame_table) {
+            tables.push(Tables { funcs, frames, strings: self.shared.string_array, thread: None });
+        }
+        for thread in &self.threads {
+            if let (Some(funcs), Some(frames)) = (&thread.func_table, &thread.frame_table) {
+                let strings = thread.string_array.or(self.shared.string_array);
+                tables.push(Tables { funcs, frames, strings, thread: Some(thread) });
+            }
+        }
+        tables
     }
 }
 

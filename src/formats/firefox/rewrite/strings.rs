@@ -72,16 +72,19 @@ pub(super) struct Sources<'f, 'd> {
 
 impl<'f, 'd> Sources<'f, 'd> {
     /// `None` if the table has a column that we don't know, or columns of different lengths.
-    pub(super) fn of(columns: &'f BTreeMap<String, &'d RawValue>) -> Option<Self> {
-        let is_known = |name: &String| {
-            matches!(&name[..], "length" | "filename") || COLUMNS.iter().any(|(known, _)| name == known)
-        };
+    pub(super) fn read(columns: &'f BTreeMap<String, &'d RawValue>) -> Option<Self> {
         let rows = number(columns.get("length")?)?;
-        let has_rows = |column: &RawValue| {
-            serde_json::from_str::<Vec<&RawValue>>(column.get()).is_ok_and(|values| values.len() == rows)
-        };
-        let is_whole = columns.iter().all(|(name, column)| is_known(name) && (name == "length" || has_rows(column)));
-        columns.get("filename").filter(|_| is_whole)?;
+        columns.get("filename")?;
+        for (name, column) in columns {
+            if name == "length" {
+                continue;
+            }
+            let is_known = name == "filename" || COLUMNS.iter().any(|(known, _)| name == known);
+            let cells: Vec<&RawValue> = serde_json::from_str(column.get()).ok()?;
+            if !is_known || cells.len() != rows {
+                return None;
+            }
+        }
         Some(Self { columns, rows, new: Interner::default() })
     }
 

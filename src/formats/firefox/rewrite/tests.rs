@@ -1,4 +1,4 @@
-use super::bare::address;
+use super::bare::parse_address;
 use super::*;
 use crate::contract::unsymbolized::NamedCall;
 use crate::model::{Addr, FrameAddr, Pid};
@@ -29,16 +29,18 @@ const SHARED: &str = r#"{"meta":{"preprocessedProfileVersion":75},
  "sources":{"length":0,"id":[],"filename":[],"startLine":[],"startColumn":[],"sourceMapURL":[],"content":[]}},
 "threads":[{"pid":"77","samples":{"stack":[2,1]}},{"pid":"78","samples":{"stack":[1]}}]}"#;
 
-fn asked(text: &str) -> Vec<BareAddress> {
+/// The addresses of a file to look up.
+fn unnamed_addresses(text: &str) -> Vec<BareAddress> {
     open(text.as_bytes(), &mut Warnings::new()).unwrap().addresses().to_vec()
 }
 
-fn named(text: &str, names: &dyn Fn(i32, u64) -> Vec<NamedCall<'static>>) -> String {
+/// The file with names added; `names` returns the functions at an address of a process.
+fn add_names(text: &str, names: &dyn Fn(i32, u64) -> Vec<NamedCall<'static>>) -> String {
     let profile = open(text.as_bytes(), &mut Warnings::new()).unwrap();
-    let asked = profile.addresses().to_vec();
-    let name = |at: usize| names(asked[at].pid.unwrap().0, asked[at].addr.raw().0);
+    let addresses = profile.addresses().to_vec();
+    let look_up = |index: usize| names(addresses[index].pid.unwrap().0, addresses[index].addr.raw().0);
     let mut out = Vec::new();
-    profile.write(&name, &mut out).unwrap();
+    profile.write(&look_up, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -51,7 +53,7 @@ fn bare(pid: i32, addr: u64) -> BareAddress {
 }
 
 /// Replaces pieces of a text, each of which must occur exactly once.
-fn with(text: &str, changes: &[(&str, &str)]) -> String {
+fn replace_all(text: &str, changes: &[(&str, &str)]) -> String {
     changes.iter().fold(text.to_owned(), |text, (old, new)| {
         assert_eq!(text.matches(old).count(), 1, "{old}");
         text.replace(old, new)
@@ -60,16 +62,16 @@ fn with(text: &str, changes: &[(&str, &str)]) -> String {
 
 #[test]
 fn asked_is_what_is_in_no_library_and_called_after_its_address() {
-    assert_eq!(asked(OWN), [bare(77, 0x1000), bare(77, 0x1008), bare(78, 0x1000)]);
-    assert_eq!(asked(SHARED), [bare(77, 0x1000), bare(77, 0x2000), bare(78, 0x1000)]);
+    assert_eq!(unnamed_addresses(OWN), [bare(77, 0x1000), bare(77, 0x1008), bare(78, 0x1000)]);
+    assert_eq!(unnamed_addresses(SHARED), [bare(77, 0x1000), bare(77, 0x2000), bare(78, 0x1000)]);
     let names = ["0x", "0x+1", "0xg", "0x0", "0x12345678901234567", "1000", "0X1"];
-    assert!(names.iter().all(|name| address(name).is_none()));
-    assert_eq!(address("0xffffffffffffffff"), Some(Addr(u64::MAX)));
+    assert!(names.iter().all(|name| parse_address(name).is_none()));
+    assert_eq!(parse_address("0xffffffffffffffff"), Some(Addr(u64::MAX)));
 }
 
 #[test]
 fn only_what_is_named_changes() {
-    let out = named(OWN, &|pid, addr| match (pid, addr) {
+    let out = add_names(OWN, &|pid, addr| match (pid, addr) {
         (77, 0x1008) => vec![call("inlined", "", 9), call("f\"\u{e9}", "a.js", 3)],
         _ => Vec::new(),
     });
@@ -79,14 +81,14 @@ fn only_what_is_named_changes() {
         (r#""fileName":[null,null,null]"#, r#""fileName":[null,4,null]"#),
         (r#""lib\u0041"]"#, "\"lib\\u0041\",\"f\\\"\u{e9}\",\"a.js\"]"),
     ];
-    assert_eq!(out, with(OWN, &changes));
-    assert_eq!(named(OWN, &|_, _| Vec::new()), OWN);
+    assert_eq!(out, replace_all(OWN, &changes));
+    assert_eq!(add_names(OWN, &|_, _| Vec::new()), OWN);
 }
 
 #[test]
 fn addresses_of_one_function_become_one_and_threads_have_strings_of_their_own() {
     let name = |pid, _| vec![call(if pid == 77 { "f" } else { "g" }, "", 0)];
-    let out = named(OWN, &name);
+    let out = add_names(OWN, &name);
     let changes = [
         (r#""func":[0,1,2]"#, r#""func":[0,0,2]"#),
         (r#""name":[0, 1 ,0],"#, r#""name":[3, 3 ,0],"#),
@@ -94,14 +96,15 @@ fn addresses_of_one_function_become_one_and_threads_have_strings_of_their_own() 
         (r#""funcTable":{"name":[0],"#, r#""funcTable":{"name":[1],"#),
         (r#""stringArray":["0x1000"]"#, r#""stringArray":["0x1000","g"]"#),
     ];
-    assert_eq!(out, with(OWN, &changes));
-    assert_eq!(asked(&out), []);
-    assert_eq!(named(&out, &name), out, "named twice is named once");
+    assert_eq!(out, replace_all(OWN, &changes));
+    assert_eq!(unnamed_addresses(&out), []);
+    assert_eq!(add_names(&out, &name), out, "named twice is named once");
 }
 
 #[test]
 fn a_function_of_several_processes_gets_the_name_that_they_agree_on() {
-    let agree = named(SHARED, &|_, addr| vec![if addr == 0x1000 { call("f", "a.js", 3) } else { call("g", "", 0) }]);
+    let agree =
+        add_names(SHARED, &|_, addr| vec![if addr == 0x1000 { call("f", "a.js", 3) } else { call("g", "", 0) }]);
     let changes = [
         (r#""0x3000"]"#, r#""0x3000","f","a.js","g"]"#),
         (r#""flags":[4,4,4,4]"#, r#""flags":[4,20,4,4]"#),
@@ -112,8 +115,8 @@ fn a_function_of_several_processes_gets_the_name_that_they_agree_on() {
             r#"{"length":1,"id":[null],"filename":[5],"startLine":[1],"startColumn":[1],"sourceMapURL":[null],"content":[null]}"#,
         ),
     ];
-    assert_eq!(agree, with(SHARED, &changes));
-    let differ = named(SHARED, &|pid, addr| match (pid, addr) {
+    assert_eq!(agree, replace_all(SHARED, &changes));
+    let differ = add_names(SHARED, &|pid, addr| match (pid, addr) {
         (77, 0x1000) => vec![call("f", "", 0)],
         (78, 0x1000) => vec![call("other", "", 0)],
         _ => Vec::new(),
@@ -123,8 +126,8 @@ fn a_function_of_several_processes_gets_the_name_that_they_agree_on() {
 
 #[test]
 fn a_table_of_sources_of_a_later_version_is_left() {
-    let later = with(SHARED, &[(r#""content":[]"#, r#""content":[],"later":[]"#)]);
-    let out = named(&later, &|_, _| vec![call("f", "a.js", 0)]);
+    let later = replace_all(SHARED, &[(r#""content":[]"#, r#""content":[],"later":[]"#)]);
+    let out = add_names(&later, &|_, _| vec![call("f", "a.js", 0)]);
     let sources = |text: &str| text.split(r#""sources""#).nth(1).unwrap().to_owned();
     assert_eq!(sources(&out), sources(&later));
     assert!(out.contains(r#""0x3000","f"]"#));
@@ -146,9 +149,10 @@ fn numbers_texts_and_spaces_stay_as_they_are_written() {
     // Each change applies to the result of the previous ones.
     let text = spelled.iter().fold(OWN.to_owned(), |text, (old, new)| text.replacen(old, new, 1));
     assert!(spelled.iter().all(|(_, new)| text.contains(new)));
-    assert_eq!(named(&text, &|_, _| Vec::new()), text);
-    let out = named(&text, &|pid, addr| if (pid, addr) == (77, 0x1008) { vec![call("f", "", 0)] } else { Vec::new() });
-    assert_eq!(out, with(&text, &[("[0.0, 1e0 ,-0]", "[0.0, 3 ,-0]"), (r#"\ud800" ]"#, r#"\ud800" ,"f"]"#)]));
+    assert_eq!(add_names(&text, &|_, _| Vec::new()), text);
+    let out =
+        add_names(&text, &|pid, addr| if (pid, addr) == (77, 0x1008) { vec![call("f", "", 0)] } else { Vec::new() });
+    assert_eq!(out, replace_all(&text, &[("[0.0, 1e0 ,-0]", "[0.0, 3 ,-0]"), (r#"\ud800" ]"#, r#"\ud800" ,"f"]"#)]));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Splits an input into messages with their framing, so that each can be passed through as it is or replaced.
 
 use crate::error::{Error, Result};
-use crate::formats::otlp::framing::{ZSTD, behind_length, has_lengths, is_json, is_message, unpack};
+use crate::formats::otlp::framing::{ZSTD, has_lengths, is_json, is_message, unpack, write_with_length};
 use std::borrow::Cow;
 use std::io::Write;
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub(super) struct Framed<'d> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Plain,
-    BehindLength,
+    LengthPrefixed,
     /// JSON, to which names can't be added.
     Json,
     /// Not a complete message.
@@ -39,14 +39,14 @@ impl<'d> Framed<'d> {
         if self.form == Form::Damaged {
             return Err(Error::new("is not a complete message"));
         }
-        let is_packed = self.form == Form::BehindLength && bytes.starts_with(ZSTD);
+        let is_packed = self.form == Form::LengthPrefixed && bytes.starts_with(ZSTD);
         let mut bytes = Cow::Borrowed(bytes);
         if is_packed {
             let mut unpacked = Vec::new();
             unpack(&bytes, &mut unpacked)?;
             bytes = Cow::Owned(unpacked);
         }
-        if self.form == Form::Json || self.form == Form::BehindLength && is_json(&bytes) {
+        if self.form == Form::Json || self.form == Form::LengthPrefixed && is_json(&bytes) {
             let why = "is an OpenTelemetry profile in JSON, which inject cannot rewrite; convert it first with \
                        jitgraft export FILE -o x.otlp";
             return Err(Error::new(why));
@@ -56,10 +56,12 @@ impl<'d> Framed<'d> {
 
     /// Writes `message` in place of the original, with the same framing and compression.
     pub(super) fn write(&self, message: &[u8], opened: &Opened<'_>, out: &mut dyn Write) -> Result<()> {
-        if self.form == Form::BehindLength {
-            let packed =
-                if opened.is_packed { zstd::encode_all(message, zstd::DEFAULT_COMPRESSION_LEVEL)? } else { Vec::new() };
-            return behind_length(if opened.is_packed { &packed } else { message }, out);
+        if self.form == Form::LengthPrefixed {
+            if opened.is_packed {
+                let packed = zstd::encode_all(message, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+                return write_with_length(&packed, out);
+            }
+            return write_with_length(message, out);
         }
         out.write_all(self.whole.get(..self.message.start).unwrap_or_default())?;
         out.write_all(message)?;
@@ -69,27 +71,31 @@ impl<'d> Framed<'d> {
 
 /// Splits a complete input into messages.
 pub(super) fn frames(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
-    let (json, lengths) = (is_json(bytes), !is_message(bytes) && has_lengths(bytes));
+    let is_json = is_json(bytes);
+    let is_length_prefixed = !is_json && !is_message(bytes) && has_lengths(bytes);
     let mut rest = bytes;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let (form, message, end) = match (json, lengths) {
-            (true, _) => (Form::Json, 0..rest.len(), rest.len()),
-            (_, true) => next_behind_length(rest),
-            _ => (Form::Plain, 0..rest.len(), rest.len()),
+        let framed = if is_length_prefixed {
+            next_length_prefixed(rest)
+        } else {
+            Framed { whole: rest, message: 0..rest.len(), form: if is_json { Form::Json } else { Form::Plain } }
         };
-        let (whole, behind) = rest.split_at(end.clamp(1, rest.len()));
-        rest = behind;
-        Some(Framed { whole, message, form })
+        rest = &rest[framed.whole.len()..];
+        Some(framed)
     })
 }
 
-fn next_behind_length(rest: &[u8]) -> (Form, Range<usize>, usize) {
-    let len = rest.first_chunk().and_then(|len| usize::try_from(u32::from_be_bytes(*len)).ok());
-    match len.and_then(|len| len.checked_add(4)).filter(|end| *end <= rest.len()) {
-        Some(end) => (Form::BehindLength, 4..end, end),
-        None => (Form::Damaged, 0..0, rest.len()),
+/// The first message of the rest of an input. If it is cut off, it takes up all of the rest.
+fn next_length_prefixed(rest: &[u8]) -> Framed<'_> {
+    if let Some(len) = rest.first_chunk()
+        && let Ok(len) = usize::try_from(u32::from_be_bytes(*len))
+        && let Some(end) = len.checked_add(4)
+        && let Some(whole) = rest.get(..end)
+    {
+        return Framed { whole, message: 4..end, form: Form::LengthPrefixed };
     }
+    Framed { whole: rest, message: 0..0, form: Form::Damaged }
 }

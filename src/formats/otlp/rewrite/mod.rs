@@ -30,7 +30,7 @@ use crate::formats::otlp::message::Message;
 use crate::formats::otlp::version::Notation;
 use crate::model::interner::Interner;
 use framed::{Framed, Opened, frames};
-use plan::Asked;
+use plan::{LookUp, Plan};
 use std::io::Write;
 use uses::LocationUses;
 
@@ -48,15 +48,17 @@ struct UnsymbolizedOtlp<'d> {
 /// Opens an input and collects the addresses to look up. Damaged messages will be passed through unchanged.
 pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
     let mut profile = UnsymbolizedOtlp { bytes, files: Interner::default(), addresses: Vec::new(), unversioned: 0 };
-    let (mut read, mut first, mut skipped) = (0, None, Skipped::new("message"));
+    let (mut read, mut first_error, mut skipped) = (0, None, Skipped::new("message"));
     for framed in frames(bytes) {
-        match profile.ask_for(&framed) {
+        match profile.collect_addresses(&framed) {
             Ok(()) => read += 1,
-            Err(error) if read == 0 && first.is_none() => first = Some(error),
+            Err(error) if read == 0 && first_error.is_none() => first_error = Some(error),
             Err(error) => skipped.add(error),
         }
     }
-    if let Some(error) = first.filter(|_| read == 0) {
+    if let Some(error) = first_error
+        && read == 0
+    {
         return Err(error);
     }
     warnings.extend(skipped.into_warning());
@@ -70,7 +72,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
 
 impl UnsymbolizedOtlp<'_> {
     /// Collects the addresses to look up for one message.
-    fn ask_for(&mut self, framed: &Framed<'_>) -> Result<()> {
+    fn collect_addresses(&mut self, framed: &Framed<'_>) -> Result<()> {
         let opened = framed.open()?;
         let message = Message::read(&opened.message, Notation::Protobuf)?;
         let uses = LocationUses::find(&message, &mut self.files);
@@ -94,16 +96,17 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
         // `open` has already interned every file.
         let mut files = self.files.clone();
-        let asked = |address: &BareAddress| self.addresses.binary_search(address).map_or_else(|_| Vec::new(), ask);
+        let look_up = |address: &BareAddress| match self.addresses.binary_search(address) {
+            Ok(index) => ask(index),
+            Err(_) => Vec::new(),
+        };
         for framed in frames(self.bytes) {
             // Damaged messages pass through unchanged; `open` has warned about them.
-            let opened = framed.open();
-            let is_read = |opened: &Opened<'_>| Message::read(&opened.message, Notation::Protobuf).is_ok();
-            let Some(opened) = opened.ok().filter(is_read) else {
+            let Ok(opened) = framed.open() else {
                 out.write_all(framed.whole)?;
                 continue;
             };
-            match named(&opened, &mut files, &asked)? {
+            match add_names(&opened, &mut files, &look_up)? {
                 Some(changed) => framed.write(&changed, &opened, out)?,
                 None => out.write_all(framed.whole)?,
             }
@@ -112,13 +115,17 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     }
 }
 
-/// The message with names added; `None` if it doesn't change.
-fn named(opened: &Opened<'_>, files: &mut Interner<CodeFile, u32>, asked: &Asked<'_>) -> Result<Option<Vec<u8>>> {
-    let message = Message::read(&opened.message, Notation::Protobuf)?;
+/// The message with names added; `None` if it doesn't change or is damaged.
+fn add_names(
+    opened: &Opened<'_>,
+    files: &mut Interner<CodeFile, u32>,
+    look_up: &LookUp<'_>,
+) -> Result<Option<Vec<u8>>> {
+    let Ok(message) = Message::read(&opened.message, Notation::Protobuf) else { return Ok(None) };
     let uses = LocationUses::find(&message, files);
-    let plan = plan::Plan::of(&message, &uses, asked)?;
+    let plan = Plan::new(&message, &uses, look_up)?;
     if plan.is_empty() {
         return Ok(None);
     }
-    edits::written(&opened.message, &message, &plan).map(Some)
+    edits::apply(&opened.message, &message, &plan).map(Some)
 }

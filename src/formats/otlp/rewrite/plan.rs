@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
-pub(super) type Asked<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
+pub(super) type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
 /// A line to add to a location.
 #[derive(Debug, Clone, Copy)]
@@ -49,23 +49,23 @@ type OldStrings<'d> = Option<FxHashMap<&'d [u8], u64>>;
 
 impl Plan {
     /// Looks up the names and plans the changes.
-    pub(super) fn of(message: &Message<'_>, uses: &LocationUses, asked: &Asked<'_>) -> Result<Self> {
-        let (mut plan, mut old) = (Self::default(), None);
+    pub(super) fn new(message: &Message<'_>, uses: &LocationUses, look_up: &LookUp<'_>) -> Result<Self> {
+        let (mut plan, mut old_strings) = (Self::default(), None);
         // The copies that replace locations, by use.
         let mut moved: FxHashMap<LocationUse, u64> = FxHashMap::default();
-        let calls = |one: &LocationUse| uses.address(one).map(|address| asked(&address)).unwrap_or_default();
+        let calls = |one: &LocationUse| uses.address(one).map(|address| look_up(&address)).unwrap_or_default();
         for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
             let mut meanings = meanings(of_location, calls).into_iter();
             let (Some(first), Some(one)) = (meanings.next(), of_location.first()) else { continue };
             if !first.calls.is_empty() {
-                let lines = plan.named(&first.calls, &mut old, message)?;
+                let lines = plan.new_lines(&first.calls, &mut old_strings, message)?;
                 plan.lines.insert(one.location, lines);
             }
             for other in meanings {
-                let at = behind(message.dictionary.locations.len(), plan.copies.len())?;
-                let lines = plan.named(&other.calls, &mut old, message)?;
+                let copy = appended_index(message.dictionary.locations.len(), plan.copies.len())?;
+                let lines = plan.new_lines(&other.calls, &mut old_strings, message)?;
                 plan.copies.push((one.location, lines));
-                moved.extend(other.uses.iter().map(|one| (*one, at)));
+                moved.extend(other.uses.iter().map(|one| (*one, copy)));
             }
         }
         if !moved.is_empty() {
@@ -79,6 +79,7 @@ impl Plan {
         self.lines.is_empty() && self.copies.is_empty()
     }
 
+    /// Adds copies of the stacks that contain replaced locations. `moved` has the copies of locations, by use.
     fn move_stacks(
         &mut self,
         message: &Message<'_>,
@@ -86,33 +87,40 @@ impl Plan {
         moved: &FxHashMap<LocationUse, u64>,
     ) -> Result<()> {
         for &(stack, pid) in &uses.stacks {
-            let before = message.stack(stack);
-            let new = |(depth, at): (usize, &u64)| {
-                uses.at(&before, depth, pid).and_then(|one| moved.get(&one)).copied().unwrap_or(*at)
-            };
-            let after: Vec<u64> = before.iter().enumerate().map(new).collect();
-            if after != before {
-                let place = self.stacks.intern(after);
-                self.moved.insert((stack, pid), behind(message.dictionary.stacks.len(), place as usize)?);
+            let old_locations = message.stack(stack);
+            let mut new_locations = old_locations.clone();
+            for (depth, location) in new_locations.iter_mut().enumerate() {
+                if let Some(one) = uses.get(&old_locations, depth, pid)
+                    && let Some(copy) = moved.get(&one)
+                {
+                    *location = *copy;
+                }
+            }
+            if new_locations != old_locations {
+                let number = self.stacks.intern(new_locations);
+                let index = appended_index(message.dictionary.stacks.len(), number as usize)?;
+                self.moved.insert((stack, pid), index);
             }
         }
         Ok(())
     }
 
-    fn named<'d>(
+    /// The lines for these calls. Adds their functions and strings.
+    fn new_lines<'d>(
         &mut self,
         calls: &[NamedCall<'_>],
-        old: &mut OldStrings<'d>,
+        old_strings: &mut OldStrings<'d>,
         message: &Message<'d>,
     ) -> Result<Vec<NewLine>> {
-        let line = |call: &NamedCall<'_>| {
-            let name = self.string(call.name, old, message)?;
-            let file = self.string(call.file, old, message)?;
-            let place = self.functions.intern(NewFunction { name, file });
-            let function = behind(message.dictionary.functions.len().max(1), place as usize)?;
-            Ok(NewLine { function, line: call.line })
-        };
-        calls.iter().map(line).collect()
+        let mut lines = Vec::with_capacity(calls.len());
+        for call in calls {
+            let name = self.string(call.name, old_strings, message)?;
+            let file = self.string(call.file, old_strings, message)?;
+            let number = self.functions.intern(NewFunction { name, file });
+            let function = appended_index(message.dictionary.functions.len().max(1), number as usize)?;
+            lines.push(NewLine { function, line: call.line });
+        }
+        Ok(lines)
     }
 
     /// The index of a string, which is added if it is new. Invalid UTF-8 is replaced.
@@ -121,19 +129,23 @@ impl Plan {
             return Ok(0);
         }
         let strings = &message.dictionary.strings;
-        let numbered = strings.iter().enumerate().rev().map(|(at, text)| (*text, at as u64));
-        let old = old.get_or_insert_with(|| numbered.collect());
+        let old = old.get_or_insert_with(|| {
+            // Of equal strings, the first one counts.
+            strings.iter().enumerate().rev().map(|(index, text)| (*text, index as u64)).collect()
+        });
         let text = String::from_utf8_lossy(text);
         match old.get(text.as_bytes()) {
-            Some(at) => Ok(*at),
-            None => behind(strings.len(), self.strings.number(&*text) as usize),
+            Some(index) => Ok(*index),
+            None => appended_index(strings.len(), self.strings.number(&*text) as usize),
         }
     }
 }
 
 /// The index of an appended element: `count` elements exist, and `more` were appended before. An error if it exceeds
 /// the range of `int32`.
-fn behind(count: usize, more: usize) -> Result<u64> {
-    let at = count.checked_add(more).filter(|at| i32::try_from(*at).is_ok());
-    at.map(|at| at as u64).ok_or_else(|| Error::new("is full: no element can be added"))
+fn appended_index(count: usize, more: usize) -> Result<u64> {
+    match count.checked_add(more) {
+        Some(index) if i32::try_from(index).is_ok() => Ok(index as u64),
+        _ => Err(Error::new("is full: no element can be added")),
+    }
 }

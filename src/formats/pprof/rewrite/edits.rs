@@ -42,39 +42,41 @@ struct LocationCopy {
 impl Edits {
     /// Looks up the names and plans the changes.
     pub(super) fn plan(tables: &Tables<'_>, uses: &Uses, ask: &Ask<'_>) -> Result<Self> {
-        let (names, lines, copies) = (NewNames::behind(tables), NewLines::default(), Vec::new());
+        let (names, lines, copies) = (NewNames::new(tables), NewLines::default(), Vec::new());
         let mut edits = Self { names, lines, copies, moved: FxHashMap::default(), has_copies: Vec::new() };
         let mut last_id = tables.locations.iter().map(|location| location.id).max().unwrap_or(0);
-        let calls = |one: &Use| uses.asked(one, tables).map(ask).unwrap_or_default();
+        let calls = |one: &Use| uses.address_index(one, tables).map(ask).unwrap_or_default();
         for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
             if let [one] = of_location {
-                edits.name(one.location, &calls(one))?;
+                edits.add_lines(one.location, &calls(one))?;
                 continue;
             }
             let mut meanings = meanings(of_location, calls).into_iter();
             if let (Some(first), Some(one)) = (meanings.next(), of_location.first()) {
-                edits.name(one.location, &first.calls)?;
+                edits.add_lines(one.location, &first.calls)?;
             }
             for other in meanings {
                 last_id = next_id(last_id, 0, "location")?;
-                edits.copy(&other, last_id)?;
+                edits.add_copy(&other, last_id)?;
             }
         }
         Ok(edits)
     }
 
-    fn name(&mut self, location: u32, calls: &[NamedCall<'_>]) -> Result<()> {
+    /// Adds lines to a location.
+    fn add_lines(&mut self, location: u32, calls: &[NamedCall<'_>]) -> Result<()> {
         if !calls.is_empty() {
-            self.names.lines(calls, &mut self.lines.bytes)?;
+            self.names.encode_lines(calls, &mut self.lines.bytes)?;
             self.lines.ends.push((location, self.lines.bytes.len()));
         }
         Ok(())
     }
 
-    fn copy(&mut self, meaning: &Meaning<'_, Use>, id: u64) -> Result<()> {
+    /// Adds a copy of a location, with this ID, for uses with another meaning.
+    fn add_copy(&mut self, meaning: &Meaning<'_, Use>, id: u64) -> Result<()> {
         let Some(one) = meaning.uses.first() else { return Ok(()) };
         let mut lines = Vec::new();
-        self.names.lines(&meaning.calls, &mut lines)?;
+        self.names.encode_lines(&meaning.calls, &mut lines)?;
         self.has_copies.resize(self.has_copies.len().max(one.location as usize + 1), false);
         self.has_copies[one.location as usize] = true;
         self.copies.push(LocationCopy { location: one.location, id, lines });
@@ -84,44 +86,60 @@ impl Edits {
 
     /// Writes the profile with all changes; `bytes` is the original.
     pub(super) fn write(&self, bytes: &[u8], tables: &Tables<'_>, uses: &Uses, out: &mut dyn Write) -> Result<()> {
-        let (mut lines, mut place, mut fields) = (self.lines.iter().peekable(), 0, Fields::of(bytes));
-        let (mut start, mut done, mut calls) = (0, 0, SampleCalls::default());
+        let (mut lines, mut location) = (self.lines.iter().peekable(), 0);
+        let mut calls = SampleCalls::default();
+        // Where the current field starts, and up to where everything has been written.
+        let (mut field_start, mut written) = (0, 0);
         let mut changed = Vec::new();
+        let mut fields = Fields::of(bytes);
         while let Some(field) = fields.next() {
             let (tag, value) = field?;
-            let (range, message) = (start..fields.offset(), value.bytes());
-            start = range.end;
+            let (range, message) = (field_start..fields.offset(), value.bytes());
+            field_start = range.end;
             match tag {
                 2 if !self.moved.is_empty() => {
-                    let Some(sample) = self.sample(message, &mut calls, tables, uses) else { continue };
+                    let Some(sample) = self.move_sample(message, &mut calls, tables, uses) else { continue };
                     put_field(tag, &[&sample], &mut changed);
                 }
                 4 => {
-                    place += 1;
-                    let Some((_, lines)) = lines.next_if(|(location, _)| location + 1 == place) else { continue };
+                    let new_lines = lines.next_if(|(index, _)| *index == location);
+                    location += 1;
+                    let Some((_, lines)) = new_lines else { continue };
                     put_field(tag, &[message, lines], &mut changed);
                 }
                 _ => continue,
             }
-            out.write_all(bytes.get(done..range.start).unwrap_or_default())?;
+            out.write_all(bytes.get(written..range.start).unwrap_or_default())?;
             out.write_all(&changed)?;
             changed.clear();
-            done = range.end;
+            written = range.end;
         }
-        out.write_all(bytes.get(done..).unwrap_or_default())?;
-        Ok(out.write_all(&self.behind(tables))?)
+        out.write_all(bytes.get(written..).unwrap_or_default())?;
+        Ok(out.write_all(&self.appended_fields(tables))?)
+    }
+
+    /// The ID of the copy that replaces the location at one depth of a sample; `None` if the location stays.
+    fn copy_id(&self, calls: &SampleCalls, depth: usize, uses: &Uses) -> Option<u64> {
+        let one = uses.get(calls, depth)?;
+        // Most locations have no copies, so most look-ups are avoided.
+        if !self.has_copies.get(one.location as usize).copied().unwrap_or(false) {
+            return None;
+        }
+        self.moved.get(&one).copied()
     }
 
     /// The sample with the IDs of copies in place of the originals; `None` if it doesn't change.
-    fn sample(&self, message: &[u8], calls: &mut SampleCalls, tables: &Tables<'_>, uses: &Uses) -> Option<Vec<u8>> {
+    fn move_sample(
+        &self,
+        message: &[u8],
+        calls: &mut SampleCalls,
+        tables: &Tables<'_>,
+        uses: &Uses,
+    ) -> Option<Vec<u8>> {
         calls.read(message, tables).ok()?;
-        let new = |depth: usize| {
-            let one = uses.at(calls, depth)?;
-            let has_copies = self.has_copies.get(one.location as usize).copied().unwrap_or(false);
-            if has_copies { self.moved.get(&one).copied() } else { None }
-        };
-        (0..calls.locations.len()).find_map(new)?;
-        let mut ids = calls.locations.iter().enumerate().map(|(depth, id)| new(depth).unwrap_or(*id));
+        (0..calls.locations.len()).find_map(|depth| self.copy_id(calls, depth, uses))?;
+        let locations = calls.locations.iter().enumerate();
+        let mut ids = locations.map(|(depth, id)| self.copy_id(calls, depth, uses).unwrap_or(*id));
         let (mut out, mut start, mut fields) = (Vec::new(), 0, Fields::of(message));
         while let Some(Ok((tag, value))) = fields.next() {
             let raw = message.get(start..fields.offset())?;
@@ -138,14 +156,14 @@ impl Edits {
         Some(out)
     }
 
-    /// The entries that are appended to the profile.
-    fn behind(&self, tables: &Tables<'_>) -> Vec<u8> {
+    /// The fields that are appended to the profile.
+    fn appended_fields(&self, tables: &Tables<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         for copy in &self.copies {
             let message = tables.locations.get(copy.location as usize).map_or(&[][..], |location| location.message);
             put_field(4, &[&with_id(message, copy.id), &copy.lines[..]], &mut out);
         }
-        self.names.fields(&mut out);
+        self.names.encode(&mut out);
         out
     }
 }
@@ -153,9 +171,12 @@ impl Edits {
 impl NewLines {
     /// Each location's index with its encoded lines.
     fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end));
-        let ranges = self.ends.iter().zip(starts);
-        ranges.map(|((location, end), start)| (*location, self.bytes.get(start..*end).unwrap_or_default()))
+        let mut start = 0;
+        self.ends.iter().map(move |&(location, end)| {
+            let lines = self.bytes.get(start..end).unwrap_or_default();
+            start = end;
+            (location, lines)
+        })
     }
 }
 
@@ -186,14 +207,14 @@ struct NewNames {
 }
 
 impl NewNames {
-    fn behind(tables: &Tables<'_>) -> Self {
+    fn new(tables: &Tables<'_>) -> Self {
         let last_function = tables.functions.keys().copied().max().unwrap_or(0);
         let (strings, functions) = (Interner::default(), Interner::default());
         Self { old_strings: tables.strings.len(), strings, last_function, functions }
     }
 
     /// Encodes the lines for a location, the innermost call first.
-    fn lines(&mut self, calls: &[NamedCall<'_>], out: &mut Vec<u8>) -> Result<()> {
+    fn encode_lines(&mut self, calls: &[NamedCall<'_>], out: &mut Vec<u8>) -> Result<()> {
         for call in calls {
             let line = PprofLine { function_id: self.function(call)?, line: call.line.into() };
             encoding::message::encode(4, &line, out);
@@ -215,7 +236,7 @@ impl NewNames {
     }
 
     /// Encodes the new functions and strings as fields of the profile.
-    fn fields(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Vec<u8>) {
         for (place, &(name, filename)) in (1..).zip(self.functions.items()) {
             let function =
                 PprofFunction { id: self.last_function + place, name, system_name: name, filename, start_line: 0 };
@@ -225,7 +246,7 @@ impl NewNames {
     }
 }
 
-/// The ID after `last`, `place` further on. An error if there is none.
+/// The ID that comes after `last` and `place` further IDs. An error if there is none.
 fn next_id(last: u64, place: u32, what: &str) -> Result<u64> {
     last.checked_add(u64::from(place) + 1)
         .ok_or_else(|| Error::new(format!("uses the highest {what} ID, so no {what} can be added")))

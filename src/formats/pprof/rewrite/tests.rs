@@ -63,7 +63,8 @@ fn profile(samples: &[Vec<u8>]) -> Vec<u8> {
     .concat()
 }
 
-fn opened(bytes: &[u8]) -> Box<dyn Unsymbolized + '_> {
+/// Opens a profile, which must not be damaged.
+fn open_whole(bytes: &[u8]) -> Box<dyn Unsymbolized + '_> {
     let mut warnings = Warnings::new();
     let profile = open(bytes, &mut warnings).unwrap();
     assert!(warnings.is_empty());
@@ -71,10 +72,10 @@ fn opened(bytes: &[u8]) -> Box<dyn Unsymbolized + '_> {
 }
 
 /// Rewrites a profile with the names that `names` returns.
-fn named(bytes: &[u8], names: &dyn Fn(BareAddress) -> Vec<NamedCall<'static>>) -> Vec<u8> {
-    let (profile, mut out) = (opened(bytes), Vec::new());
-    let asked: Vec<BareAddress> = profile.addresses().to_vec();
-    profile.write(&|at| names(asked[at]), &mut out).unwrap();
+fn add_names(bytes: &[u8], names: &dyn Fn(BareAddress) -> Vec<NamedCall<'static>>) -> Vec<u8> {
+    let (profile, mut out) = (open_whole(bytes), Vec::new());
+    let addresses: Vec<BareAddress> = profile.addresses().to_vec();
+    profile.write(&|index| names(addresses[index]), &mut out).unwrap();
     out
 }
 
@@ -95,26 +96,28 @@ fn stacks(bytes: &[u8]) -> Vec<String> {
     let profile =
         crate::formats::pprof::read(bytes, &crate::contract::format::ReadOptions::default(), &mut Warnings::new());
     let profile = profile.unwrap();
-    let shown = |stack| {
-        let frames = profile.frames_up(stack).map(|id| {
+    let mut stacks = Vec::new();
+    for row in &profile.series[0].rows {
+        let mut frames = Vec::new();
+        for id in profile.frames_up(row.stack) {
             let frame = profile.frame_of(id);
-            format!("{}:{}", String::from_utf8_lossy(profile.name_of(frame.name)), frame.line)
-        });
-        frames.collect::<Vec<_>>().join(" ")
-    };
-    profile.series[0].rows.iter().map(|row| shown(row.stack)).collect()
+            frames.push(format!("{}:{}", String::from_utf8_lossy(profile.name_of(frame.name)), frame.line));
+        }
+        stacks.push(frames.join(" "));
+    }
+    stacks
 }
 
 #[test]
 fn asked_is_what_has_no_function_and_no_file() {
     let bytes = profile(&[sample(&[ids(&[1, 2, 3, 4])], Some(77)), sample(&[ids(&[4])], None)]);
-    assert_eq!(opened(&bytes).addresses(), [ip(None, 0x2000), ip(Some(77), 0x1000), caller(Some(77), 0x2000)]);
+    assert_eq!(open_whole(&bytes).addresses(), [ip(None, 0x2000), ip(Some(77), 0x1000), caller(Some(77), 0x2000)]);
 }
 
 #[test]
 fn a_location_gets_lines_and_all_else_stays() {
     let bytes = profile(&[sample(&[ids(&[1, 2, 3])], Some(77))]);
-    let out = named(&bytes, &|_| vec![call("inner", "", 0), call("outer", "a.js", 3)]);
+    let out = add_names(&bytes, &|_| vec![call("inner", "", 0), call("outer", "a.js", 3)]);
     assert!(stacks(&out)[0].starts_with("inner:0 outer:3 "), "{:?}", stacks(&out));
     // Exactly as before: the start of the location, and everything before and after it.
     let old = location(1, 1, 0x1000, &[]);
@@ -132,16 +135,16 @@ fn a_location_gets_lines_and_all_else_stays() {
 #[test]
 fn unknown_parts_stay_byte_for_byte() {
     let bytes = profile(&[sample(&[ids(&[1, 4])], Some(77))]);
-    assert_eq!(named(&bytes, &|_| Vec::new()), bytes);
+    assert_eq!(add_names(&bytes, &|_| Vec::new()), bytes);
 }
 
 #[test]
 fn named_twice_is_named_once() {
     let bytes = profile(&[sample(&[ids(&[1, 2, 3])], Some(77)), sample(&[ids(&[1])], Some(78))]);
     let by_pid = |address: BareAddress| vec![call(if address.pid == Some(Pid(77)) { "f" } else { "g" }, "", 0)];
-    let once = named(&bytes, &by_pid);
-    assert_eq!(opened(&once).addresses(), []);
-    assert_eq!(named(&once, &by_pid), once);
+    let once = add_names(&bytes, &by_pid);
+    assert_eq!(open_whole(&once).addresses(), []);
+    assert_eq!(add_names(&once, &by_pid), once);
 }
 
 #[test]
@@ -154,7 +157,7 @@ fn processes_that_share_a_location_do_not_share_its_name() {
         sample(&[ids(&[1])], Some(79)),
         sample(&[ids(&[1])], None),
     ];
-    let out = named(&profile(&samples), &|address| match address.pid {
+    let out = add_names(&profile(&samples), &|address| match address.pid {
         Some(Pid(77 | 79)) => vec![call("f", "a", 1)],
         Some(Pid(78)) => vec![call("g", "a", 2)],
         _ => Vec::new(),
@@ -168,7 +171,7 @@ fn processes_that_share_a_location_do_not_share_its_name() {
 #[test]
 fn a_caller_is_in_what_precedes_its_address() {
     let samples = [sample(&[ids(&[2, 4])], Some(77)), sample(&[ids(&[4])], Some(77))];
-    let out = named(&profile(&samples), &|address| match address.addr.for_lookup().0 {
+    let out = add_names(&profile(&samples), &|address| match address.addr.for_lookup().0 {
         0x1fff => vec![call("before", "", 0)],
         _ => vec![call("at", "", 0)],
     });
@@ -178,7 +181,7 @@ fn a_caller_is_in_what_precedes_its_address() {
 #[test]
 fn names_that_are_not_text_become_text() {
     let out =
-        named(&profile(&[sample(&[ids(&[1])], None)]), &|_| vec![NamedCall { name: b"f\xff", file: b"", line: 0 }]);
+        add_names(&profile(&[sample(&[ids(&[1])], None)]), &|_| vec![NamedCall { name: b"f\xff", file: b"", line: 0 }]);
     assert!(out.ends_with(&message(6, "f\u{fffd}".as_bytes())));
 }
 
@@ -231,14 +234,16 @@ fn whatever_is_in_a_profile_only_what_is_named_changes() {
         let samples: Vec<_> = (0..random.below(8)).map(|_| random.sample()).collect();
         let bytes = [random.unknown_fields(), profile(&samples), random.unknown_fields()].concat();
         let share = random.below(4);
-        let out =
-            named(
-                &bytes,
-                &|address| match address.addr.raw().0.wrapping_add(address.pid.map_or(0, |pid| pid.0 as u64)) % 4 {
-                    part if part < share => vec![call("inner", "", 0), call("outer", "a.js", 3)],
-                    _ => Vec::new(),
-                },
-            );
+        let out = add_names(&bytes, &|address| match address
+            .addr
+            .raw()
+            .0
+            .wrapping_add(address.pid.map_or(0, |pid| pid.0 as u64))
+            % 4
+        {
+            part if part < share => vec![call("inner", "", 0), call("outer", "a.js", 3)],
+            _ => Vec::new(),
+        });
         let (before, after) = (fields_of(&bytes), fields_of(&out));
         let (kept, new) = after.split_at(before.len());
         for ((tag, old), (also, new)) in before.iter().zip(kept) {

@@ -55,35 +55,32 @@ struct FoundUses {
 impl Uses {
     /// Goes through all samples. Damaged ones are skipped here and will be copied unchanged.
     pub(super) fn find(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
-        let mut uses = Self { places: places(tables, warnings), in_kernel: in_kernel(tables), ..Self::default() };
-        let (mut found, mut skipped) = (FoundUses::among(tables.locations.len()), Skipped::new("sample"));
+        let (places, in_kernel) = (find_unnamed(tables, warnings), kernel_locations(tables));
+        let mut uses = Self { places, in_kernel, ..Self::default() };
+        let (mut found, mut skipped) = (FoundUses::new(tables.locations.len()), Skipped::new("sample"));
         let mut calls = SampleCalls::default();
         for sample in &tables.samples {
             match calls.read(sample, tables) {
-                Ok(()) => uses.of(&calls).for_each(|one| found.add(one)),
+                Ok(()) => {
+                    for depth in 0..calls.locations.len() {
+                        if let Some(one) = uses.get(&calls, depth) {
+                            found.add(one);
+                        }
+                    }
+                }
                 Err(error) => skipped.add(error),
             }
         }
         warnings.extend(skipped.into_warning());
-        uses.list = found.sorted();
+        uses.list = found.into_sorted();
         uses.addresses = uses.list.iter().map(|one| one.address(tables)).collect();
         uses.addresses.sort_unstable();
         uses.addresses.dedup();
         uses
     }
 
-    /// The uses in a sample's stack.
-    fn of(&self, calls: &SampleCalls) -> impl Iterator<Item = Use> {
-        let pid = calls.pid;
-        let places = calls.locations.iter().enumerate();
-        places.filter_map(move |(depth, id)| {
-            let is_caller = self.is_caller(&calls.locations, depth);
-            Some(Use { location: self.places.get(*id)?, pid, is_caller })
-        })
-    }
-
     /// The use at one depth of a sample's stack, 0 being the innermost; `None` if that location needs no name.
-    pub(super) fn at(&self, calls: &SampleCalls, depth: usize) -> Option<Use> {
+    pub(super) fn get(&self, calls: &SampleCalls, depth: usize) -> Option<Use> {
         let location = self.places.get(*calls.locations.get(depth)?)?;
         Some(Use { location, pid: calls.pid, is_caller: self.is_caller(&calls.locations, depth) })
     }
@@ -91,17 +88,18 @@ impl Uses {
     /// Whether the code at this depth called the code one level further in. Code interrupted by the kernel did not: it
     /// can have been at any instruction.
     fn is_caller(&self, locations: &[u64], depth: usize) -> bool {
-        depth.checked_sub(1).and_then(|inner| locations.get(inner)).is_some_and(|inner| !self.in_kernel.contains(inner))
+        depth > 0 && locations.get(depth - 1).is_some_and(|inner| !self.in_kernel.contains(inner))
     }
 
     /// The index in `addresses` of the address of a use.
-    pub(super) fn asked(&self, one: &Use, tables: &Tables<'_>) -> Option<usize> {
+    pub(super) fn address_index(&self, one: &Use, tables: &Tables<'_>) -> Option<usize> {
         self.addresses.binary_search(&one.address(tables)).ok()
     }
 }
 
 impl FoundUses {
-    fn among(locations: usize) -> Self {
+    /// `locations` is the number of locations in the file.
+    fn new(locations: usize) -> Self {
         Self { list: Vec::new(), distinct: 0, last: vec![[None; 2]; locations] }
     }
 
@@ -126,7 +124,7 @@ impl FoundUses {
     }
 
     /// Each use once, in ascending order.
-    fn sorted(mut self) -> Vec<Use> {
+    fn into_sorted(mut self) -> Vec<Use> {
         self.sort();
         self.list
     }
@@ -134,7 +132,7 @@ impl FoundUses {
 
 impl LocationPlaces {
     /// Makes room for this many locations.
-    fn of(locations: usize) -> Self {
+    fn with_capacity(locations: usize) -> Self {
         Self { dense: vec![None; 2 * locations + 1], sparse: FxHashMap::default() }
     }
 
@@ -164,30 +162,38 @@ impl Use {
 }
 
 /// Finds the locations without a function. If an ID occurs twice, the later location wins.
-fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> LocationPlaces {
-    let (mut places, mut skipped) = (LocationPlaces::of(tables.locations.len()), Skipped::new("location"));
-    for (at, location) in (0..).zip(&tables.locations) {
-        let damage = Fields::of(location.message).find_map(Result::err);
-        let lacks_name = damage.is_none() && lacks_name(location, tables);
-        places.set(location.id, lacks_name.then_some(at));
-        damage.into_iter().for_each(|error| skipped.add(error));
+fn find_unnamed(tables: &Tables<'_>, warnings: &mut Warnings) -> LocationPlaces {
+    let (mut places, mut skipped) = (LocationPlaces::with_capacity(tables.locations.len()), Skipped::new("location"));
+    for (index, location) in (0..).zip(&tables.locations) {
+        let mut place = None;
+        if let Some(error) = Fields::of(location.message).find_map(Result::err) {
+            skipped.add(error);
+        } else if lacks_name(location, tables) {
+            place = Some(index);
+        }
+        places.set(location.id, place);
     }
     warnings.extend(skipped.into_warning());
     places
 }
 
 /// The IDs of locations in the kernel.
-fn in_kernel(tables: &Tables<'_>) -> FxHashSet<u64> {
-    let file =
-        |location: &Location<'_>| tables.mappings.get(&location.mapping).map_or(&b""[..], |of| tables.string(of.file));
-    let inside = tables.locations.iter().filter(|location| Backing::of(file(location)).is_kernel_object());
-    inside.map(|location| location.id).collect()
+fn kernel_locations(tables: &Tables<'_>) -> FxHashSet<u64> {
+    let locations = tables.locations.iter();
+    let in_kernel = locations.filter(|location| Backing::of(mapped_file(location, tables)).is_kernel_object());
+    in_kernel.map(|location| location.id).collect()
+}
+
+/// The file of a location's mapping; empty if it has none.
+fn mapped_file<'d>(location: &Location<'_>, tables: &Tables<'d>) -> &'d [u8] {
+    let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
+    tables.string(mapping.file)
 }
 
 /// Whether a location has no function but an address where JIT code may be.
 fn lacks_name(location: &Location<'_>, tables: &Tables<'_>) -> bool {
-    let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
-    location.address != 0 && location.lines().next().is_none() && may_hold_jit_code(tables.string(mapping.file))
+    let is_unnamed = location.address != 0 && location.lines().next().is_none();
+    is_unnamed && may_hold_jit_code(mapped_file(location, tables))
 }
 
 /// The stack and the process of a sample.

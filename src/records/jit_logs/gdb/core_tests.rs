@@ -19,7 +19,7 @@ fn codes(log: &CodeLog) -> impl Iterator<Item = (&LogCode, String)> {
 fn by_us(log: &CodeLog, core: &[u8], addr: u64) -> Vec<String> {
     let (code, name) = codes(log).find(|(code, _)| (code.addr..code.addr + code.size).contains(&addr)).unwrap();
     let map = log.positions.as_ref().unwrap().source_map(core, log.texts.get(code.place.unwrap()));
-    let line = map.at(addr - code.addr).unwrap();
+    let line = map.line_at(addr - code.addr).unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (mut calls, mut place) = (Vec::new(), format!("{}:{}", text(line.file), line.line));
     for call in map.calls_around(line) {

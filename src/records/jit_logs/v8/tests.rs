@@ -102,7 +102,7 @@ fn inlined_calls_are_reported_with_their_lines_and_the_outer_code_s_mark() {
     let LogEventKind::Load(code) = log.events[0].kind else { panic!() };
     let map = log.positions.as_ref().unwrap().source_map(&file, &file[code.positions()]);
     let shown = |offset: u64| {
-        let line = map.at(offset).unwrap();
+        let line = map.line_at(offset).unwrap();
         let calls =
             map.calls_around(line).map(|call| (String::from_utf8_lossy(&call.function).into_owned(), call.line));
         ((line.line, line.discriminator), calls.collect::<Vec<_>>())

@@ -68,20 +68,24 @@ impl EventLayout<'_> {
     }
 
     fn spans(&self) -> Vec<StackSpan> {
-        let callees = |of: Option<StackId>| self.callees.get(&of).into_iter().flatten().rev().copied();
-        let mut waiting: Vec<(StackId, Option<StackId>)> = callees(None).map(|stack| (stack, None)).collect();
-        // By stack, where its next callee will start.
-        let mut free = BTreeMap::<Option<StackId>, i64>::new();
+        // The stacks that aren't placed yet, the next one last.
+        let mut waiting: Vec<StackId> = self.callees(None).iter().rev().copied().collect();
+        // By caller, where its next callee starts.
+        let mut next_starts = BTreeMap::<Option<StackId>, i64>::new();
         let mut spans = Vec::new();
-        while let Some((stack, parent)) = waiting.pop() {
+        while let Some(stack) = waiting.pop() {
             let ValueSum { duration, samples, weight } = self.sums.get(&stack).copied().unwrap_or_default();
-            let start = *free.entry(parent).or_insert(0);
-            free.insert(parent, start.saturating_add(duration));
-            free.insert(Some(stack), start);
-            let (_, frame) = self.writing.profile.stack_of(stack);
+            let (caller, frame) = self.writing.profile.stack_of(stack);
+            let start = next_starts.get(&caller).copied().unwrap_or(0);
+            next_starts.insert(caller, start.saturating_add(duration));
+            next_starts.insert(Some(stack), start);
             spans.push(StackSpan { frame, start, duration, samples, weight });
-            waiting.extend(callees(Some(stack)).map(|callee| (callee, Some(stack))));
+            waiting.extend(self.callees(Some(stack)).iter().rev());
         }
         spans
+    }
+
+    fn callees(&self, caller: Option<StackId>) -> &[StackId] {
+        self.callees.get(&caller).map_or(&[], Vec::as_slice)
     }
 }
