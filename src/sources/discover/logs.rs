@@ -1,4 +1,4 @@
-//! Finds logs of runtimes by their file names, even for processes that have a jitdump or perf map (see `beside`).
+//! Finds logs of runtimes by their file names, even for processes that have a jitdump or perf map (see `log_pairing`).
 //!
 //! A log with a process ID in its name is used like a jitdump. A process may have several (V8 writes one per isolate).
 //! Logs without a process ID (`v8.log`) are matched by their contents (see `orphans`).

@@ -12,7 +12,7 @@ use crate::records::jit_logs::LogId;
 use crate::records::jitdump::{Body, JitDump};
 use crate::records::perf_map;
 use crate::sources::account::{Account, Kind, SourceState};
-use crate::sources::clock::{SLACK, is_monotonic, seconds};
+use crate::sources::clock::{SLACK, is_monotonic, format_seconds};
 use crate::sources::evidence::{Fit, Sign, Verdict, judge};
 use crate::sources::options::SourceOptions;
 use crate::sources::site::{Sampled, wall_time};
@@ -307,7 +307,7 @@ fn against(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<St
 fn times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Result<(), String>> {
     let (first, last) = file.times.filter(|_| is_monotonic(&when.clock))?;
     let against = |what: &str, at: Nanos| {
-        Some(Err(format!("its records are of {} to {}, {what} {}", seconds(first), seconds(last), seconds(at))))
+        Some(Err(format!("its records are of {} to {}, {what} {}", format_seconds(first), format_seconds(last), format_seconds(at))))
     };
     let end = process.ended.unwrap_or(when.sampled.last);
     if first.0 > end.0.saturating_add(SLACK) {

@@ -84,7 +84,7 @@ type ScriptFunctions<'n> = BTreeMap<&'n str, BTreeMap<(Place, &'n str), Vec<Scri
 
 impl SourceMaps {
     /// Finds the source maps for the scripts of these functions, and the modules of WebAssembly functions.
-    pub(crate) fn of<'n>(
+    pub(crate) fn find<'n>(
         names: impl Iterator<Item = ScriptName<'n>>,
         native: &NativeFunctions<'n>,
         search: &MapSearch<'_>,
