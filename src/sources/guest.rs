@@ -420,7 +420,11 @@ mod tests {
         let by_chance = |addr: &u64| (addr.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) & 1 == 0;
         with_others.extend((0x1000..0x9000).step_by(4).filter(by_chance).map(|addr| base + 0x20_0000 + addr));
         with_others.sort_unstable();
-        assert_eq!(functions_of(exported.clone(), false).find_base(&with_others, None), Some(base), "no other place fits");
+        assert_eq!(
+            functions_of(exported.clone(), false).find_base(&with_others, None),
+            Some(base),
+            "no other place fits"
+        );
         let mut twice = ran.clone();
         twice.extend(ran.iter().map(|addr| addr + 0x20_0000));
         assert_eq!(functions_of(exported.clone(), false).find_base(&twice, None), None, "two places fit");

@@ -57,8 +57,7 @@ impl LiveProcess {
             return None;
         }
         let root = process_dir.join("root");
-        let has_own_files =
-            mount_namespace(&process_dir) != mount_namespace(&proc.join("self")) || !is_our_root(&root);
+        let has_own_files = mount_namespace(&process_dir) != mount_namespace(&proc.join("self")) || !is_our_root(&root);
         let inner = status_pid(&status, "NSpid:");
         if site.host.is_some_and(|host| !is_our_name(proc, host)) {
             return None;

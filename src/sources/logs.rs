@@ -16,11 +16,7 @@ use crate::resolve::code_map::CodeList;
 const STATED: u64 = 1_000_000;
 
 /// Parses a log. Its events are added by [`date_log`] once the other sources of the process are known.
-pub(super) fn read<'data>(
-    id: LogId,
-    source: &'data Source,
-    warnings: &mut Warnings,
-) -> Result<SourceEvents<'data>> {
+pub(super) fn read<'data>(id: LogId, source: &'data Source, warnings: &mut Warnings) -> Result<SourceEvents<'data>> {
     let mut log = (id.log().read)(&source.bytes)?;
     let skipped = std::mem::replace(&mut log.skipped, Skipped::new("line"));
     let count = skipped.count();

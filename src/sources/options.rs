@@ -45,7 +45,7 @@ impl GivenFile {
     pub fn parse(text: &OsStr) -> Self {
         let whole = Path::new(text);
         if let Some((path, pid)) = text.to_str().and_then(|text| text.rsplit_once('@'))
-            && let Ok(pid) = pid.parse()
+            && let Ok(pid) = pid.parse::<i32>()
             && pid >= 0
             && !is_there(whole)
         {

@@ -4,10 +4,10 @@
 use super::*;
 use crate::bytes::cursor::Endian;
 use crate::error::Warnings;
-use crate::model::{Nanos, Tid};
 use crate::model::about::TimeExtent;
 use crate::model::code::{Code, OriginId};
 use crate::model::process::{Clock, FileId, Marker};
+use crate::model::{Nanos, Tid};
 use crate::parallel::Pool;
 use crate::records::elf_image::{Addressing, ImageBuilder, Target};
 use crate::sources::{Found, Sampled, SourceOptions, find_at};

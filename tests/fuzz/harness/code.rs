@@ -34,7 +34,7 @@ pub(super) fn elf(bytes: &[u8]) {
     let pool = Pool::new(NonZeroUsize::new(1)).unwrap();
     let options = SymbolOptions { search: alone(), inlines: true, lines: true, demangle: true };
     let (images, warnings) = (Images::new(dsos.iter(), alone()), &mut Warnings::new());
-    let named = functions::named(dso, &images, &options, warnings);
+    let named = functions::named_ranges(dso, &images, &options, warnings);
     let Some(image) = images.get(dso) else { return };
     let mut offsets: Vec<u64> = named.iter().take(64).flat_map(|range| [range.start, range.end / 2]).collect();
     offsets.extend([0, bytes.len() as u64 / 2, u64::MAX]);
