@@ -31,7 +31,7 @@ pub(super) fn frames(examined: &Examined<'_>) -> Vec<u64> {
         let Some(time) = row.time else { continue };
         for place in examined.samples.chains.up(row.chain).filter_map(|place| places[place.0 as usize]) {
             let DoubtfulPlace { origin, pid, addr, name, error } = place;
-            let times = (Nanos(time.0.saturating_sub(error)), Nanos(time.0.saturating_add(error)));
+            let times = Nanos(time.0.saturating_sub(error))..Nanos(time.0.saturating_add(error));
             frames[origin.0 as usize] += u64::from(map.may_be_other(pid, addr, name, times));
         }
     }

@@ -58,7 +58,7 @@ impl Found {
         let maps = self.source_maps(&lists, warnings);
         if !maps.is_empty() {
             for list in &mut lists {
-                list.author(|name| maps.name_of(name), maps);
+                list.use_authored(|name| maps.name_of(name), maps);
             }
         }
         let map = CodeMap::build(lists, processes, pool);

@@ -88,7 +88,7 @@ impl<'m, 'data> Namer<'m, 'data> {
             // No timed code was ever there, but the process may have run another program before or after.
             (How::Untimed, Some(time)) if last().is_some_and(|last| last.how == How::Untimed) => {
                 let owner = self.map.segment(hit.segment).pid;
-                let named = self.map.untimed_names(owner);
+                let named = self.map.untimed_period(owner);
                 if owner == wanted.pid || named == ALWAYS { named } else { moment(time) }
             }
             (_, Some(time)) => moment(time),
