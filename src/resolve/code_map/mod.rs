@@ -28,8 +28,8 @@ mod list;
 mod live;
 mod programs;
 mod segment;
-mod selected;
 mod segment_index;
+mod selected;
 mod sweep;
 
 pub use list::{CodeList, ListedCode};
