@@ -152,7 +152,7 @@ fn positions(
     let parts = symbols::resolve(std::slice::from_ref(request), &resolution.images, options, &job.pool, warnings);
     let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, at)));
     let position = |((part, at), addr): ((&Frames, usize), &u64)| {
-        let innermost = part.of(at).next();
+        let innermost = part.get(at).next();
         let file = innermost.and_then(|frame| frame.file).map(|file| part.text(file).to_vec());
         let line = innermost.map_or(0, |frame| frame.line);
         CodeOrigin { at: *addr, line: if file.is_some() { line } else { 0 }, file: file.unwrap_or_default() }

@@ -92,7 +92,7 @@ impl<'a> Examiner<'a> {
                 None => Cause::Missing(id),
             },
             Some(image) if image.has_symtab() => Cause::Gap(id),
-            Some(image) => match self.search.debugging(image, &mut Warnings::new()) {
+            Some(image) => match self.search.find_debugging(image, &mut Warnings::new()) {
                 Some(_) => Cause::Gap(id),
                 None => Cause::Stripped(id),
             },

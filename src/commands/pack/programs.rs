@@ -138,11 +138,11 @@ fn add_debugging<'a>(
     (found, warnings): (&mut Vec<Program<'a>>, &mut Warnings),
 ) {
     let is_complete = image.has_symtab() && (symbols_only || image.has_dwarf());
-    let debugging = if is_complete { None } else { search.debugging(image, warnings) };
+    let debugging = if is_complete { None } else { search.find_debugging(image, warnings) };
     let main = debugging.as_ref().unwrap_or(image);
     let (shared, package) = match symbols_only {
         true => (None, None),
-        false => (search.shared(main, warnings), search.package(&[image, main], warnings)),
+        false => (search.find_shared(main, warnings), search.find_package(&[image, main], warnings)),
     };
     let debug = |image: Image, path| Program { role: Role::Debug, name: "debug", path, image: Opened::own(image) };
     found.extend(package.map(|package| debug(package, Some([&dso.path[..], b".dwp"].concat()))));

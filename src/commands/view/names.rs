@@ -38,7 +38,8 @@ impl PageNames {
         let readable = (jit_names != JitNames::Raw)
             .then(|| ReadableNames::new(sampled.iter().map(Vec::as_slice), jit_names == JitNames::Merged));
         let map = &examined.resolution.sources.map;
-        let codes = (0..map.code_count() as u32).map(|code| symbols.shown(map.code(CodeId(code)).name).into_owned());
+        let codes =
+            (0..map.code_count() as u32).map(|code| symbols.display_name(map.code(CodeId(code)).name).into_owned());
         sampled.extend(codes);
         Self { readable, jit: sampled, symbols: symbols.clone() }
     }
@@ -50,7 +51,7 @@ impl PageNames {
 
     /// Spells the name of JIT code.
     pub(super) fn jit(&self, name: &[u8], module: Option<&[u8]>) -> String {
-        let name = self.symbols.shown(name);
+        let name = self.symbols.display_name(name);
         let name = self.readable.as_ref().map_or(Cow::Borrowed(&*name), |readable| readable.of(&name));
         readable(label::called(&name, module).as_bytes()).into_owned()
     }

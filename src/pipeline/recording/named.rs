@@ -192,7 +192,7 @@ impl Named {
         if let Some(entered) = told.entered {
             texts = &self.entered;
             frames = texts.of(entered as usize);
-            if frames.own().is_none_or(|frame| frame.offset != Some(0)) {
+            if frames.outermost().is_none_or(|frame| frame.offset != Some(0)) {
                 frames = FramesAt::default();
             }
         }

@@ -64,7 +64,7 @@ impl<'m, 'data> Namer<'m, 'data> {
         let lines = lines.map_or(&[][..], Vec::as_slice);
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
         let named = Named {
-            name: self.symbols.shown(code.name),
+            name: self.symbols.display_name(code.name),
             offset: hit.offset + (wanted.addr.raw().0 - at.0),
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),

@@ -54,7 +54,7 @@ pub struct SymbolOptions {
 
 impl SymbolOptions {
     /// The name to show: demangled, unless demangling is turned off or fails.
-    pub fn shown<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
+    pub fn display_name<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         let readable = if self.demangle { demangle(name) } else { None };
         readable.map_or(Cow::Borrowed(name), |readable| Cow::Owned(readable.into_bytes()))
     }
@@ -186,7 +186,7 @@ fn open<'a>(
     let running = images.get(request.dso)?;
     let dwarf = options.inlines || options.lines;
     let complete = running.has_symtab() && (!dwarf || running.has_dwarf());
-    let debugging = if complete { None } else { options.search.debugging(running, warnings) };
+    let debugging = if complete { None } else { options.search.find_debugging(running, warnings) };
     let bare = !running.has_symtab() && debugging.is_none();
     let mini = if bare { mini::image(running) } else { None };
     let main = debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(running);
@@ -319,7 +319,7 @@ impl<'a> Shard<'a> {
         if let Some(&id) = self.names.get(raw) {
             return id;
         }
-        let id = self.frames.intern(&self.options.shown(raw));
+        let id = self.frames.intern(&self.options.display_name(raw));
         self.names.insert(raw, id);
         id
     }

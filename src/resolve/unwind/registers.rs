@@ -227,7 +227,7 @@ impl Machine {
     }
 
     /// Translates perf's number of a register to DWARF's; `None` for registers that aren't needed.
-    fn from_perf_number(self, number: u64) -> Option<u16> {
+    fn dwarf_register(self, number: u64) -> Option<u16> {
         let same = u16::try_from(number).ok();
         match self {
             Self::X86_64 => x86_64::OF_PERF.get(number as usize).copied().flatten(),
@@ -276,7 +276,7 @@ impl Registers {
         let mut registers = Self::new(machine);
         let bits = (0..64).filter(|bit| mask >> bit & 1 == 1);
         for (bit, value) in bits.zip(values) {
-            if let Some(register) = machine.from_perf_number(bit) {
+            if let Some(register) = machine.dwarf_register(bit) {
                 registers.set(register, value);
             }
         }
