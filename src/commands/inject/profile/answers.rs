@@ -60,7 +60,7 @@ impl<'m> Answers<'m> {
         let meant = process_meant(addresses, map, sources);
         let mut counts = AddressCounts { asked: addresses.len() as u64, ..AddressCounts::default() };
         let mut hits: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
-        let spaces = AddressSpaces::of_files(profile.files().iter().map(dso));
+        let spaces = AddressSpaces::from_files(profile.files().iter().map(dso));
         let images = Images::new(spaces.dsos().iter(), sources.search.clone());
         let files = Files::new(profile.files(), &images, warnings);
         for address in addresses {
