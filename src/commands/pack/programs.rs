@@ -121,7 +121,7 @@ fn inside(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option
     let has_it = |process: &Process| process.mappings.iter().any(|map| map.path == dso.path);
     let mut mapped = processes.by_pid.iter().filter(|(_, process)| has_it(process));
     mapped.find_map(|(pid, _)| match open_inside(*pid, path, ELF, processes, &site, force)? {
-        Ok(opened) => Image::of_file(path, opened).ok().filter(|image| image.is(dso.build_id)),
+        Ok(opened) => Image::from_opened(path, opened).ok().filter(|image| image.has_build_id(dso.build_id)),
         Err(error) => {
             warnings.push(error.into_warning());
             None

@@ -226,7 +226,7 @@ impl SearchOptions {
         let image = read_running_vdso()?;
         let is_64 = image.object().is_ok_and(|object| object.is_64());
         let is_ours = match dso.build_id {
-            Some(_) => image.is(dso.build_id),
+            Some(_) => image.has_build_id(dso.build_id),
             None => self.kernel_runs_here && is_64 == (dso.kind == DsoKind::Vdso),
         };
         is_ours.then_some(image)
@@ -256,7 +256,7 @@ impl SearchOptions {
             paths.push(Path::new("/").join(&modules).join("build/vmlinux"));
         }
         let mut images = paths.into_iter().filter_map(|path| self.open(&path, ELF, warnings));
-        images.find(|image| image.build_id().is_some() && image.is(Some(id)))
+        images.find(|image| image.build_id().is_some() && image.has_build_id(Some(id)))
     }
 
     /// Finds the separate file with the debug information of `image`, if there is one.
@@ -264,7 +264,7 @@ impl SearchOptions {
         if let Some(id) = image.build_id() {
             let paths = self.paths_by_id(id, "debug").chain(self.debuginfod_path(id, "debuginfo"));
             let mut images = paths.filter_map(|path| self.open(&path, DEBUGGING, warnings));
-            if let Some(found) = images.find(|found| found.is(Some(id))) {
+            if let Some(found) = images.find(|found| found.has_build_id(Some(id))) {
                 return Some(found);
             }
         }
@@ -296,7 +296,7 @@ impl SearchOptions {
         for path in near.into_iter().chain(far) {
             let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
             let same = match image.build_id() {
-                Some(id) => found.is(Some(id)),
+                Some(id) => found.has_build_id(Some(id)),
                 // The checksum needs the whole file, so cheaper checks come first.
                 None => found.may_be_debugging(image) && found.crc32() == crc,
             };
@@ -320,7 +320,7 @@ impl SearchOptions {
             paths.extend(self.paths_by_id(id, "debug"));
         }
         let mut images = paths.into_iter().filter_map(|path| self.open(&path, DEBUGGING, warnings));
-        images.find(|found| found.is(id))
+        images.find(|found| found.has_build_id(id))
     }
 
     /// Finds the package (`.dwp`) of split debug information next to one of these images.
@@ -382,7 +382,7 @@ impl SearchOptions {
 
     /// True if an image is of the recorded build and machine. If not, warns.
     fn is_match(&self, image: &Image, dso: &Dso, warnings: &mut Warnings) -> bool {
-        let reason = if !image.is(dso.build_id) {
+        let reason = if !image.has_build_id(dso.build_id) {
             let (Some(wanted), Some(found)) = (dso.build_id, image.build_id()) else { return false };
             let (wanted, found) = (hex(wanted), hex(found));
             format!("is another version than the recorded one: build ID {found}, recorded {wanted}; not used")
@@ -421,7 +421,7 @@ fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) 
                 warnings.push(Warning::new(message).in_file(path, None));
                 return None;
             }
-            Image::of_file(path, opened).ok()
+            Image::from_opened(path, opened).ok()
         }
         Err(error) => {
             warnings.push(error.into_warning());
