@@ -385,8 +385,8 @@ mod tests {
     fn found(symbols: &[Symbol<'static>], addresses: &[u64], addr: u64) -> Option<String> {
         let mut gathering = Gathering::new(addresses);
         for symbol in symbols {
-            let first = gathering.first_from(symbol.start);
-            if first.is_some_and(|first| gathering.is_hit(first, symbol.start, symbol.end)) {
+            let first = gathering.find_first_from(symbol.start);
+            if first.is_some_and(|first| gathering.record_start(first, symbol.start, symbol.end)) {
                 gathering.symbols.push(symbol.clone());
             }
         }
