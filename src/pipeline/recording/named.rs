@@ -188,10 +188,10 @@ impl Named {
             truncated,
         };
         let mut texts = &self.frames;
-        let mut frames = texts.of(number as usize);
+        let mut frames = texts.get(number as usize);
         if let Some(entered) = told.entered {
             texts = &self.entered;
-            frames = texts.of(entered as usize);
+            frames = texts.get(entered as usize);
             if frames.outermost().is_none_or(|frame| frame.offset != Some(0)) {
                 frames = FramesAt::default();
             }
