@@ -474,8 +474,8 @@ mod tests {
     #[test]
     fn an_address_before_a_segment_is_not_in_it_with_any_size() {
         let segment = LoadSegment { offset: 0x1000, vaddr: 0x40_1000, size: u64::MAX };
-        assert!(segment.holds(0xfff, segment.offset).is_none());
-        assert_eq!(segment.holds(0x1010, segment.offset).map(|(_, into)| into), Some(0x10));
+        assert_eq!(segment.distance_of_offset(0xfff), None);
+        assert_eq!(segment.distance_of_offset(0x1010), Some(0x10));
     }
 
     #[test]
