@@ -15,7 +15,7 @@ use super::declared::{Declared, Role, is_computed_key, own_name, string_key};
 use super::fit::Fit;
 use super::function::{FunctionText, begins_word};
 use super::text::Text;
-use super::words::{around, behind, first_word, is_identifier};
+use super::words::{first_word, is_identifier, text_after, text_around};
 use crate::model::script_map::{JsonString, NONE, Place, ScriptMap, Segment};
 use crate::model::script_scopes::ScriptScopes;
 use rustc_hash::FxHashMap;
@@ -253,8 +253,8 @@ impl AuthoredScript {
     /// The text of the function that starts at a position of the script.
     fn function_text(&self, name: &str, place: Place) -> Option<FunctionText> {
         let offset = self.text.byte_offset(place)?;
-        let (text, offset_in_text) = around(self.text.as_str(), offset, BEFORE_FUNCTION, AFTER);
-        Some(FunctionText::find(text, offset_in_text, name, &self.effort)?.behind(offset - offset_in_text))
+        let (text, offset_in_text) = text_around(self.text.as_str(), offset, BEFORE_FUNCTION, AFTER);
+        Some(FunctionText::find(text, offset_in_text, name, &self.effort)?.shifted_by(offset - offset_in_text))
     }
 
     /// True if a segment starts at or after this byte of the script.
@@ -383,7 +383,7 @@ impl AuthoredScript {
     fn authored_text(&self, segment: &Segment) -> Option<(&str, usize)> {
         let content = self.content(segment.source)?;
         let offset = content.byte_offset(segment.authored).unwrap_or(content.as_str().len());
-        Some(around(content.as_str(), offset, BEFORE, AFTER))
+        Some(text_around(content.as_str(), offset, BEFORE, AFTER))
     }
 
     fn content(&self, source: u32) -> Option<&Text> {
@@ -412,7 +412,7 @@ impl AuthoredScript {
         if segment.source == NONE {
             return None;
         }
-        let generated_word = first_word(behind(text, offset, AFTER));
+        let generated_word = first_word(text_after(text, offset, AFTER));
         if !generated_word.is_empty() && !begins_word(text, offset) {
             return Some(false);
         }
@@ -437,7 +437,7 @@ impl AuthoredScript {
 fn is_near(text: &str, offset: usize, word: &[u8]) -> bool {
     /// How many bytes before and after the offset are searched.
     const NEAR: usize = 1 << 16;
-    let (near, _) = around(text, offset, NEAR, NEAR);
+    let (near, _) = text_around(text, offset, NEAR, NEAR);
     let is_whole_word = |found: usize| {
         near.is_char_boundary(found) && begins_word(near, found) && first_word(&near[found..]).as_bytes() == word
     };
@@ -446,7 +446,7 @@ fn is_near(text: &str, offset: usize, word: &[u8]) -> bool {
 
 /// True if the rest of the line after an offset contains this word.
 fn is_on_line(text: &str, offset: usize, word: &[u8]) -> bool {
-    let rest = behind(text, offset, AFTER).as_bytes();
+    let rest = text_after(text, offset, AFTER).as_bytes();
     // Usually the word comes first.
     if rest.starts_with(word) {
         return true;
