@@ -448,14 +448,14 @@ fn with_suffix(path: PathBuf, suffix: impl AsRef<OsStr>) -> PathBuf {
 /// The same path with `/usr` added or removed at its start, as on systems where `/lib`, `/bin` and so on are links into
 /// `/usr`. `None` if the path is not in such a directory.
 fn toggle_usr(path: &Path) -> Option<PathBuf> {
-    let without_usr = path.strip_prefix("usr");
+    let without_usr = path.strip_prefix("usr").ok();
     let first = without_usr.unwrap_or(path).iter().next().and_then(OsStr::to_str).unwrap_or_default();
     if first != "bin" && first != "sbin" && !first.starts_with("lib") {
         return None;
     }
     match without_usr {
-        Ok(rest) => Some(rest.to_owned()),
-        Err(_) => Some(Path::new("usr").join(path)),
+        Some(rest) => Some(rest.to_owned()),
+        None => Some(Path::new("usr").join(path)),
     }
 }
 
