@@ -23,7 +23,7 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
     let mut native = NativeFunctions::default();
     let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
     native.add(names.into_iter());
-    let maps = SourceMaps::of(functions, &native, &options.map_search(beside), &mut outcome.warnings);
+    let maps = SourceMaps::find(functions, &native, &options.map_search(beside), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
     // Columns are only kept for source maps. Without them, frames that don't differ otherwise are merged.
     if !maps.is_empty() || profile.frames().any(|(_, frame)| frame.column > 0) {

@@ -7,7 +7,7 @@ use crate::model::Pid;
 use crate::model::backing::Backing;
 use crate::model::backing::base_name;
 use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime, RuntimeSet};
-use crate::sources::{SOURCE, number, user};
+use crate::sources::{SOURCE, status_pid, status_user};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::Range;
@@ -63,7 +63,7 @@ impl RunningProcess {
             Err(_) => Environment::Unknown,
         };
         let root = dir.join("root");
-        let files = user(&status).and_then(|uid| Root::open(&root, uid).ok());
+        let files = status_user(&status).and_then(|uid| Root::open(&root, uid).ok());
         Ok(Self {
             pid,
             comm: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_innermost_number_is_the_last() {
-        assert_eq!(number("Name:\tx\nNSpid:\t4711\t77\t1\n", "NSpid:"), Some(Pid(1)));
-        assert_eq!(number("Name:\tx\n", "NSpid:"), None);
+        assert_eq!(status_pid("Name:\tx\nNSpid:\t4711\t77\t1\n", "NSpid:"), Some(Pid(1)));
+        assert_eq!(status_pid("Name:\tx\n", "NSpid:"), None);
     }
 }

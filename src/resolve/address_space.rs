@@ -118,9 +118,11 @@ struct MappedRegion {
 impl AddressSpaces {
     /// Address spaces without mappings, for inputs that name files but don't say where they were mapped. Equal DSOs are
     /// stored once.
-    pub fn of_files(files: impl Iterator<Item = Dso>) -> Self {
+    pub fn from_files(files: impl Iterator<Item = Dso>) -> Self {
         let mut spaces = Self::default();
-        files.for_each(|file| _ = spaces.dsos.intern(file));
+        for file in files {
+            spaces.dsos.intern(file);
+        }
         spaces
     }
 
@@ -129,21 +131,23 @@ impl AddressSpaces {
         let mut spaces = Self { ancestry: Ancestry::new(processes), ..Self::default() };
         let mut builders: BTreeMap<(Pid, Realm), SpaceBuilder> = BTreeMap::new();
         for (&pid, process) in &processes.by_pid {
-            let mut last: Option<(&Mapping, DsoId)> = None;
+            let mut previous: Option<(&Mapping, DsoId)> = None;
             for mapping in &process.mappings {
-                let realm = Realm::of(pid, mapping);
-                let same = last.filter(|(last, _)| is_same_dso(last, mapping, realm));
-                let dso = match same {
-                    Some((last, dso)) if Realm::of(pid, last) == realm => dso,
-                    _ => spaces.dsos.intern(dso_of(mapping, realm)),
+                let realm = Realm::of_mapping(pid, mapping);
+                let dso = match previous {
+                    // Most mappings have the same DSO as the previous one. This saves a hash lookup.
+                    Some((previous, dso)) if is_same_dso(previous, mapping, pid) => dso,
+                    _ => spaces.dsos.intern(to_dso(mapping, realm)),
                 };
-                last = Some((mapping, dso));
+                previous = Some((mapping, dso));
                 if spaces.kernel_reference.is_none() && realm == Realm::Kernel {
-                    spaces.kernel_reference = kernel_reference(mapping);
+                    spaces.kernel_reference = read_kernel_reference(mapping);
                 }
                 let builder = builders.entry((realm.pid(pid), realm)).or_default();
-                builder.exec_before(mapping.time, process, realm);
-                if builder.map(mapping, dso, &spaces.dsos) {
+                if realm == Realm::User {
+                    builder.replay_execs(mapping.time, process);
+                }
+                if builder.add_mapping(mapping, dso, &spaces.dsos) {
                     spaces.own_text.push(mapping.offset);
                 }
             }
@@ -151,17 +155,17 @@ impl AddressSpaces {
         if let Some(reference) = &mut spaces.kernel_reference {
             reference.end = reference.end.filter(|&end| !starts_module(processes, end));
         }
-        spaces.kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
+        spaces.add_kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
         for ((pid, realm), mut builder) in builders {
             if realm == Realm::User
                 && let Some(process) = processes.by_pid.get(&pid)
             {
-                builder.exec_before(Nanos(u64::MAX), process, realm);
+                builder.replay_execs(Nanos(u64::MAX), process);
             }
             spaces.spaces.insert((pid, realm), Space::new(builder.finish()));
         }
         for (&pid, process) in processes.by_pid.iter().filter(|(_, process)| !process.execs.is_empty()) {
-            spaces.executing.insert(pid, executing(process));
+            spaces.executing.insert(pid, exec_periods(process));
         }
         spaces.inherit(processes);
         spaces
@@ -187,29 +191,32 @@ impl AddressSpaces {
     /// Returns the mapping that contains `addr` at `time`, or `None` if none is known.
     pub fn lookup(&self, pid: Pid, addr: Addr, time: Nanos, mode: CpuMode) -> Option<Place> {
         match mode {
-            CpuMode::User => self.user(pid, addr, time),
-            CpuMode::Kernel => self.in_realm(KERNEL_PID, Realm::Kernel, addr, time),
-            CpuMode::GuestKernel => self.in_realm(KERNEL_PID, Realm::GuestKernel, addr, time),
-            CpuMode::GuestUser => self.in_realm(pid, Realm::GuestUser, addr, time),
+            CpuMode::User => self.lookup_user(pid, addr, time),
+            CpuMode::Kernel => self.lookup_in_realm(KERNEL_PID, Realm::Kernel, addr, time),
+            CpuMode::GuestKernel => self.lookup_in_realm(KERNEL_PID, Realm::GuestKernel, addr, time),
+            CpuMode::GuestUser => self.lookup_in_realm(pid, Realm::GuestUser, addr, time),
             CpuMode::Hypervisor => None,
-            CpuMode::Unknown => {
-                self.user(pid, addr, time).or_else(|| self.in_realm(KERNEL_PID, Realm::Kernel, addr, time))
-            }
+            CpuMode::Unknown => self
+                .lookup_user(pid, addr, time)
+                .or_else(|| self.lookup_in_realm(KERNEL_PID, Realm::Kernel, addr, time)),
         }
     }
 
     /// Like [`Self::lookup`] for user space, and also returns how long the answer holds.
     pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
-        let own = self.spaces.get(&(pid, Realm::User)).map_or(ALWAYS, |space| space.quiet(addr, time));
-        let mut quiet = Quiet::around(time);
+        let same_mapping = match self.spaces.get(&(pid, Realm::User)) {
+            Some(space) => space.quiet_period(addr, time),
+            None => ALWAYS,
+        };
+        let mut same_exec = Quiet::around(time);
         // Only the period that began last, and the next one, can be next to `time`.
         let periods = self.executing.get(&pid).map_or(&[][..], Vec::as_slice);
         let next = periods.partition_point(|period| period.start <= time);
         for period in &periods[next.saturating_sub(1)..periods.len().min(next + 1)] {
-            quiet.cut(period.clone());
+            same_exec.cut(period.clone());
         }
-        let holds = both(both(self.ancestry.settled(pid, time), own), quiet.stretch);
-        Lasting { answer: self.user(pid, addr, time), holds }
+        let holds = both(both(self.ancestry.settled(pid, time), same_mapping), same_exec.stretch);
+        Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
 
     /// Offsets within the recording of mmap records for anonymous memory into which a program moved its own code. The
@@ -229,49 +236,53 @@ impl AddressSpaces {
     }
 
     #[inline]
-    fn in_realm(&self, pid: Pid, realm: Realm, addr: Addr, time: Nanos) -> Option<Place> {
+    fn lookup_in_realm(&self, pid: Pid, realm: Realm, addr: Addr, time: Nanos) -> Option<Place> {
         self.spaces.get(&(pid, realm))?.find(addr, time)
     }
 
-    fn user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
-        self.mapped(pid, addr, time).or_else(|| {
-            let periods = self.executing.get(&pid)?;
-            let begun = periods.partition_point(|period| period.start <= time);
-            let executing = periods[..begun].last().filter(|period| period.contains(&time))?;
-            let before = Nanos(executing.start.0.checked_sub(1)?);
-            Some(Place { until: time, ..self.mapped(pid, addr, before)? })
-        })
+    fn lookup_user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
+        if let Some(place) = self.find_mapping(pid, addr, time) {
+            return Some(place);
+        }
+        // During an exec, the address may belong to the previous program.
+        let periods = self.executing.get(&pid)?;
+        let begun = periods.partition_point(|period| period.start <= time);
+        let exec = periods[..begun].last().filter(|period| period.contains(&time))?;
+        let before = Nanos(exec.start.0.checked_sub(1)?);
+        Some(Place { until: time, ..self.find_mapping(pid, addr, before)? })
     }
 
     /// The mapping that the process has at this address and time, made by itself or inherited.
-    fn mapped(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
-        let own = self.in_realm(pid, Realm::User, addr, time);
-        own.or_else(|| {
-            let Entry { start, skipped, value, .. } = self.inherited.get(&pid)?.get(addr.0)?;
-            let VisiblePart { from: mapped, dso, offset, is_remapped } = value;
-            let offset = offset.wrapping_add(skipped).wrapping_add(addr.0 - start);
-            let place = Place { dso, offset, mapped, until: time, is_remapped };
-            self.ancestry.inherits(pid, Some(time)).then_some(place)
-        })
+    fn find_mapping(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
+        if let Some(place) = self.lookup_in_realm(pid, Realm::User, addr, time) {
+            return Some(place);
+        }
+        let Entry { start, skipped, value, .. } = self.inherited.get(&pid)?.get(addr.0)?;
+        if !self.ancestry.inherits(pid, Some(time)) {
+            return None;
+        }
+        let VisiblePart { from: mapped, dso, offset, is_remapped } = value;
+        let offset = offset.wrapping_add(skipped).wrapping_add(addr.0 - start);
+        Some(Place { dso, offset, mapped, until: time, is_remapped })
     }
 
     /// Adds BPF programs and other kernel code that is registered and unregistered while the kernel runs.
-    fn kernel_symbols(&mut self, processes: &Processes, builder: &mut SpaceBuilder) {
+    fn add_kernel_symbols(&mut self, processes: &Processes, builder: &mut SpaceBuilder) {
         for symbol in &processes.kernel_symbols {
             let end = symbol.addr.0.saturating_add(symbol.len);
             builder.clear(symbol.addr.0..end, symbol.time);
             if !symbol.unregistered {
                 let kind = DsoKind::KernelSymbol(symbol.bpf);
                 let dso = self.dsos.intern(Dso { path: symbol.name.clone(), build_id: None, file: None, kind });
-                let shown = VisiblePart { from: symbol.time, dso, offset: 0, is_remapped: false };
-                builder.live.insert_into_gap(symbol.addr.0..end, shown);
+                let part = VisiblePart { from: symbol.time, dso, offset: 0, is_remapped: false };
+                builder.live.insert_into_gap(symbol.addr.0..end, part);
             }
         }
     }
 }
 
 impl Realm {
-    fn of(pid: Pid, mapping: &Mapping) -> Self {
+    fn of_mapping(pid: Pid, mapping: &Mapping) -> Self {
         match mapping.cpumode {
             CpuMode::Kernel => Self::Kernel,
             CpuMode::GuestKernel => Self::GuestKernel,
@@ -292,28 +303,30 @@ impl Realm {
 
 /// Reads the reference from the kernel's mapping. perf records it as `[kernel.kallsyms]_text`, with the address of
 /// `_text` as its page offset.
-fn kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
+fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     let (_, symbol) = backing::split_reference_symbol(&mapping.path);
+    if !mapping.backing().is_kernel() || symbol.is_empty() {
+        return None;
+    }
     let end = mapping.addr.0.checked_add(mapping.len).filter(|&end| end != u64::MAX).map(Addr);
-    (mapping.backing().is_kernel() && !symbol.is_empty()).then(|| KernelReference {
-        symbol: symbol.to_vec(),
-        addr: Addr(mapping.pgoff),
-        end,
-    })
+    Some(KernelReference { symbol: symbol.to_vec(), addr: Addr(mapping.pgoff), end })
 }
 
 /// The periods in which a process was replacing its program: from the exec, which replaces the memory, until the vDSO
 /// was mapped, which comes last. The user address of a sample in such a period belongs to the previous program, which
 /// called `execve`.
-fn executing(process: &Process) -> Vec<Range<Nanos>> {
+fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
     let vdsos = process.mappings.iter().filter(|mapping| mapping.backing() == Backing::Vdso);
     let mut ends: Vec<Nanos> = vdsos.map(|mapping| mapping.time).collect();
     ends.sort_unstable();
     let mut periods = Vec::new();
-    for (at, &exec) in process.execs.iter().enumerate() {
-        let next = process.execs.get(at + 1).copied().unwrap_or(Nanos(u64::MAX));
-        let end = ends.get(ends.partition_point(|end| *end < exec)).copied();
-        periods.extend(end.filter(|end| *end < next).map(|end| exec..end));
+    for (index, &exec) in process.execs.iter().enumerate() {
+        let next_exec = process.execs.get(index + 1).copied().unwrap_or(Nanos(u64::MAX));
+        if let Some(&end) = ends.get(ends.partition_point(|end| *end < exec))
+            && end < next_exec
+        {
+            periods.push(exec..end);
+        }
     }
     periods
 }
@@ -325,13 +338,16 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.backing().is_kernel())
 }
 
-/// True if `mapping` has the same DSO as the previous one, as most do. This saves a hash lookup.
-fn is_same_dso(last: &Mapping, mapping: &Mapping, realm: Realm) -> bool {
-    let is_same = last.path == mapping.path && last.build_id == mapping.build_id && last.file == mapping.file;
-    is_same && (realm != Realm::User || mapping.backing() != Backing::Vdso)
+/// True if two mappings of a process certainly have the same DSO.
+fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
+    let realm = Realm::of_mapping(pid, other);
+    // A vDSO's kind also depends on its address.
+    (one.path == other.path && one.build_id == other.build_id && one.file == other.file)
+        && (realm != Realm::User || other.backing() != Backing::Vdso)
+        && Realm::of_mapping(pid, one) == realm
 }
 
-fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
+fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     // All memory of a 32-bit process lies below this address.
     const FOUR_GIGABYTES: u64 = 1 << 32;
     let kind = match realm {
@@ -396,30 +412,29 @@ impl Entry<VisiblePart> {
 
 impl SpaceBuilder {
     /// Ends all mappings at each exec that happened no later than `time`.
-    fn exec_before(&mut self, time: Nanos, process: &Process, realm: Realm) {
-        if realm != Realm::User {
-            return;
-        }
-        while let Some(&exec) = process.execs.get(self.execs).filter(|&&exec| exec <= time) {
+    fn replay_execs(&mut self, time: Nanos, process: &Process) {
+        while let Some(&exec) = process.execs.get(self.execs)
+            && exec <= time
+        {
             self.execs += 1;
             self.program = None;
-            self.done.extend(self.live.drain().map(|entry| MappedRegion::of(entry, exec)));
+            self.done.extend(self.live.drain().map(|entry| MappedRegion::new(entry, exec)));
         }
     }
 
     /// Adds a mapping. Returns true if it is memory for the program's own code, in which case nothing changes.
-    fn map(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
+    fn add_mapping(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
-        let absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module)
+        let is_absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module)
             || backing::simpleperf_jit_cache(&mapping.path).is_some();
-        let offset = if absolute { range.start } else { mapping.pgoff };
+        let offset = if is_absolute { range.start } else { mapping.pgoff };
         // The kernel reports memory again each time it grows or its protection changes. Parts that are already mapped
         // stay as they are; otherwise a thousand such records would cut each other to pieces.
-        if matches!(kind, DsoKind::Anonymous | DsoKind::File) && self.shows(range.clone(), dso, offset) {
+        if matches!(kind, DsoKind::Anonymous | DsoKind::File) && self.is_mapped(range.clone(), dso, offset) {
             return false;
         }
-        if kind == DsoKind::Anonymous && self.is_own_text(&range, mapping.time, dsos) {
+        if kind == DsoKind::Anonymous && self.continue_moved_text(&range, mapping.time, dsos) {
             return self.live.get(range.start).is_some_and(|entry| !entry.value.is_remapped);
         }
         if kind == DsoKind::File {
@@ -429,13 +444,13 @@ impl SpaceBuilder {
             }
         }
         self.clear(range.clone(), mapping.time);
-        let shown = VisiblePart { from: mapping.time, dso, offset, is_remapped: false };
-        self.live.insert_into_gap(range, shown);
+        let part = VisiblePart { from: mapping.time, dso, offset, is_remapped: false };
+        self.live.insert_into_gap(range, part);
         false
     }
 
     /// True if `dso` already covers the whole range, at this offset.
-    fn shows(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
+    fn is_mapped(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
             if entry.start > covered || !entry.continues_in(dso, range.start, offset) {
@@ -446,25 +461,27 @@ impl SpaceBuilder {
         covered >= range.end
     }
 
-    /// True if anonymous memory that is being mapped over `range` holds the code of the file that was mapped there
-    /// before. This is certain for the program's own file and likely for a library.
-    fn is_own_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
+    /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
+    /// there before; if so, the file's mapping continues, and the result is true. This is certain for the program's own
+    /// file and likely for a library, whose mapping is marked as remapped.
+    fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
         let offset = first.offset().wrapping_add(range.start - first.start);
-        if !is_linked_file(dso, dsos) || !self.shows(range.clone(), dso, offset) {
+        if !is_linked_file(dso, dsos) || !self.is_mapped(range.clone(), dso, offset) {
             return false;
         }
         if self.program == Some(dso) {
             return true;
         }
-        let is_whole = first.start == range.start && first.end == range.end;
-        let is_huge = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
-        if is_whole || is_huge {
-            self.clear(range.clone(), time);
-            self.live.insert_into_gap(range.clone(), VisiblePart { from: time, dso, offset, is_remapped: true });
+        let is_whole_mapping = first.start == range.start && first.end == range.end;
+        let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
+        if !is_whole_mapping && !is_huge_pages {
+            return false;
         }
-        is_whole || is_huge
+        self.clear(range.clone(), time);
+        self.live.insert_into_gap(range.clone(), VisiblePart { from: time, dso, offset, is_remapped: true });
+        true
     }
 
     /// Checks whether the memory before a newly mapped part of a file is anonymous and exactly fills a hole between two
@@ -474,34 +491,35 @@ impl SpaceBuilder {
         if !is_linked_file(dso, dsos) {
             return;
         }
-        let before = |start: u64| self.live.get(start.checked_sub(1)?).filter(|entry| entry.end == start);
-        let mut hole = start;
-        while let Some(memory) = before(hole).filter(|entry| dsos.get(entry.value.dso).kind == DsoKind::Anonymous) {
-            hole = memory.start;
+        let ending_at = |end: u64| self.live.get(end.checked_sub(1)?).filter(|entry| entry.end == end);
+        let mut hole_start = start;
+        while let Some(entry) = ending_at(hole_start)
+            && dsos.get(entry.value.dso).kind == DsoKind::Anonymous
+        {
+            hole_start = entry.start;
         }
-        let Some(file) = before(hole).filter(|file| hole < start && file.continues_in(dso, start, offset)) else {
+        let Some(before) = ending_at(hole_start) else { return };
+        if hole_start == start || !before.continues_in(dso, start, offset) {
             return;
-        };
-        let from = file.value.from;
-        let shown =
-            VisiblePart { from, dso, offset: file.offset().wrapping_add(hole - file.start), is_remapped: false };
-        self.live.clear(hole..start, |_| {});
-        self.live.insert_into_gap(hole..start, shown);
+        }
+        let hole_offset = before.offset().wrapping_add(hole_start - before.start);
+        let part = VisiblePart { from: before.value.from, dso, offset: hole_offset, is_remapped: false };
+        self.live.clear(hole_start..start, |_| {});
+        self.live.insert_into_gap(hole_start..start, part);
     }
 
     /// Ends the mappings in `range` at `time`. Where a mapping extends beyond the range, the rest stays.
     fn clear(&mut self, range: Range<u64>, time: Nanos) {
-        let done = &mut self.done;
         self.live.clear(range, |entry| {
             // A mapping that was replaced at the very time it appeared never existed.
             if entry.value.from < time {
-                done.push(MappedRegion::of(entry, time));
+                self.done.push(MappedRegion::new(entry, time));
             }
         });
     }
 
     fn finish(mut self) -> Vec<MappedRegion> {
-        self.done.extend(self.live.drain().map(|entry| MappedRegion::of(entry, Nanos(u64::MAX))));
+        self.done.extend(self.live.drain().map(|entry| MappedRegion::new(entry, Nanos(u64::MAX))));
         self.done
     }
 }
@@ -521,26 +539,25 @@ struct FollowedProcess<'a> {
 impl FollowedProcess<'_> {
     /// Replays everything that happens up to and including `until`.
     fn advance(&mut self, until: Nanos, inherited: Option<&SharedRanges<VisiblePart>>, ranks: &mut Ranks) {
-        let by = |time: Nanos| time <= until;
         loop {
-            let (exec, region) = (self.execs.first().copied(), self.regions.first().copied());
-            let comes_next = |time: Nanos| {
-                by(time) && exec.is_none_or(|exec| time <= exec) && region.is_none_or(|region| time <= region.from)
-            };
-            if self.forked.is_some_and(comes_next) {
+            let exec = self.execs.first().copied();
+            let mapped = self.regions.first().map(|region| region.from);
+            let Some(next) = [self.forked, exec, mapped].into_iter().flatten().min() else { return };
+            if next > until {
+                return;
+            }
+            // At equal times, a fork comes first, then an exec.
+            if self.forked == Some(next) {
                 self.forked = None;
                 let own = std::mem::replace(&mut self.mapped, inherited.cloned().unwrap_or_default());
                 self.mapped.overlay(&own, ranks);
-            } else if exec.is_some_and(|exec| by(exec) && region.is_none_or(|region| exec <= region.from)) {
+            } else if exec == Some(next) {
                 self.execs = &self.execs[1..];
                 self.mapped = SharedRanges::default();
-            } else if let Some(MappedRegion { start, end, from, dso, offset, is_remapped, .. }) =
-                region.filter(|region| by(region.from))
-            {
+            } else {
+                let MappedRegion { start, end, from, dso, offset, is_remapped, .. } = self.regions[0];
                 self.regions = &self.regions[1..];
                 self.mapped.insert(start..end, VisiblePart { from, dso, offset, is_remapped }, ranks);
-            } else {
-                return;
             }
         }
     }
@@ -548,7 +565,7 @@ impl FollowedProcess<'_> {
 
 impl MappedRegion {
     /// The rectangle of an entry whose mapping ends at `until`.
-    fn of(entry: Entry<VisiblePart>, until: Nanos) -> Self {
+    fn new(entry: Entry<VisiblePart>, until: Nanos) -> Self {
         let VisiblePart { from, dso, is_remapped, .. } = entry.value;
         Self { start: entry.start, end: entry.end, from, until, dso, offset: entry.offset(), is_remapped }
     }
@@ -579,11 +596,12 @@ impl Space {
     }
 
     /// The longest period around `time` in which no mapping of this space begins or ends at `addr`.
-    fn quiet(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
+    fn quiet_period(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
         let mut quiet = Quiet::around(time);
         let before = self.regions.position(|region| region.from <= time);
         let (last, next) = (self.regions.last_at(addr.0, before), self.regions.first_at(addr.0, before));
-        for region in last.into_iter().chain(next).map(|at| &self.regions.as_slice()[at]) {
+        for index in last.into_iter().chain(next) {
+            let region = &self.regions.as_slice()[index];
             quiet.cut(region.from..region.until);
         }
         quiet.stretch

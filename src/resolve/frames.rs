@@ -51,7 +51,7 @@ struct Answer {
     /// The index of the innermost inlined call.
     inlined: Option<u32>,
     /// The compiled function that contains the address.
-    own: Option<Frame>,
+    outermost: Option<Frame>,
 }
 
 /// The frames of one address, innermost first. The last one is not inlined.
@@ -65,7 +65,7 @@ impl Iterator for FramesAt<'_> {
     type Item = Frame;
 
     fn next(&mut self) -> Option<Frame> {
-        let Some(innermost) = self.next.inlined else { return self.next.own.take() };
+        let Some(innermost) = self.next.inlined else { return self.next.outermost.take() };
         let InlinedFrame { frame, caller } = self.inlined[innermost as usize];
         self.next.inlined = caller;
         Some(frame)
@@ -74,8 +74,8 @@ impl Iterator for FramesAt<'_> {
 
 impl FramesAt<'_> {
     /// The compiled function that contains the address: the last frame, the only one not inlined.
-    pub fn own(&self) -> Option<Frame> {
-        self.next.own
+    pub fn outermost(&self) -> Option<Frame> {
+        self.next.outermost
     }
 }
 
@@ -86,13 +86,13 @@ impl Frames {
     }
 
     /// The frames of the address that was requested as number `index`. Empty if nothing is known about the address.
-    pub fn of(&self, index: usize) -> FramesAt<'_> {
+    pub fn get(&self, index: usize) -> FramesAt<'_> {
         FramesAt { inlined: &self.inlined, next: self.answers.get(index).copied().unwrap_or_default() }
     }
 
     /// True if there is no frame for the address that was requested as number `index`.
     pub fn is_unknown(&self, index: usize) -> bool {
-        self.of(index).next().is_none()
+        self.get(index).next().is_none()
     }
 
     /// The bytes of a name or path.
@@ -122,30 +122,30 @@ impl Frames {
     /// Completes the current address and moves on to the next one.
     pub(super) fn end(&mut self) {
         let frames = std::mem::take(&mut self.open);
-        let answer = self.answer(&frames);
+        let answer = self.store(&frames);
         self.answers.push(answer);
         self.open = frames;
         self.open.clear();
     }
 
-    /// Sets the frames of the address with index `place`, innermost first.
-    pub(super) fn set(&mut self, place: usize, frames: &[Frame]) {
-        self.answers[place] = self.answer(frames);
+    /// Sets the frames of the address that was requested as number `index`, innermost first.
+    pub(super) fn set(&mut self, index: usize, frames: &[Frame]) {
+        self.answers[index] = self.store(frames);
     }
 
-    fn answer(&mut self, frames: &[Frame]) -> Answer {
+    fn store(&mut self, frames: &[Frame]) -> Answer {
         let mut answer = Answer::default();
         for &frame in frames.iter().rev() {
             if frame.inlined {
-                answer.inlined = Some(self.inlined(InlinedFrame { frame, caller: answer.inlined }));
+                answer.inlined = Some(self.intern_inlined(InlinedFrame { frame, caller: answer.inlined }));
             } else {
-                answer.own = Some(frame);
+                answer.outermost = Some(frame);
             }
         }
         answer
     }
 
-    fn inlined(&mut self, frame: InlinedFrame) -> u32 {
+    fn intern_inlined(&mut self, frame: InlinedFrame) -> u32 {
         let next = self.inlined.len() as u32;
         let number = *self.numbers.entry(frame).or_insert(next);
         if number == next {
@@ -154,21 +154,23 @@ impl Frames {
         number
     }
 
-    /// Copies the answers of `part` into this table. `places` gives, for each answer of `part` in order, its index in
+    /// Copies the answers of `part` into this table. `indices` gives, for each answer of `part` in order, its index in
     /// this table.
-    pub(super) fn absorb(&mut self, part: &Self, places: impl Iterator<Item = usize>) {
-        let texts: Vec<TextId> = part.texts.list().iter().map(|text| self.texts.intern(text)).collect();
-        let text = |id: TextId| texts[id.0 as usize];
-        let moved = |frame: Frame| Frame { name: frame.name.map(text), file: frame.file.map(text), ..frame };
-        let mut numbers: Vec<u32> = Vec::with_capacity(part.inlined.len());
+    pub(super) fn absorb(&mut self, part: &Self, indices: impl Iterator<Item = usize>) {
+        let new_texts: Vec<TextId> = part.texts.list().iter().map(|text| self.texts.intern(text)).collect();
+        let renumber_texts = |frame: Frame| {
+            let new_id = |id: TextId| new_texts[id.0 as usize];
+            Frame { name: frame.name.map(new_id), file: frame.file.map(new_id), ..frame }
+        };
+        let mut new_inlined: Vec<u32> = Vec::with_capacity(part.inlined.len());
         for InlinedFrame { frame, caller } in &part.inlined {
             // A caller always has a smaller index than the calls inside it, so it has been renumbered already.
-            let caller = caller.map(|caller| numbers[caller as usize]);
-            numbers.push(self.inlined(InlinedFrame { frame: moved(*frame), caller }));
+            let caller = caller.map(|caller| new_inlined[caller as usize]);
+            new_inlined.push(self.intern_inlined(InlinedFrame { frame: renumber_texts(*frame), caller }));
         }
-        for (answer, place) in part.answers.iter().zip(places) {
-            let inlined = answer.inlined.map(|innermost| numbers[innermost as usize]);
-            self.answers[place] = Answer { inlined, own: answer.own.map(moved) };
+        for (answer, index) in part.answers.iter().zip(indices) {
+            let inlined = answer.inlined.map(|innermost| new_inlined[innermost as usize]);
+            self.answers[index] = Answer { inlined, outermost: answer.outermost.map(renumber_texts) };
         }
     }
 }
@@ -187,7 +189,7 @@ mod tests {
         let mut all = Frames::with_addresses(3);
         all.intern(b"other");
         all.absorb(&part, [2, 0].into_iter());
-        assert_eq!(all.of(2).next().unwrap().name.map(|id| all.text(id)), Some(&b"f"[..]));
+        assert_eq!(all.get(2).next().unwrap().name.map(|id| all.text(id)), Some(&b"f"[..]));
         assert!(all.is_unknown(0) && all.is_unknown(1) && all.is_unknown(9));
     }
 
@@ -204,8 +206,8 @@ mod tests {
         }
         let mut all = Frames::with_addresses(3);
         all.absorb(&part, [2, 1, 0].into_iter());
-        let lines = |at| all.of(at).map(|frame| frame.line).collect::<Vec<_>>();
+        let lines = |index| all.get(index).map(|frame| frame.line).collect::<Vec<_>>();
         assert_eq!([0, 1, 2].map(lines), [[3, 7, 8, 13], [2, 7, 8, 12], [1, 7, 8, 11]]);
-        assert_eq!((all.inlined.len(), all.of(0).own()), (5, Some(frame(13, false))));
+        assert_eq!((all.inlined.len(), all.get(0).outermost()), (5, Some(frame(13, false))));
     }
 }

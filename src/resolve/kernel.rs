@@ -21,8 +21,9 @@ use super::symbols::images::Images;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::io;
 use crate::io::door::{self, Door, Start};
+use crate::model::Addr;
 use crate::model::process::BuildId;
-use lines::name;
+use lines::{SymbolLine, name_at_start};
 use object::{Object, ObjectSymbol};
 use running::RunningKernel;
 pub use running::running_build_id;
@@ -43,13 +44,20 @@ pub struct KernelOptions {
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     text: Option<io::Bytes>,
-    /// Sorted by address. The second number is the offset of the name in `text`.
-    symbols: Vec<(u64, u32)>,
+    /// Sorted by address.
+    symbols: Vec<ListedSymbol>,
     /// Added to an address of the recording (wrapping), this gives the address in the list.
     shift: u64,
     /// True if the reference symbol has the same address in the list and in the recording. As addresses differ between
     /// boots, the list is then from the same boot.
     at_reference: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ListedSymbol {
+    addr: u64,
+    /// The offset of the name in the list.
+    name: u32,
 }
 
 /// A kernel function.
@@ -62,23 +70,25 @@ pub struct KernelSymbol<'a> {
 }
 
 /// Warning about a list in perf's cache that belongs to the running kernel, not to the recorded one.
-const OWN_LIST: &str = "not used: it lists the kernel running here, not the recorded one (perf inject puts it there)";
+const LIST_OF_RUNNING_KERNEL: &str =
+    "not used: it lists the kernel running here, not the recorded one (perf inject puts it there)";
 
 /// Warning about a list whose directory in perf's cache is named after another kernel's build ID.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
 
 /// No function is longer than this (the longest kernel function has about 100 KiB). If the last symbol before an
 /// address is further away, the address lies in a gap between modules.
-const LONGEST: u64 = 1 << 20;
+const MAX_FUNCTION_LEN: u64 = 1 << 20;
 
 /// What to add to a recorded kernel address to get the address in the kernel's image. The two differ because each boot
 /// loads the kernel at a random address. 0 if the image or the reference is missing.
 pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kernel: DsoId) -> u64 {
-    let linked = images.get(kernel).zip(reference).and_then(|(image, reference)| {
-        let symbol = image.object().ok()?.symbol_by_name_bytes(&reference.symbol)?.address();
-        Some(symbol.wrapping_sub(reference.addr.0))
-    });
-    linked.unwrap_or(0)
+    let (Some(image), Some(reference)) = (images.get(kernel), reference) else { return 0 };
+    let Ok(object) = image.object() else { return 0 };
+    match object.symbol_by_name_bytes(&reference.symbol) {
+        Some(symbol) => symbol.address().wrapping_sub(reference.addr.0),
+        None => 0,
+    }
 }
 
 impl KernelSymbols {
@@ -92,10 +102,11 @@ impl KernelSymbols {
         search: &SearchOptions,
         warnings: &mut Warnings,
     ) -> Self {
-        Self::find_beside(&RunningKernel::of_this_machine(), wanted, dsos, reference, options, search, warnings)
+        Self::find_with(&RunningKernel::read(), wanted, dsos, reference, options, search, warnings)
     }
 
-    fn find_beside(
+    /// Like [`Self::find`], with what is known about the running kernel.
+    fn find_with(
         running: &RunningKernel,
         wanted: &[u64],
         dsos: &Dsos,
@@ -108,35 +119,36 @@ impl KernelSymbols {
         let build_id = kernel.and_then(|dso: &Dso| dso.build_id);
         let is_running = running.is_recorded(build_id, options.os_release.as_deref());
         // Equal build IDs prove that it is the same kernel, so its end needn't be compared.
-        let is_sure = is_running == Some(true) && build_id.is_some();
-        let cached =
-            build_id.into_iter().flat_map(|id| cached(search, id)).map(|path| KernelList::Cached(path, search.force));
-        let own = (is_running != Some(false)).then(|| KernelList::Own(running.kallsyms.clone()));
-        let given = options.kallsyms.clone().map(KernelList::Given).into_iter();
-        for list in given.chain(options.recorded.clone().map(KernelList::Recorded)).chain(cached).chain(own) {
-            if matches!(list, KernelList::Given(_)) && build_id.is_some_and(|id| stands_for_another(list.path(), id)) {
+        let is_certain = is_running == Some(true) && build_id.is_some();
+        for list in candidate_lists(running, is_running, build_id, options, search) {
+            let is_of_running = matches!(list, KernelList::Running(_));
+            if matches!(list, KernelList::Given(_)) && build_id.is_some_and(|id| is_for_other_kernel(list.path(), id)) {
                 warnings.push(Warning::new(OTHER_DIRECTORY).in_file(list.path(), None));
                 continue;
             }
-            let Some(text) = list.open() else { continue };
-            let foreign = matches!(list, KernelList::Cached(..)) && is_running == Some(false);
-            if foreign && text.as_ref().is_ok_and(|text| running.has_list(text)) {
-                warnings.push(Warning::new(OWN_LIST).in_file(list.path(), None));
+            let text = match list.open() {
+                None => continue,
+                Some(Ok(text)) => text,
+                Some(Err(error)) => {
+                    warnings.push(error.in_file(list.path()).into_warning());
+                    continue;
+                }
+            };
+            let is_cached = matches!(list, KernelList::Cached { .. });
+            if is_cached && is_running == Some(false) && running.has_list(&text) {
+                warnings.push(Warning::new(LIST_OF_RUNNING_KERNEL).in_file(list.path(), None));
                 continue;
             }
-            let end = reference.and_then(|reference| reference.end);
-            let end = end.filter(|_| !(is_sure && matches!(list, KernelList::Own(_))));
-            let read = text.and_then(|text| {
-                let symbols = Self::parse(text, reference, wanted)?;
-                end.map_or(Ok(()), |end| symbols.check_end(end.0))?;
-                Ok(symbols)
-            });
-            match read.map_err(|error| error.in_file(list.path())) {
+            let end = match reference {
+                Some(reference) if !(is_certain && is_of_running) => reference.end,
+                _ => None,
+            };
+            match Self::parse_and_check(text, reference, end, wanted) {
                 // Without a build ID or release in the recording, only an equal load address shows that the running
                 // kernel is the recorded one.
-                Ok(symbols) if matches!(list, KernelList::Own(_)) && is_running.is_none() && !symbols.at_reference => {}
+                Ok(symbols) if is_of_running && is_running.is_none() && !symbols.at_reference => {}
                 Ok(symbols) => return symbols,
-                Err(error) => warnings.push(error.into_warning()),
+                Err(error) => warnings.push(error.in_file(list.path()).into_warning()),
             }
         }
         let which = match is_running {
@@ -157,11 +169,15 @@ impl KernelSymbols {
     /// symbols (`_edata` in the newest versions, else `_etext`), so either may match.
     fn check_end(&self, recorded: u64) -> Result<()> {
         let text = self.text.as_deref().unwrap_or_default();
-        let at = |symbol: &[u8]| lines::address_of(text, symbol).map(|addr| addr.wrapping_sub(self.shift));
-        let ends = [("_etext", at(b"_etext")), ("_edata", at(b"_edata"))];
-        let ends: Vec<(&str, u64)> = ends.into_iter().filter_map(|(symbol, addr)| Some((symbol, addr?))).collect();
-        if ends.iter().any(|&(_, addr)| addr == recorded) {
-            return Ok(());
+        let mut ends = Vec::new();
+        for symbol in ["_etext", "_edata"] {
+            if let Some(addr) = lines::find_address(text, symbol.as_bytes()) {
+                let addr = addr.wrapping_sub(self.shift);
+                if addr == recorded {
+                    return Ok(());
+                }
+                ends.push(format!("{symbol} at {addr:#x}"));
+            }
         }
         if ends.is_empty() {
             return Err(Error::new(format!(
@@ -169,7 +185,6 @@ impl KernelSymbols {
                  which ends at {recorded:#x}; pass the complete list"
             )));
         }
-        let ends: Vec<String> = ends.iter().map(|(symbol, addr)| format!("{symbol} at {addr:#x}")).collect();
         Err(Error::new(format!(
             "not used: this is the list of a different kernel. The recorded kernel ends at {recorded:#x}, but this \
              one has {}",
@@ -177,33 +192,54 @@ impl KernelSymbols {
         )))
     }
 
+    /// `end` is where the recorded kernel ends, if that must be compared.
+    fn parse_and_check(
+        text: io::Bytes,
+        reference: Option<&KernelReference>,
+        end: Option<Addr>,
+        wanted: &[u64],
+    ) -> Result<Self> {
+        let symbols = Self::parse(text, reference, wanted)?;
+        if let Some(end) = end {
+            symbols.check_end(end.0)?;
+        }
+        Ok(symbols)
+    }
+
     fn parse(text: io::Bytes, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
-        let here = reference.and_then(|reference| lines::address_of(&text, &reference.symbol));
-        let shift = here.zip(reference).map_or(0, |(here, reference)| here.wrapping_sub(reference.addr.0));
-        let at_reference = here.is_some() && shift == 0;
+        let mut shift = 0;
+        let mut at_reference = false;
+        if let Some(reference) = reference
+            && let Some(listed) = lines::find_address(&text, &reference.symbol)
+        {
+            shift = listed.wrapping_sub(reference.addr.0);
+            at_reference = shift == 0;
+        }
         let mut wanted: Vec<u64> = wanted.iter().map(|addr| addr.wrapping_add(shift)).collect();
         wanted.sort_unstable();
         let (mut symbols, mut has_addresses) = (Vec::new(), false);
         // The previous symbol, and the lowest wanted address at or above its start. A symbol is dropped if the next one
         // starts at or below that address, because then no wanted address lies in it.
-        let (mut before, mut lowest) = (None, 0);
-        for (addr, kind, at) in lines::symbols(&text) {
-            let (b't' | b'T' | b'w' | b'W', Ok(at)) = (kind, u32::try_from(at)) else { continue };
+        let mut previous: Option<ListedSymbol> = None;
+        let mut lowest_wanted = 0;
+        for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
+            let (b't' | b'T' | b'w' | b'W', Ok(name)) = (kind, u32::try_from(name)) else { continue };
             has_addresses |= addr != 0;
-            if before.is_none_or(|(start, _)| addr < start) || addr > lowest {
-                symbols.extend(before);
-                lowest = wanted.get(wanted.partition_point(|&wanted| wanted < addr)).map_or(u64::MAX, |&wanted| wanted);
+            if previous.is_none_or(|previous| addr < previous.addr) || addr > lowest_wanted {
+                symbols.extend(previous);
+                let next = wanted.partition_point(|&wanted| wanted < addr);
+                lowest_wanted = wanted.get(next).copied().unwrap_or(u64::MAX);
             }
-            before = Some((addr, at));
+            previous = Some(ListedSymbol { addr, name });
         }
-        symbols.extend(before);
+        symbols.extend(previous);
         if !has_addresses {
             return Err(Error::new(
                 "shows no addresses, so kernel functions stay unnamed; run as root, or set kernel.kptr_restrict to 0",
             ));
         }
         // The sort is stable: if several symbols share an address, the last one in the list is shown, as in perf.
-        symbols.sort_by_key(|&(addr, ..)| addr);
+        symbols.sort_by_key(|symbol| symbol.addr);
         Ok(Self { text: Some(text), symbols, shift, at_reference })
     }
 
@@ -215,11 +251,14 @@ impl KernelSymbols {
     /// The function at an address of the recording. The address must be one of those passed to [`Self::find`].
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         let addr = addr.wrapping_add(self.shift);
-        let after = self.symbols.partition_point(|&(start, ..)| start <= addr);
-        let &(start, at) = self.symbols[..after].last()?;
-        let offset = addr - start;
-        let name = name(self.text.as_ref()?.get(at as usize..)?);
-        (offset < LONGEST).then_some(KernelSymbol { name, offset })
+        let after = self.symbols.partition_point(|symbol| symbol.addr <= addr);
+        let symbol = self.symbols[..after].last()?;
+        let offset = addr - symbol.addr;
+        if offset >= MAX_FUNCTION_LEN {
+            return None;
+        }
+        let name = name_at_start(self.text.as_ref()?.get(symbol.name as usize..)?);
+        Some(KernelSymbol { name, offset })
     }
 }
 
@@ -232,30 +271,62 @@ enum KernelList {
     Given(PathBuf),
     /// The list in a directory recording.
     Recorded(PathBuf),
-    /// A list in perf's cache. The flag says whether to trust files owned by other users.
-    Cached(PathBuf, bool),
+    /// A list in perf's cache.
+    Cached {
+        path: PathBuf,
+        /// True if files owned by other users are trusted.
+        force: bool,
+    },
     /// The list of the running kernel.
-    Own(PathBuf),
+    Running(PathBuf),
+}
+
+/// All lists that may be the recorded kernel's, in the order in which they are to be tried. `is_running` tells whether
+/// the recorded kernel is the running one, if known.
+fn candidate_lists(
+    running: &RunningKernel,
+    is_running: Option<bool>,
+    build_id: Option<BuildId>,
+    options: &KernelOptions,
+    search: &SearchOptions,
+) -> Vec<KernelList> {
+    let mut lists = Vec::new();
+    lists.extend(options.kallsyms.clone().map(KernelList::Given));
+    lists.extend(options.recorded.clone().map(KernelList::Recorded));
+    if let Some(id) = build_id {
+        // perf keeps the list of each kernel it recorded, and `perf archive` packs it.
+        for dir in search.id_dirs() {
+            let path = dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms");
+            lists.push(KernelList::Cached { path, force: search.force });
+        }
+    }
+    if is_running != Some(false) {
+        lists.push(KernelList::Running(running.kallsyms.clone()));
+    }
+    lists
 }
 
 impl KernelList {
     fn path(&self) -> &Path {
         match self {
-            Self::Given(path) | Self::Recorded(path) | Self::Cached(path, _) | Self::Own(path) => path,
+            Self::Given(path) | Self::Recorded(path) | Self::Cached { path, .. } | Self::Running(path) => path,
         }
     }
 
     /// Opens the list; `None` if the file doesn't exist.
     fn open(&self) -> Option<Result<io::Bytes>> {
-        let part_of = |recording| Door { start: Start::Typed(recording), ..door::Named::Part.door(false) };
         let opened = match self {
             Self::Given(path) => return Some(io::map_file(path)),
             // The file in /proc reports a size of 0, so it is read to its end instead of being mapped.
-            Self::Own(path) => return io::is_there(path).then(|| io::map_file(path)),
-            Self::Recorded(path) => part_of(path.ancestors().nth(2)?).open(path, LIST),
-            Self::Cached(path, force) => door::Named::Recording.door(*force).open(path, LIST),
+            Self::Running(path) => return io::is_there(path).then(|| io::map_file(path)),
+            Self::Recorded(path) => {
+                let recording = path.ancestors().nth(2)?;
+                let door = Door { start: Start::Typed(recording), ..door::Named::Part.door(false) };
+                door.open(path, LIST)?
+            }
+            Self::Cached { path, force } => door::Named::Recording.door(*force).open(path, LIST)?,
         };
-        opened.map(|opened| opened.map(|opened| opened.bytes))
+        Some(opened.map(|opened| opened.bytes))
     }
 }
 
@@ -263,22 +334,15 @@ impl KernelList {
 const LIST: door::Kind =
     door::Kind { holes: |head| (!head.contains(&0)).then_some(door::Holes::Small), otherwise: "is not a text file" };
 
-/// The paths where perf's cache may have the list. perf keeps the list of each kernel it recorded, and `perf archive`
-/// packs it.
-fn cached(search: &SearchOptions, id: BuildId) -> Vec<PathBuf> {
-    search.id_dirs().map(|dir| dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms")).collect()
-}
-
 /// True if the list lies in perf's cache, in the directory of another build ID.
-fn stands_for_another(list: &Path, id: BuildId) -> bool {
-    let Some(of) = list.parent() else { return false };
-    of.parent().is_some_and(|folder| folder.ends_with(CACHE_FOLDER)) && !of.ends_with(files::hex(id))
+fn is_for_other_kernel(list: &Path, id: BuildId) -> bool {
+    let Some(directory) = list.parent() else { return false };
+    directory.parent().is_some_and(|folder| folder.ends_with(CACHE_FOLDER)) && !directory.ends_with(files::hex(id))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Addr;
 
     const LIST: &str = "ffffffff81000000 T _text\nffffffff81000000 T _stext\nffffffff81000100 t do_one\n\
                         ffffffff81000180 d data\nffffffffc0000000 t ext4_map\t[ext4]\nbad line\n";
@@ -379,8 +443,7 @@ mod tests {
         let search = SearchOptions { cache: Some(cache), ..SearchOptions::default() };
         let mut warnings = Warnings::new();
         let (wanted, reference) = (addr + 0x104, Some(&reference));
-        let symbols =
-            KernelSymbols::find_beside(&running, &[wanted], &dsos, reference, &options, &search, &mut warnings);
+        let symbols = KernelSymbols::find_with(&running, &[wanted], &dsos, reference, &options, &search, &mut warnings);
         let said = warnings.iter().map(ToString::to_string).collect();
         (name(&symbols, wanted).map(|(name, _)| name), said)
     }
@@ -456,8 +519,8 @@ mod tests {
     fn a_list_in_the_directory_of_another_build_id_is_another_kernels() {
         let of = |digit: u8| BuildId::new(&[digit; 20]).unwrap();
         let list = Path::new("/root/.debug/[kernel.kallsyms]").join(files::hex(of(2))).join("kallsyms");
-        assert!(!stands_for_another(&list, of(2)));
-        assert!(stands_for_another(&list, of(1)));
-        assert!(!stands_for_another(Path::new("/root/lists/0101/kallsyms"), of(1)));
+        assert!(!is_for_other_kernel(&list, of(2)));
+        assert!(is_for_other_kernel(&list, of(1)));
+        assert!(!is_for_other_kernel(Path::new("/root/lists/0101/kallsyms"), of(1)));
     }
 }

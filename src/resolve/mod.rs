@@ -22,7 +22,7 @@ use crate::runtimes::java_calls::{JoinedCalls, split_joined};
 use address_space::AddressSpaces;
 use code_map::{CodeId, CodeMap};
 use dso::{Dso, DsoId, DsoKind};
-use frames::{Frame, Frames};
+use frames::{Frame, Frames, TextId};
 use kernel::{KernelOptions, KernelSymbols, link_shift};
 use symbols::images::Images;
 use symbols::{Base, Request, SymbolOptions};
@@ -60,62 +60,103 @@ pub struct Resolver<'a> {
     pub kernel: &'a KernelOptions,
 }
 
+/// A location in a file or other mapping, and its index among all locations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FileLocation {
+    dso: DsoId,
+    offset: u64,
+    index: usize,
+}
+
+/// A location in JIT code, and its index among all locations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct CodeLocation {
+    code: CodeId,
+    offset: u64,
+    index: usize,
+}
+
+/// Locations by what can name them.
+#[derive(Debug, Default)]
+struct SortedLocations {
+    code: Vec<CodeLocation>,
+    files: Vec<FileLocation>,
+    kernel: Vec<FileLocation>,
+    /// Those with a symbol in the recording itself. They may be in `files` as well.
+    recorded: Vec<FileLocation>,
+}
+
 impl Resolver<'_> {
     /// Finds the functions at each location; results are in the order of `locations`. Pass each location only once.
     /// Files are read in batches, on all threads of the pool.
     pub fn resolve(&self, locations: &[Location], pool: &Pool, warnings: &mut Warnings) -> Frames {
         let mut frames = Frames::with_addresses(locations.len());
-        let (mut in_code, mut in_kernel, mut in_files) = (Vec::new(), Vec::new(), Vec::new());
-        let mut recorded = Vec::new();
-        for (place, &location) in locations.iter().enumerate() {
-            match location {
-                Location::Code(code, offset) => in_code.push((code, offset, place)),
-                Location::File(dso, offset) if self.recorded_symbol(dso, offset).is_some() => {
-                    recorded.push((dso, offset, place));
-                    // The symbol in the recording has no lines or inlined calls. The file has them, provided that it is
-                    // the build that ran.
-                    if self.is_here_for_sure(dso) {
-                        in_files.push((dso, offset, place));
-                    }
-                }
-                Location::File(dso, offset) => match self.spaces.dsos().get(dso).kind {
-                    DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => in_files.push((dso, offset, place)),
-                    DsoKind::Kernel if self.images.get(dso).is_some() => in_files.push((dso, offset, place)),
-                    DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => {
-                        in_kernel.push((dso, offset, place))
-                    }
-                    DsoKind::Anonymous | DsoKind::Guest => {}
-                },
-                Location::Nothing(_) => {}
-            }
-        }
-        in_files.sort_unstable();
-        let requests = self.requests(&in_files);
-        let of_files = || {
+        let mut sorted = self.sort_locations(locations);
+        sorted.files.sort_unstable();
+        let requests = self.requests(&sorted.files);
+        let resolve_files = || {
             let mut warnings = Warnings::new();
             (symbols::resolve(&requests, self.images, self.options, pool, &mut warnings), warnings)
         };
-        let of_kernel = || {
+        let load_kernel_symbols = || {
             let mut warnings = Warnings::new();
-            (self.kernel_symbols(&in_kernel, &mut warnings), warnings)
+            (self.load_kernel_symbols(&sorted.kernel, &mut warnings), warnings)
         };
-        let ((parts, of_files), (symbols, of_kernel)) = pool.install(|| join(of_files, of_kernel));
-        warnings.append(of_files);
-        warnings.append(of_kernel);
-        let mut places = in_files.iter().map(|&(.., place)| place);
+        let ((parts, file_warnings), (kernel_symbols, kernel_warnings)) =
+            pool.install(|| join(resolve_files, load_kernel_symbols));
+        warnings.append(file_warnings);
+        warnings.append(kernel_warnings);
+        let mut indices = sorted.files.iter().map(|location| location.index);
         for part in parts {
-            frames.absorb(&part, places.by_ref().take(part.len()));
+            frames.absorb(&part, indices.by_ref().take(part.len()));
         }
-        self.in_kernel(&in_kernel, &symbols, &mut frames);
-        self.in_code(in_code, &mut frames, warnings);
-        for (dso, offset, place) in recorded {
-            let Some((symbol, into)) = self.recorded_symbol(dso, offset) else { continue };
-            if frames.is_unknown(place) {
-                let name = Some(frames.intern(&self.options.shown(&symbol.name)));
-                frames.set(place, &[Frame { name, offset: Some(into), file: None, line: 0, inlined: false }]);
+        self.resolve_kernel(&sorted.kernel, &kernel_symbols, &mut frames);
+        self.resolve_code(sorted.code, &mut frames, warnings);
+        self.resolve_recorded(&sorted.recorded, &mut frames);
+        frames
+    }
+
+    fn sort_locations(&self, locations: &[Location]) -> SortedLocations {
+        let mut sorted = SortedLocations::default();
+        for (index, &location) in locations.iter().enumerate() {
+            let (dso, offset) = match location {
+                Location::Code(code, offset) => {
+                    sorted.code.push(CodeLocation { code, offset, index });
+                    continue;
+                }
+                Location::File(dso, offset) => (dso, offset),
+                Location::Nothing(_) => continue,
+            };
+            let location = FileLocation { dso, offset, index };
+            if self.recorded_symbol(dso, offset).is_some() {
+                sorted.recorded.push(location);
+                // The symbol in the recording has no lines or inlined calls. The file has them, provided that it is
+                // the build that ran.
+                if self.is_recorded_build(dso) {
+                    sorted.files.push(location);
+                }
+                continue;
+            }
+            match self.spaces.dsos().get(dso).kind {
+                DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => sorted.files.push(location),
+                DsoKind::Kernel if self.images.get(dso).is_some() => sorted.files.push(location),
+                DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => sorted.kernel.push(location),
+                DsoKind::Anonymous | DsoKind::Guest => {}
             }
         }
-        frames
+        sorted
+    }
+
+    /// Names locations by symbols in the recording itself, unless a file has named them already.
+    fn resolve_recorded(&self, locations: &[FileLocation], frames: &mut Frames) {
+        for &FileLocation { dso, offset, index } in locations {
+            if frames.is_unknown(index)
+                && let Some((symbol, offset)) = self.recorded_symbol(dso, offset)
+            {
+                let name = Some(frames.intern(&self.options.display_name(&symbol.name)));
+                frames.set(index, &[Frame { name, offset: Some(offset), file: None, line: 0, inlined: false }]);
+            }
+        }
     }
 
     /// The symbol that the recording itself contains for this address, and the offset into that symbol.
@@ -127,37 +168,35 @@ impl Resolver<'_> {
     }
 
     /// True if the file is available and its build ID matches the recording.
-    fn is_here_for_sure(&self, dso: DsoId) -> bool {
+    fn is_recorded_build(&self, dso: DsoId) -> bool {
         let Dso { kind, build_id, .. } = self.spaces.dsos().get(dso);
         *kind == DsoKind::File && build_id.is_some() && self.images.get(dso).is_some()
     }
 
-    /// Groups the sorted `wanted` addresses into one request per file. The third field of each tuple is the location's
-    /// index.
-    fn requests(&self, wanted: &[(DsoId, u64, usize)]) -> Vec<Request> {
-        let files = wanted.chunk_by(|a, b| a.0 == b.0);
-        let request = |file: &[(DsoId, u64, usize)]| {
-            let offsets = file.iter().map(|&(_, offset, _)| offset).collect();
-            let &(dso, ..) = file.first()?;
-            let in_kernel = self.spaces.dsos().get(dso).kind == DsoKind::Kernel;
-            let base = if in_kernel {
-                Base::Linked(link_shift(self.spaces.kernel_reference(), self.images, dso))
-            } else {
-                Base::File
+    /// Groups locations, which are sorted, into one request per file.
+    fn requests(&self, locations: &[FileLocation]) -> Vec<Request> {
+        let mut requests = Vec::new();
+        for in_file in locations.chunk_by(|a, b| a.dso == b.dso) {
+            let dso = in_file[0].dso;
+            let base = match self.spaces.dsos().get(dso).kind {
+                DsoKind::Kernel => Base::Linked(link_shift(self.spaces.kernel_reference(), self.images, dso)),
+                _ => Base::File,
             };
-            Some(Request { dso, offsets, base })
-        };
-        files.filter_map(request).collect()
+            let offsets = in_file.iter().map(|location| location.offset).collect();
+            requests.push(Request { dso, offsets, base });
+        }
+        requests
     }
 
-    fn is_named(&self, dso: DsoId) -> bool {
+    /// True if the DSO is itself a function, whose name the recording contains.
+    fn is_kernel_symbol(&self, dso: DsoId) -> bool {
         matches!(self.spaces.dsos().get(dso).kind, DsoKind::KernelSymbol(_))
     }
 
-    /// Loads the kernel's symbol list (kallsyms) if any wanted address needs it.
-    fn kernel_symbols(&self, wanted: &[(DsoId, u64, usize)], warnings: &mut Warnings) -> KernelSymbols {
-        let unnamed = wanted.iter().filter(|&&(dso, ..)| !self.is_named(dso));
-        let wanted: Vec<u64> = unnamed.map(|&(_, at, _)| at).collect();
+    /// Loads the kernel's symbol list (kallsyms) if any location needs it.
+    fn load_kernel_symbols(&self, locations: &[FileLocation], warnings: &mut Warnings) -> KernelSymbols {
+        let unnamed = locations.iter().filter(|location| !self.is_kernel_symbol(location.dso));
+        let wanted: Vec<u64> = unnamed.map(|location| location.offset).collect();
         if wanted.is_empty() {
             return KernelSymbols::default();
         }
@@ -165,47 +204,54 @@ impl Resolver<'_> {
         KernelSymbols::find(&wanted, self.spaces.dsos(), reference, self.kernel, &self.options.search, warnings)
     }
 
-    fn in_kernel(&self, wanted: &[(DsoId, u64, usize)], symbols: &KernelSymbols, frames: &mut Frames) {
-        for &(dso, at, place) in wanted {
-            let found = if self.is_named(dso) {
-                Some((&self.spaces.dsos().get(dso).path[..], at))
+    fn resolve_kernel(&self, locations: &[FileLocation], symbols: &KernelSymbols, frames: &mut Frames) {
+        for &FileLocation { dso, offset, index } in locations {
+            let (name, offset_in_function) = if self.is_kernel_symbol(dso) {
+                (&self.spaces.dsos().get(dso).path[..], offset)
+            } else if let Some(symbol) = symbols.lookup(offset) {
+                (symbol.name, symbol.offset)
             } else {
-                symbols.lookup(at).map(|symbol| (symbol.name, symbol.offset))
+                continue;
             };
-            if let Some((name, offset)) = found {
-                let name = Some(frames.intern(name));
-                let (file, line) =
-                    self.bpf_line(dso, at).map_or((None, 0), |(file, line)| (Some(frames.intern(file)), line));
-                frames.set(place, &[Frame { name, offset: Some(offset), file, line, inlined: false }]);
-            }
+            let name = Some(frames.intern(name));
+            let (file, line) = match self.bpf_line(dso, offset) {
+                Some((file, line)) => (Some(frames.intern(file)), line),
+                None => (None, 0),
+            };
+            frames.set(index, &[Frame { name, offset: Some(offset_in_function), file, line, inlined: false }]);
         }
     }
 
     /// Source file and line in a BPF program, if lines are requested. BPF line information also covers inlined calls,
     /// but doesn't name the inlined functions.
-    fn bpf_line(&self, dso: DsoId, at: u64) -> Option<(&[u8], u32)> {
+    fn bpf_line(&self, dso: DsoId, offset: u64) -> Option<(&[u8], u32)> {
+        if !self.options.lines {
+            return None;
+        }
         let DsoKind::KernelSymbol(Some(function)) = self.spaces.dsos().get(dso).kind else { return None };
-        let function = self.bpf.get(function.0 as usize).filter(|_| self.options.lines)?;
-        let line = function.line_at(at).filter(|line| line.line > 0)?;
-        Some((function.text(line.file), line.line)).filter(|(file, _)| !file.is_empty())
+        let function = self.bpf.get(function.0 as usize)?;
+        let line = function.line_at(offset).filter(|line| line.line > 0)?;
+        let file = function.text(line.file);
+        if file.is_empty() { None } else { Some((file, line.line)) }
     }
 
-    fn in_code(&self, mut wanted: Vec<(CodeId, u64, usize)>, frames: &mut Frames, warnings: &mut Warnings) {
-        wanted.sort_unstable();
+    fn resolve_code(&self, mut locations: Vec<CodeLocation>, frames: &mut Frames, warnings: &mut Warnings) {
+        locations.sort_unstable();
         let mut too_deep = 0;
-        for code in wanted.chunk_by(|a, b| a.0 == b.0) {
-            let Some(&(id, ..)) = code.first() else { continue };
-            let piece = self.codes.code(id);
-            let asked = self.options.lines || self.options.inlines && piece.lines.positions.is_some();
-            let source = if asked { piece.lines.source_map() } else { SourceMap::default() };
-            let mut by_name = split_joined(piece.name);
-            if let Some(calls) = by_name.as_mut().filter(|calls| calls.expanded.len() > MOST_INLINED) {
+        for in_code in locations.chunk_by(|a, b| a.code == b.code) {
+            let code = self.codes.code(in_code[0].code);
+            let needs_lines = self.options.lines || self.options.inlines && code.lines.positions.is_some();
+            let source = if needs_lines { code.lines.source_map() } else { SourceMap::default() };
+            let mut joined_calls = joined(code.name);
+            if let Some(calls) = &mut joined_calls
+                && calls.expanded.len() > MOST_INLINED
+            {
                 calls.expanded.truncate(MOST_INLINED);
                 too_deep += 1;
             }
-            for &(_, offset, place) in code {
-                let functions = self.functions(&piece, offset, (&source, by_name.as_ref()), frames);
-                frames.set(place, &functions);
+            for &CodeLocation { offset, index, .. } in in_code {
+                let functions = self.code_frames(&code, offset, &source, joined_calls.as_ref(), frames);
+                frames.set(index, &functions);
             }
             too_deep += source.too_deep;
         }
@@ -219,39 +265,50 @@ impl Resolver<'_> {
 
     /// The frames at an offset of a piece of JIT code: inlined calls first (innermost first), then the compiled
     /// function itself. Inlined calls come from the source map, or from the code's name if that lists several
-    /// functions.
-    fn functions(
+    /// functions (`joined_calls`).
+    fn code_frames(
         &self,
         code: &Code<'_>,
         offset: u64,
-        (source, by_name): (&SourceMap<'_>, Option<&JoinedCalls<'_>>),
+        source: &SourceMap<'_>,
+        joined_calls: Option<&JoinedCalls<'_>>,
         frames: &mut Frames,
     ) -> Vec<Frame> {
         let mut functions = Vec::new();
-        let position = source.line_at(offset);
-        let (mut file, mut line) = position.map_or((None, 0), |line| (Some(line.file), line.line));
-        let told = |(file, line): (Option<&[u8]>, u32), frames: &mut Frames| match file {
-            Some(file) if self.options.lines => (Some(frames.intern(file)), line),
+        let line = source.at(offset);
+        // Where the function of the next frame is executing.
+        let mut position = line.map(|line| (line.file, line.line));
+        if let Some(line) = line
+            && self.options.inlines
+        {
+            for call in source.calls_around(line) {
+                let name = frames.intern(&self.options.display_name(&call.function));
+                functions.push(self.inlined_frame(name, position, frames));
+                position = Some((call.file, call.line));
+            }
+        }
+        if let Some(calls) = joined_calls
+            && self.options.inlines
+        {
+            for call in calls.expanded.iter().rev() {
+                let name = frames.intern(call);
+                functions.push(self.inlined_frame(name, position, frames));
+                position = None;
+            }
+        }
+        let name = joined_calls.map_or(code.name, |calls| calls.root);
+        let name = frames.intern(&self.options.display_name(name));
+        let compiled = self.inlined_frame(name, position, frames);
+        functions.push(Frame { offset: Some(offset), inlined: false, ..compiled });
+        functions
+    }
+
+    /// A frame of an inlined call that is executing at this file and line.
+    fn inlined_frame(&self, name: TextId, position: Option<(&[u8], u32)>, frames: &mut Frames) -> Frame {
+        let (file, line) = match position {
+            Some((file, line)) if self.options.lines => (Some(frames.intern(file)), line),
             _ => (None, 0),
         };
-        let expanded = position.filter(|_| self.options.inlines).into_iter().flat_map(|line| source.calls_around(line));
-        for call in expanded {
-            let name = Some(frames.intern(&self.options.shown(&call.function)));
-            let (place, line_in_it) = told((file, line), frames);
-            functions.push(Frame { name, offset: None, file: place, line: line_in_it, inlined: true });
-            (file, line) = (Some(call.file), call.line);
-        }
-        let expanded = by_name.iter().filter(|_| self.options.inlines).flat_map(|calls| calls.expanded.iter().rev());
-        for call in expanded {
-            let (place, line_in_it) = told((file, line), frames);
-            let name = Some(frames.intern(call));
-            functions.push(Frame { name, offset: None, file: place, line: line_in_it, inlined: true });
-            (file, line) = (None, 0);
-        }
-        let name = by_name.map_or(code.name, |calls| calls.root);
-        let name = Some(frames.intern(&self.options.shown(name)));
-        let (file, line) = told((file, line), frames);
-        functions.push(Frame { name, offset: Some(offset), file, line, inlined: false });
-        functions
+        Frame { name: Some(name), offset: None, file, line, inlined: true }
     }
 }

@@ -8,31 +8,39 @@
 use super::address_space::{AddressSpaces, Place};
 use super::code_map::{CodeMap, Hit, How};
 use super::dso::DsoKind;
+use crate::model::lasting::UNTIMED;
 use crate::model::process::CpuMode;
 use crate::model::{Addr, Nanos, Pid};
 
 /// True if the address belongs to the JIT code in `hit` and not to the mapping in `place`.
 pub fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &AddressSpaces) -> bool {
     let Some(place) = place else { return true };
-    let backed = || spaces.dsos().get(place.dso).kind != DsoKind::Anonymous && !place.is_remapped;
+    let is_file = spaces.dsos().get(place.dso).kind != DsoKind::Anonymous && !place.is_remapped;
+    if !is_file {
+        return true;
+    }
     match hit.how {
-        How::Live => codes.segment(hit.segment).from >= place.mapped || !backed(),
-        How::Untimed => place.until == Nanos(u64::MAX) || !backed(),
+        How::Live => codes.segment(hit.segment).from >= place.mapped,
+        How::Untimed => place.until == Nanos(u64::MAX),
         // Engine logs also report functions of the engine's own executable. The symbols of the executable name those
         // better.
-        How::FilledIn => !backed(),
+        How::FilledIn => false,
     }
 }
 
 /// Like [`code_wins`], but for deciding which code is reported to perf. Here, timed code that the process itself logged
 /// always wins, whatever was mapped at the address.
-pub fn is_told_of(
+pub fn is_reported(
     hit: &Hit,
     codes: &CodeMap<'_>,
     spaces: &AddressSpaces,
-    at: (Pid, Addr),
+    pid: Pid,
+    addr: Addr,
     time: Option<Nanos>,
 ) -> bool {
-    let place = || spaces.lookup(at.0, at.1, time.unwrap_or(Nanos(u64::MAX - 1)), CpuMode::User);
-    hit.how == How::Live || code_wins(hit, codes, place(), spaces)
+    if hit.how == How::Live {
+        return true;
+    }
+    let place = spaces.lookup(pid, addr, time.unwrap_or(UNTIMED), CpuMode::User);
+    code_wins(hit, codes, place, spaces)
 }

@@ -49,11 +49,12 @@ impl Conversion {
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
         let same = is_monotonic(clock);
         if times.arch {
-            if let Some(tsc) = clock.tsc.filter(usable) {
+            if let Some(tsc) = clock.tsc.filter(is_usable) {
                 return (Self::Tsc(tsc), None);
             }
             // Only if the first record is close to the marker's mmap.
-            let near = times.marker.zip(times.first).is_some_and(|(mark, first)| mark.0.abs_diff(first) < PLAUSIBLE);
+            let near =
+                times.marker.zip(times.first).is_some_and(|(marker, first)| marker.0.abs_diff(first) < PLAUSIBLE);
             if same && near {
                 let why = "claims to have processor time stamps, but its times match the recording's clock; used as \
                            such";
@@ -77,7 +78,7 @@ impl Conversion {
     pub(super) fn apply(&self, time: u64) -> Option<Nanos> {
         match self {
             Self::Same => Some(Nanos(time)),
-            Self::Tsc(tsc) => Some(Nanos(convert(tsc, time))),
+            Self::Tsc(tsc) => Some(Nanos(convert_tsc(tsc, time))),
             Self::Offset { offset, .. } => Some(Nanos(time.saturating_add_signed(*offset))),
             Self::None => None,
         }
@@ -96,46 +97,41 @@ impl Conversion {
 
 impl DumpTimes {
     fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
-        let dropped = |why: &str| {
-            (
-                Conversion::None,
-                Some(format!("{why}; its times were ignored, and each address got the last code that was there")),
-            )
-        };
         let Some(first) = self.first else { return (Conversion::None, None) };
         // Wall-clock times can be recognized by their magnitude, and the recording may contain a reference time for
         // that clock.
-        if let Some((wall, own)) = clock.reference.filter(|(wall, _)| wall.0.abs_diff(first) < 1000 * PLAUSIBLE) {
-            return (Conversion::Offset { offset: signed(own.0, wall.0), error: Some(0) }, None);
+        if let Some((wall, recorded)) = clock.reference
+            && wall.0.abs_diff(first) < 1000 * PLAUSIBLE
+        {
+            return (Conversion::Offset { offset: signed_difference(recorded.0, wall.0), error: Some(0) }, None);
         }
-        let Some(marker) = self.marker else { return dropped(why) };
+        let Some(marker) = self.marker.filter(|_| !self.arch) else {
+            let problem = format!("{why}: its times are not used, each address has the last code that was there");
+            return (Conversion::None, Some(problem));
+        };
         // The header is written when the marker is mapped. In some runtimes, however, its time is from another clock
         // than those of the records.
-        let header_fits = !self.arch && self.header.abs_diff(first) < PLAUSIBLE;
-        let (begun, error) = match header_fits {
-            true => (self.header, 1_000_000),
-            false if !self.arch => (first, 20_000_000),
-            false => return dropped(why),
-        };
-        let said = format!(
+        let header_fits = self.header.abs_diff(first) < PLAUSIBLE;
+        let (began, error) = if header_fits { (self.header, 1_000_000) } else { (first, 20_000_000) };
+        let problem = format!(
             "{why}; its times were shifted so that it begins when it was mapped, accurate to about {} ms",
             error / 1_000_000
         );
-        (Conversion::Offset { offset: signed(marker.0, begun), error: Some(error) }, Some(said))
+        (Conversion::Offset { offset: signed_difference(marker.0, began), error: Some(error) }, Some(problem))
     }
 }
 
-fn signed(to: u64, from: u64) -> i64 {
+fn signed_difference(to: u64, from: u64) -> i64 {
     to.wrapping_sub(from) as i64
 }
 
-fn usable(tsc: &TscConversion) -> bool {
+fn is_usable(tsc: &TscConversion) -> bool {
     // The longer form without cap_zero doesn't contain the clock's origin.
     tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
 }
 
 /// `tsc_to_perf_time`: with `cap_short`, the counter has fewer than 64 bits and continues from `cycles`.
-fn convert(tsc: &TscConversion, time: u64) -> u64 {
+fn convert_tsc(tsc: &TscConversion, time: u64) -> u64 {
     let cycles = if tsc.cap_short { tsc.cycles.wrapping_add(time.wrapping_sub(tsc.cycles) & tsc.mask) } else { time };
     let whole = (cycles >> tsc.shift).wrapping_mul(tsc.mult);
     let part = (cycles & ((1 << tsc.shift) - 1)).wrapping_mul(tsc.mult) >> tsc.shift;
@@ -147,7 +143,7 @@ fn convert(tsc: &TscConversion, time: u64) -> u64 {
 pub(super) const SLACK: u64 = 1_000_000_000;
 
 /// Formats a time for a message.
-pub(super) fn seconds(time: Nanos) -> String {
+pub(super) fn format_seconds(time: Nanos) -> String {
     format!("{}.{:03} s", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1000)
 }
 
@@ -158,23 +154,32 @@ pub(super) fn is_monotonic(clock: &Clock) -> bool {
 
 /// Explains why a jitdump with records from `first` to `last` can't belong to the process that it was found for; `None`
 /// if it can. Process IDs are reused, and a directory may contain the jitdumps of many runs.
-pub(super) fn of_another_process(
+pub(super) fn explain_other_process(
     pid: Pid,
     marker: Option<Nanos>,
     processes: &Processes,
-    (first, last): (u64, u64),
+    first: u64,
+    last: u64,
 ) -> Option<String> {
     let process = processes.by_pid.get(&pid)?;
-    let began = marker.or(process.forked.map(|(_, at)| at)).or(process.execs.first().copied());
-    let began = began.filter(|time| last.saturating_add(SLACK) < time.0);
-    let ended = process.exited.filter(|time| first > time.0.saturating_add(SLACK));
-    let (edge, time) = began.map(|time| ("began", time)).or(ended.map(|time| ("ended", time)))?;
+    let began = marker.or(process.forked.map(|(_, time)| time)).or(process.execs.first().copied());
+    let (edge, time) = if let Some(began) = began
+        && last.saturating_add(SLACK) < began.0
+    {
+        ("began", began)
+    } else if let Some(exited) = process.exited
+        && first > exited.0.saturating_add(SLACK)
+    {
+        ("ended", exited)
+    } else {
+        return None;
+    };
     Some(format!(
         "its records are from {} to {}, but process {} {edge} at {}; it seems to be from another process with that PID",
-        seconds(Nanos(first)),
-        seconds(Nanos(last)),
+        format_seconds(Nanos(first)),
+        format_seconds(Nanos(last)),
         pid,
-        seconds(time)
+        format_seconds(time)
     ))
 }
 

@@ -1,14 +1,13 @@
 //! Reads a jitdump into code events with the recording's times and process IDs.
 
-mod ahead;
+mod pieces;
 mod rundown;
 
 use super::account::SourceState;
-use super::beside::SourceEvents;
-use super::clock::of_another_process;
-use super::clock::{Conversion, DumpTimes};
+use super::clock::{Conversion, DumpTimes, explain_other_process};
 use super::discover::Source;
 use super::guest::{GuestFiles, GuestNames};
+use super::log_pairing::SourceEvents;
 use super::options::{SourceOptions, outer_pid};
 use crate::bytes::cursor::Endian;
 use crate::error::{Result, Skipped, Warning, Warnings};
@@ -27,17 +26,18 @@ const NO_TIMES: &str =
 /// The warning if a jitdump ends within the code of a LOAD record whose name is complete.
 const CUT_IN_CODE: &str = "the dump is truncated here, in the code of its last function, which still has its name";
 
-/// Reads a jitdump. If given, the threads of `ahead` parse records ahead of time.
+/// Reads a jitdump. If given, the threads of `pool` parse records ahead of time.
 pub(super) fn read<'data>(
     origin: OriginId,
     source: &'data Source,
-    (processes, options): (&Processes, &SourceOptions),
-    ahead: Option<&Pool>,
+    processes: &Processes,
+    options: &SourceOptions,
+    pool: Option<&Pool>,
     warnings: &mut Warnings,
 ) -> Result<SourceEvents<'data>> {
     let dump = JitDump::parse(&source.bytes)?;
     let header = dump.header;
-    warn_of_header(&header, source, warnings);
+    warn_about_header(&header, source, warnings);
     let times = DumpTimes {
         arch: header.has_arch_timestamps(),
         header: header.timestamp,
@@ -49,7 +49,7 @@ pub(super) fn read<'data>(
     let pids = Pids { source, header: Pid(header.pid), processes, options };
     pids.warn_if_foreign(warnings);
     let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
-    let guest = source.guest.get_or_init(|| GuestNames::of_dump(&dump, guest));
+    let guest = source.guest.get_or_init(|| GuestNames::from_jitdump(&dump, guest));
     let mut reader = DumpReader {
         origin,
         conversion,
@@ -63,26 +63,28 @@ pub(super) fn read<'data>(
         with_lines: 0,
         biased: 0,
     };
-    let end = reader.records(&dump, source, ahead, warnings);
-    if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, end.last) {
-        let foreign = of_another_process(source.pid, source.marker, processes, (first, last));
-        warnings.extend(foreign.map(|message| Warning::new(message).in_file(&source.path, None)));
+    let end = reader.read_records(&dump, source, pool, warnings);
+    if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, end.last)
+        && let Some(message) = explain_other_process(source.pid, source.marker, processes, first, last)
+    {
+        warnings.push(Warning::new(message).in_file(&source.path, None));
     }
     reader.unbias_lines();
-    rundown::date(&mut reader.list, source.pid, source.marker, processes);
-    let converted = |time: Option<u64>| time.and_then(|time| conversion.apply(time));
+    rundown::correct_times(&mut reader.list, source.pid, source.marker, processes);
+    let first = times.first.and_then(|time| conversion.apply(time));
+    let last = end.last.and_then(|time| conversion.apply(time));
     let state = SourceState::Loaded {
         codes: reader.list.code_count() as u64,
         skipped: end.skipped,
         clock: is_timed.then(|| conversion.used()),
         torn: end.torn,
-        times: converted(times.first).zip(converted(end.last)),
+        times: first.zip(last),
         lent: 0,
     };
-    Ok((reader.list, state, Some(header.machine).filter(|machine| *machine != 0)))
+    Ok(SourceEvents { list: reader.list, state, machine: Some(header.machine).filter(|machine| *machine != 0) })
 }
 
-fn warn_of_header(header: &Header, source: &Source, warnings: &mut Warnings) {
+fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) {
     let unknown = header.unknown_flags();
     if unknown != 0 {
         let message = Warning::new(format!("unknown flags {unknown:#x} in the header were ignored"));
@@ -105,11 +107,11 @@ fn choose_conversion(
     processes: &Processes,
     warnings: &mut Warnings,
 ) -> Conversion {
-    let (conversion, message) = match is_timed {
+    let (conversion, problem) = match is_timed {
         true => Conversion::choose(&processes.clock, times),
         false => (Conversion::None, Some(NO_TIMES.to_owned())),
     };
-    warnings.extend(message.map(|message| Warning::new(message).in_file(&source.path, None)));
+    warnings.extend(problem.map(|problem| Warning::new(problem).in_file(&source.path, None)));
     conversion
 }
 
@@ -127,6 +129,7 @@ fn has_times(dump: &JitDump<'_>) -> bool {
 /// Translates process IDs in a jitdump's records.
 struct Pids<'a> {
     source: &'a Source,
+    /// The process ID in the jitdump's header.
     header: Pid,
     processes: &'a Processes,
     options: &'a SourceOptions,
@@ -151,10 +154,10 @@ impl Pids<'_> {
         if given.is_some_and(|given| given.pid == Some(self.source.pid)) {
             return;
         }
-        let misnamed = self.header != expected && self.header != self.source.pid;
-        let unasked =
+        let is_misnamed = self.header != expected && self.header != self.source.pid;
+        let is_of_other_process =
             self.source.marker.is_none() && outer_pid(self.header, self.processes, self.options) != self.source.pid;
-        if misnamed || unasked {
+        if is_misnamed || is_of_other_process {
             let message = format!(
                 "its header says process {}; used for process {} of the recording",
                 self.header, self.source.pid
@@ -181,8 +184,9 @@ struct DumpReader<'a, 'data> {
     pending_unwind: Option<Unwind<'data>>,
     /// For each code_index, the index of its latest load in `list`; MOVE records refer to it.
     loads: FxHashMap<u64, u32>,
-    /// How many loads have lines, and for how many of these the first line is off by about [`ELF_HEADER`].
+    /// How many loads have lines.
     with_lines: u64,
+    /// For how many of these the first line is off by about [`ELF_HEADER`].
     biased: u64,
 }
 
@@ -198,16 +202,16 @@ struct DumpEnd {
 }
 
 impl<'data> DumpReader<'_, 'data> {
-    fn records(
+    fn read_records(
         &mut self,
         dump: &JitDump<'data>,
         source: &Source,
-        ahead: Option<&Pool>,
+        pool: Option<&Pool>,
         warnings: &mut Warnings,
     ) -> DumpEnd {
         let mut skipped = Skipped::new("jitdump record");
         let mut end = DumpEnd::default();
-        ahead::in_pieces(dump, ahead, ahead::PIECE, |record| match record {
+        pieces::for_each_record(dump, pool, pieces::PIECE, |record| match record {
             Ok(Record { timestamp, body, offset, .. }) => {
                 end.last = Some(timestamp);
                 end.torn = matches!(&body, Body::Load(load) if load.code.is_none());
@@ -215,7 +219,7 @@ impl<'data> DumpReader<'_, 'data> {
                     end.skipped = 1;
                     warnings.push(Warning::new(CUT_IN_CODE).in_file(&source.path, Some(offset)));
                 }
-                self.record(timestamp, body);
+                self.add(timestamp, body);
             }
             Err(error) => {
                 end.torn = true;
@@ -227,16 +231,19 @@ impl<'data> DumpReader<'_, 'data> {
         end
     }
 
-    fn record(&mut self, timestamp: u64, body: Body<'data>) {
+    fn add(&mut self, timestamp: u64, body: Body<'data>) {
         let time = self.conversion.apply(timestamp);
         match body {
             Body::Load(load) => {
-                let size = load.size;
-                let lines = self.lines(load.addr, size, load.name);
-                let unwind = self.pending_unwind.take();
-                let (addr, origin, bytes) = (Addr(load.addr), self.origin, load.code);
-                let name = self.guest.name(load.name);
-                let code = Code { name, addr, size, bytes, lines, unwind, origin };
+                let code = Code {
+                    name: self.guest.resolve_name(load.name),
+                    addr: Addr(load.addr),
+                    size: load.size,
+                    bytes: load.code,
+                    lines: self.take_lines(load.addr, load.size, load.name),
+                    unwind: self.pending_unwind.take(),
+                    origin: self.origin,
+                };
                 self.loads.insert(load.index, self.list.len() as u32);
                 let pid = self.pids.outer(Pid(load.pid));
                 self.list.push(CodeEvent { pid, tid: Tid(load.tid), time, kind: CodeEventKind::Load(code) });
@@ -256,16 +263,25 @@ impl<'data> DumpReader<'_, 'data> {
         }
     }
 
-    fn lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
+    /// Takes the pending lines for a function's code; empty if there are none.
+    fn take_lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
         let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
         if let Some(first) = info.first {
             self.with_lines += 1;
-            let ahead = first.wrapping_sub(addr);
-            self.biased += u64::from((ELF_HEADER..ELF_HEADER + 8).contains(&ahead));
+            let offset = first.wrapping_sub(addr);
+            self.biased += u64::from((ELF_HEADER..ELF_HEADER + 8).contains(&offset));
         }
-        let (raw, count, big_endian) = (info.entries, info.count, self.big_endian);
-        let decode = Some(decode_lines as _);
-        Lines { raw, decode, count, base: addr, size, big_endian, function, positions: None, authored: None }
+        Lines {
+            raw: info.entries,
+            decode: Some(decode_lines as _),
+            count: info.count,
+            base: addr,
+            size,
+            big_endian: self.big_endian,
+            function,
+            positions: None,
+            authored: None,
+        }
     }
 
     /// Corrects V8's line offsets, if most of the jitdump's code has them.

@@ -70,6 +70,10 @@ impl Fit {
     pub(super) fn has_addresses(&self) -> bool {
         self.is_mapped && self.covered > 0 && self.covered.saturating_mul(2) >= self.samples
     }
+
+    fn is_possible(&self) -> bool {
+        self.has_addresses() && self.against.is_none()
+    }
 }
 
 /// What to do with a file.
@@ -88,23 +92,29 @@ pub(super) enum Verdict<'a> {
 /// Decides what to do with a file. `all` contains every file combined with every process, including processes that have
 /// files of their own: a file that may be theirs can't be assigned to another with certainty.
 pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
-    let fits = |fit: &&Fit| fit.has_addresses() && fit.against.is_none();
-    let own: Vec<&Fit> = all.iter().filter(|fit| fit.file == file).filter(fits).collect();
-    let wanted = own.iter().copied().filter(|fit| fit.is_wanted);
+    let possible: Vec<&Fit> = all.iter().filter(|fit| fit.file == file && fit.is_possible()).collect();
+    let wanted = possible.iter().copied().filter(|fit| fit.is_wanted);
     let Some(best) = wanted.max_by_key(|fit| (fit.sign, fit.covered, fit.pid)) else {
-        let refused = all.iter().find(|fit| fit.file == file && fit.is_wanted && fit.has_addresses());
-        return refused.filter(|_| own.is_empty()).map_or(Verdict::Unmatched, Verdict::Refused);
+        let mut fits = all.iter().filter(|fit| fit.file == file);
+        return match fits.find(|fit| fit.is_wanted && fit.has_addresses()) {
+            Some(contradicted) if possible.is_empty() => Verdict::Refused(contradicted),
+            _ => Verdict::Unmatched,
+        };
     };
     // The file that a process mapped belongs to it, whatever else fits.
     let is_sure = best.sign == Some(Sign::Inode);
-    let mut rivals =
-        all.iter().filter(fits).filter(|fit| (fit.pid, fit.kind) == (best.pid, best.kind) && fit.file != file);
-    let alone = rivals.all(|rival| rival.sign.is_none() || is_sure && rival.sign != best.sign);
+    let is_rival = |fit: &Fit| {
+        let is_for_same_process = fit.is_possible() && (fit.pid, fit.kind) == (best.pid, best.kind) && fit.file != file;
+        is_for_same_process && fit.sign.is_some() && !(is_sure && fit.sign != best.sign)
+    };
+    let has_rival = all.iter().any(is_rival);
     // Processes that share JIT memory also share the code in it.
-    let is_one = own.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);
-    match best.sign {
-        Some(_) if alone && (is_one || is_sure) => Verdict::Used(best),
-        _ => Verdict::Offered(best),
+    let is_only_process =
+        possible.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);
+    if best.sign.is_some() && !has_rival && (is_only_process || is_sure) {
+        Verdict::Used(best)
+    } else {
+        Verdict::Offered(best)
     }
 }
 

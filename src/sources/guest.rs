@@ -30,29 +30,32 @@ use std::path::{Path, PathBuf};
 const PREFIX: &[u8] = b"guest-0x";
 
 /// How many names at the start of a file are checked for the prefix. Files without it aren't searched to the end.
-const FIRST: usize = 64;
+const CHECKED_NAMES: usize = 64;
 
 /// Load addresses are multiples of this.
 const PAGE: u64 = 0x1000;
 
-/// How many addresses and functions are considered for finding a load address, and how many candidates are checked in
-/// detail (more if the file doesn't list all of its functions).
-const MOST: usize = 1 << 16;
-const CLOSER: usize = 256;
-const CLOSER_OF_SOME: usize = 1 << 10;
+/// How many addresses, and how many functions, are considered for finding a load address.
+const MAX_COMPARED: usize = 1 << 16;
+
+/// How many candidate load addresses are checked in detail.
+const MAX_CANDIDATES: usize = 256;
+
+/// The same if the file doesn't list all of its functions.
+const MAX_CANDIDATES_INCOMPLETE: usize = 1 << 10;
 
 /// Rough size of an instruction in bytes.
 const INSTRUCTION: u64 = 4;
 
 /// If a file doesn't list all of its functions, at least this many of them must have run.
-const FEWEST_OF_SOME: u64 = 6;
+const MIN_RAN_INCOMPLETE: u64 = 6;
 
 /// Functions of a guest program, by guest address.
 #[derive(Debug, Default)]
 pub(super) struct GuestNames {
     names: FxHashMap<u64, Box<[u8]>>,
-    /// The number of distinct guest addresses.
-    all: usize,
+    /// The number of distinct guest addresses, named or not.
+    address_count: usize,
     /// ELF files that provided names.
     files: Vec<PathBuf>,
     /// Why other existing files weren't used.
@@ -61,13 +64,19 @@ pub(super) struct GuestNames {
 
 /// A file that may be part of the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum GuestCandidate {
+struct GuestCandidate {
+    path: PathBuf,
+    origin: CandidateOrigin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CandidateOrigin {
     /// Passed with `--guest`.
-    Given(PathBuf),
+    Given,
     /// A word of the recorded command line.
-    Word(PathBuf),
+    CommandLine,
     /// Required by a file that has been used.
-    Asked(PathBuf),
+    Required,
 }
 
 /// Where to look for the guest's files.
@@ -83,70 +92,91 @@ pub(super) struct GuestFiles<'a> {
 
 impl GuestNames {
     /// Names the code of a perf map.
-    pub(super) fn of_map(entries: &[perf_map::Entry<'_>], files: GuestFiles<'_>) -> Self {
-        Self::of(entries.iter().map(|entry| entry.name), files)
+    pub(super) fn from_perf_map(entries: &[perf_map::Entry<'_>], files: GuestFiles<'_>) -> Self {
+        Self::from_names(entries.iter().map(|entry| entry.name), files)
     }
 
     /// Names the code of a jitdump.
-    pub(super) fn of_dump(dump: &JitDump<'_>, files: GuestFiles<'_>) -> Self {
+    pub(super) fn from_jitdump(dump: &JitDump<'_>, files: GuestFiles<'_>) -> Self {
         let names = dump.records().flatten().filter_map(|record| match record.body {
             Body::Load(load) => Some(load.name),
             _ => None,
         });
-        Self::of(names, files)
+        Self::from_names(names, files)
     }
 
-    fn of<'n>(names: impl Iterator<Item = &'n [u8]> + Clone, files: GuestFiles<'_>) -> Self {
-        if !names.clone().take(FIRST).any(|name| address(name).is_some()) {
+    fn from_names<'n>(names: impl Iterator<Item = &'n [u8]> + Clone, files: GuestFiles<'_>) -> Self {
+        if !names.clone().take(CHECKED_NAMES).any(|name| parse_address(name).is_some()) {
             return Self::default();
         }
-        let mut addresses: Vec<u64> = names.filter_map(address).collect();
+        let mut addresses: Vec<u64> = names.filter_map(parse_address).collect();
         addresses.sort_unstable();
         addresses.dedup();
-        let mut guest = Self { all: addresses.len(), ..Self::default() };
-        let mut wanted: Vec<GuestCandidate> = files.given.iter().cloned().map(GuestCandidate::Given).collect();
-        wanted.extend(words(files.command).map(GuestCandidate::Word));
-        let (mut at, mut has_program) = (0, false);
-        while let Some(file) = wanted.get(at).cloned() {
-            at += 1;
-            let (path, named, is_program) = match file {
-                GuestCandidate::Given(path) => (path, Named::User, false),
-                GuestCandidate::Asked(path) => (path, Named::Recording, false),
-                // Further words are the program's arguments, which may be programs as well.
-                GuestCandidate::Word(_) if has_program => continue,
-                GuestCandidate::Word(path) => (path, Named::Recording, true),
-            };
-            let opened = match named.door(files.force).open(&path, ELF) {
-                Some(Ok(opened)) => opened,
-                Some(Err(error)) => {
-                    // Words may be anything, so report only files.
-                    let is_meant = !is_program || named.door(true).look(&path).is_some_and(|about| about.is_file());
-                    guest.refused.extend(is_meant.then(|| error.to_string()));
-                    continue;
-                }
-                None => continue,
-            };
-            let Ok(image) = Image::new(&path, opened.bytes) else { continue };
-            let Ok(object) = image.object() else { continue };
-            if guest.add(&object, &addresses, is_program) {
-                has_program |= is_program;
-                guest.files.push(path);
-                let asked = asked_for(&object, &root(files.command)).into_iter();
-                let new: Vec<_> = asked.map(GuestCandidate::Asked).filter(|file| !wanted.contains(file)).collect();
-                wanted.extend(new);
+        let mut guest = Self { address_count: addresses.len(), ..Self::default() };
+        let mut candidates: Vec<GuestCandidate> = Vec::new();
+        for path in files.given {
+            candidates.push(GuestCandidate { path: path.clone(), origin: CandidateOrigin::Given });
+        }
+        for path in command_paths(files.command) {
+            candidates.push(GuestCandidate { path, origin: CandidateOrigin::CommandLine });
+        }
+        let mut has_program = false;
+        let mut next = 0;
+        // Files that are used add the files that they require.
+        while let Some(GuestCandidate { path, origin }) = candidates.get(next).cloned() {
+            next += 1;
+            let is_program = origin == CandidateOrigin::CommandLine;
+            // Words behind the program are its arguments, which may be programs as well.
+            if is_program && has_program {
+                continue;
             }
+            let Some(image) = guest.open(&path, origin, files.force) else { continue };
+            let Ok(object) = image.object() else { continue };
+            if !guest.add(&object, &addresses, is_program) {
+                continue;
+            }
+            has_program |= is_program;
+            guest.files.push(path);
+            let mut required = Vec::new();
+            for path in required_files(&object, &guest_root(files.command)) {
+                let candidate = GuestCandidate { path, origin: CandidateOrigin::Required };
+                if !candidates.contains(&candidate) {
+                    required.push(candidate);
+                }
+            }
+            candidates.extend(required);
         }
         guest
     }
 
+    /// Opens a candidate. `None` if it doesn't exist, isn't an ELF file, or may not be opened; the reason for the
+    /// latter is stored.
+    fn open(&mut self, path: &Path, origin: CandidateOrigin, force: bool) -> Option<Image> {
+        let named = if origin == CandidateOrigin::Given { Named::User } else { Named::Recording };
+        match named.door(force).open(path, ELF)? {
+            Ok(opened) => Image::new(path, opened.bytes).ok(),
+            Err(error) => {
+                // Words of the command line may be anything, so report only files.
+                let is_file = || named.door(true).look(path).is_some_and(|about| about.is_file());
+                if origin != CandidateOrigin::CommandLine || is_file() {
+                    self.refused.push(error.to_string());
+                }
+                None
+            }
+        }
+    }
+
     /// The function at the guest address that a name contains; the name itself if unknown.
-    pub(super) fn name<'a>(&'a self, name: &'a [u8]) -> &'a [u8] {
-        address(name).and_then(|addr| self.names.get(&addr)).map_or(name, |known| &known[..])
+    pub(super) fn resolve_name<'a>(&'a self, name: &'a [u8]) -> &'a [u8] {
+        match parse_address(name).and_then(|addr| self.names.get(&addr)) {
+            Some(function) => function,
+            None => name,
+        }
     }
 
     /// A remark for users: how many addresses were named, and by which files. `None` if there are no guest addresses.
     pub(super) fn remark(&self, path: &Path) -> Option<String> {
-        if self.all == 0 {
+        if self.address_count == 0 {
             return None;
         }
         if self.files.is_empty() {
@@ -155,28 +185,29 @@ impl GuestNames {
             return Some(format!("{}: {said}{refused}", path.display()));
         }
         let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
-        let (known, all) = (self.names.len(), self.all);
-        Some(format!("{}: named {known} of {all} guest addresses, from {}", path.display(), files.join(", ")))
+        let (known, all) = (self.names.len(), self.address_count);
+        Some(format!(
+            "{}: named {known} of {all} guest addresses, from {}",
+            path.display(),
+            files.join(", ")
+        ))
     }
 
     /// Adds the names of a file. False if its load address can't be determined.
     fn add(&mut self, object: &object::File<'_>, addresses: &[u64], is_program: bool) -> bool {
-        let functions = GuestFunctions::of(object);
-        let entry = is_program.then(|| object.entry());
+        let functions = GuestFunctions::from_object(object);
         let base = match object.kind() {
-            ObjectKind::Executable => functions.fit(addresses, 0).then_some(0),
-            _ => functions.place(addresses, entry),
+            ObjectKind::Executable => functions.fits_at(0, addresses).then_some(0),
+            _ => functions.find_base(addresses, is_program.then(|| object.entry())),
         };
-        let (Some(base), Some(&(first, _)), Some(end)) =
-            (base, functions.ranges.first(), functions.ranges.iter().map(|function| function.1).max())
-        else {
-            return false;
-        };
+        let Some(base) = base else { return false };
+        let Some(&(first, _)) = functions.ranges.first() else { return false };
+        let end = functions.ranges.iter().map(|&(_, end)| end).max().unwrap_or(first);
         let from = addresses.partition_point(|&addr| addr < base.saturating_add(first));
-        let own = addresses[from..].iter().take_while(|&&addr| addr < base.saturating_add(end));
-        let wanted: Vec<u64> = own.map(|addr| addr - base).collect();
-        let table = SymbolTable::new(&[object], Vec::new(), &wanted);
-        for addr in wanted {
+        let in_file = addresses[from..].iter().take_while(|&&addr| addr < base.saturating_add(end));
+        let relative: Vec<u64> = in_file.map(|addr| addr - base).collect();
+        let table = SymbolTable::new(&[object], Vec::new(), &relative);
+        for addr in relative {
             if let Some(symbol) = table.find(addr) {
                 let name = demangle(&symbol.name).map_or_else(|| symbol.name.to_vec(), |name| name.into());
                 self.names.entry(base + addr).or_insert_with(|| name.into());
@@ -187,51 +218,74 @@ impl GuestNames {
 }
 
 /// The guest address in a name that QEMU wrote.
-fn address(name: &[u8]) -> Option<u64> {
+fn parse_address(name: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(name.strip_prefix(PREFIX)?).ok()?, 16).ok()
 }
 
 /// Words of a command line that may be files, except for the emulator's own name.
-fn words(command: &[Vec<u8>]) -> impl Iterator<Item = PathBuf> {
-    let paths = command.iter().map(|word| PathBuf::from(OsStr::from_bytes(word)));
-    let is_qemu = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"qemu-"));
-    paths.filter(move |path| !is_qemu(path))
+fn command_paths(command: &[Vec<u8>]) -> impl Iterator<Item = PathBuf> {
+    command.iter().map(|word| PathBuf::from(OsStr::from_bytes(word))).filter(|path| !is_qemu(path))
+}
+
+fn is_qemu(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"qemu-"))
 }
 
 /// The directory with the guest's files: the value of `-L`.
-fn root(command: &[Vec<u8>]) -> PathBuf {
-    let behind = command.iter().position(|word| word == b"-L").and_then(|at| command.get(at + 1));
-    behind.map_or_else(|| PathBuf::from("/"), |root| PathBuf::from(OsStr::from_bytes(root)))
+fn guest_root(command: &[Vec<u8>]) -> PathBuf {
+    let option = command.iter().position(|word| word == b"-L");
+    match option.and_then(|index| command.get(index + 1)) {
+        Some(root) => PathBuf::from(OsStr::from_bytes(root)),
+        None => PathBuf::from("/"),
+    }
 }
 
 /// Paths of the loader and the libraries that a program requires.
-fn asked_for(object: &object::File<'_>, root: &Path) -> Vec<PathBuf> {
+fn required_files(object: &object::File<'_>, root: &Path) -> Vec<PathBuf> {
     let loader = object.section_by_name(".interp").and_then(|section| section.data().ok());
     let Some(loader) = loader.and_then(|name| name.strip_suffix(b"\0")) else { return Vec::new() };
     let loader = root.join(OsStr::from_bytes(loader.strip_prefix(b"/").unwrap_or(loader)));
-    let real = std::fs::canonicalize(&loader).unwrap_or_else(|_| loader.clone());
-    let beside = real.parent().unwrap_or(Path::new("/")).to_owned();
-    let libraries = needed(object).into_iter().filter(|name| !name.contains(&b'/'));
-    let libraries = libraries.map(|name| beside.join(OsStr::from_bytes(&name)));
-    std::iter::once(loader).chain(libraries).collect()
+    let real_loader = std::fs::canonicalize(&loader).unwrap_or_else(|_| loader.clone());
+    let directory = real_loader.parent().unwrap_or(Path::new("/"));
+    let mut files = vec![loader];
+    for name in required_libraries(object) {
+        if !name.contains(&b'/') {
+            files.push(directory.join(OsStr::from_bytes(&name)));
+        }
+    }
+    files
 }
 
 /// Names of the required libraries (DT_NEEDED).
-fn needed(object: &object::File<'_>) -> Vec<Vec<u8>> {
+fn required_libraries(object: &object::File<'_>) -> Vec<Vec<u8>> {
     const DT_NEEDED: u64 = 1;
-    let data = |name: &str| object.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or_default();
-    let (dynamic, strings, is_wide) = (data(".dynamic"), data(".dynstr"), object.is_64());
-    let number = |bytes: &[u8]| {
-        let digits = |sum: u64, byte: &u8| (sum << 8) | u64::from(*byte);
-        if object.is_little_endian() { bytes.iter().rev().fold(0, digits) } else { bytes.iter().fold(0, digits) }
-    };
-    let half = if is_wide { 8 } else { 4 };
-    let entries = dynamic.chunks_exact(2 * half).map(|entry| (number(&entry[..half]), number(&entry[half..])));
-    let names = entries.filter(|(tag, _)| *tag == DT_NEEDED).filter_map(|(_, at)| {
-        let name = strings.get(usize::try_from(at).ok()?..)?;
-        Some(name[..memchr::memchr(0, name)?].to_vec())
-    });
-    names.collect()
+    let dynamic = section_data(object, ".dynamic");
+    let strings = section_data(object, ".dynstr");
+    let word = if object.is_64() { 8 } else { 4 };
+    let mut names = Vec::new();
+    for entry in dynamic.chunks_exact(2 * word) {
+        let (tag, value) = entry.split_at(word);
+        if read_word(object, tag) != DT_NEEDED {
+            continue;
+        }
+        let name = usize::try_from(read_word(object, value)).ok().and_then(|offset| strings.get(offset..));
+        if let Some(name) = name
+            && let Some(len) = memchr::memchr(0, name)
+        {
+            names.push(name[..len].to_vec());
+        }
+    }
+    names
+}
+
+fn section_data<'data>(object: &object::File<'data>, name: &str) -> &'data [u8] {
+    object.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or_default()
+}
+
+/// Reads a number of up to 8 bytes in the byte order of a file.
+fn read_word(object: &object::File<'_>, bytes: &[u8]) -> u64 {
+    let append = |number: u64, byte: &u8| (number << 8) | u64::from(*byte);
+    if object.is_little_endian() { bytes.iter().rev().fold(0, append) } else { bytes.iter().fold(0, append) }
 }
 
 /// The functions in an ELF file.
@@ -244,27 +298,45 @@ struct GuestFunctions {
 }
 
 impl GuestFunctions {
-    fn of(object: &object::File<'_>) -> Self {
-        let symbols = object.symbols().chain(object.dynamic_symbols());
-        let known =
-            symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0);
-        let mut ranges: Vec<(u64, u64)> =
-            known.filter_map(|symbol| Some((symbol.address(), symbol.address().checked_add(symbol.size())?))).collect();
+    fn from_object(object: &object::File<'_>) -> Self {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for symbol in object.symbols().chain(object.dynamic_symbols()) {
+            let is_function = symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0;
+            if is_function && let Some(end) = symbol.address().checked_add(symbol.size()) {
+                ranges.push((symbol.address(), end));
+            }
+        }
         ranges.sort_unstable();
         ranges.dedup_by_key(|function| function.0);
         Self { ranges, complete: object.symbol_table().is_some() }
     }
 
     /// Finds the load address of a relocatable file, for which most of its functions start at an address that ran.
-    /// `entry` is the entry point of a program, which must have run, too.
-    fn place(&self, addresses: &[u64], entry: Option<u64>) -> Option<u64> {
-        let mut by_page_offset: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
-        for (start, _) in self.ranges.iter().take(MOST) {
-            by_page_offset.entry(start % PAGE).or_default().push(*start);
+    /// `addresses` are those that ran, sorted. `entry` is the entry point of a program, which must have run, too.
+    fn find_base(&self, addresses: &[u64], entry: Option<u64>) -> Option<u64> {
+        let ran = |addr: u64| addresses.binary_search(&addr).is_ok();
+        let bases = self.vote_for_bases(addresses).into_iter();
+        let bases = bases.filter(|&base| entry.is_none_or(|entry| base.checked_add(entry).is_some_and(ran)));
+        if self.complete {
+            return bases.take(MAX_CANDIDATES).find(|&base| self.fits_at(base, addresses));
+        }
+        // If other code ran as well, some functions seem to start at many addresses. Accept a load address only if no
+        // other one fits.
+        let mut fitting = bases.take(MAX_CANDIDATES_INCOMPLETE).filter(|&base| self.fits_at(base, addresses));
+        let base = fitting.next()?;
+        if fitting.next().is_none() { Some(base) } else { None }
+    }
+
+    /// All load addresses for which a function starts at an address that ran. Those with the most such functions come
+    /// first.
+    fn vote_for_bases(&self, addresses: &[u64]) -> Vec<u64> {
+        let mut starts_by_page_offset: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
+        for (start, _) in self.ranges.iter().take(MAX_COMPARED) {
+            starts_by_page_offset.entry(start % PAGE).or_default().push(*start);
         }
         let mut votes: FxHashMap<u64, u32> = FxHashMap::default();
-        for addr in addresses.iter().take(MOST) {
-            for start in by_page_offset.get(&(addr % PAGE)).into_iter().flatten() {
+        for addr in addresses.iter().take(MAX_COMPARED) {
+            for start in starts_by_page_offset.get(&(addr % PAGE)).into_iter().flatten() {
                 if let Some(base) = addr.checked_sub(*start) {
                     *votes.entry(base).or_default() += 1;
                 }
@@ -272,39 +344,36 @@ impl GuestFunctions {
         }
         let mut bases: Vec<(u64, u32)> = votes.into_iter().collect();
         bases.sort_unstable_by_key(|&(base, votes)| (std::cmp::Reverse(votes), base));
-        let begins = |base: u64| {
-            entry.is_none_or(|entry| base.checked_add(entry).is_some_and(|addr| addresses.binary_search(&addr).is_ok()))
-        };
-        let bases = bases.into_iter().map(|(base, _)| base).filter(|&base| begins(base));
-        if self.complete {
-            return bases.take(CLOSER).find(|&base| self.fit(addresses, base));
-        }
-        // If other code ran as well, some functions seem to start at many addresses. Accept a load address only if no
-        // other one fits.
-        let mut fitting = bases.take(CLOSER_OF_SOME).filter(|&base| self.fit(addresses, base));
-        fitting.next().filter(|_| fitting.next().is_none())
+        bases.into_iter().map(|(base, _)| base).collect()
     }
 
     /// True if a load address fits: functions that ran did so from their start, and little ran between functions. The
-    /// conditions are stricter if the file doesn't list all functions.
-    fn fit(&self, addresses: &[u64], base: u64) -> bool {
-        let before = |addr: u64| addresses.partition_point(|&other| other < base.saturating_add(addr));
-        let (mut ran, mut begun, mut inside, mut end, mut bytes) = (0u64, 0u64, 0, 0, 0u64);
-        for &(start, until) in &self.ranges {
-            let (from, to) = (before(start), before(until));
-            ran += u64::from(to > from);
-            begun += u64::from(to > from && addresses.get(from) == Some(&base.saturating_add(start)));
-            bytes = bytes.saturating_add(if to > from { until - start } else { 0 });
+    /// conditions are stricter if the file doesn't list all functions. `addresses` are those that ran, sorted.
+    fn fits_at(&self, base: u64, addresses: &[u64]) -> bool {
+        let index_of = |addr: u64| addresses.partition_point(|&other| other < base.saturating_add(addr));
+        // Functions with an address that ran, how many of them ran from their start, and their size in bytes.
+        let (mut ran, mut ran_from_start, mut bytes) = (0u64, 0u64, 0u64);
+        // Addresses that ran in any function, and the end of these among `addresses`.
+        let (mut inside, mut last_end) = (0, 0);
+        for &(start, end) in &self.ranges {
+            let (from, to) = (index_of(start), index_of(end));
+            if to > from {
+                ran += 1;
+                ran_from_start += u64::from(addresses[from] == base.saturating_add(start));
+                bytes = bytes.saturating_add(end - start);
+            }
             // Functions may overlap.
-            inside += to.saturating_sub(from.max(end));
-            end = end.max(to);
+            inside += to.saturating_sub(from.max(last_end));
+            last_end = last_end.max(to);
         }
-        let all = end.saturating_sub(self.ranges.first().map_or(0, |function| before(function.0)));
-        // If every instruction in a region ran, functions of any file seem to start there.
-        let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
-        let enough = if self.complete { ran >= 3 && inside * 2 >= all } else { ran >= FEWEST_OF_SOME && has_gaps };
-        let most = if self.complete { begun * 5 >= ran * 4 } else { begun * 20 >= ran * 19 };
-        enough && most
+        if !self.complete {
+            // If every instruction in a region ran, functions of any file seem to start there.
+            let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
+            return ran >= MIN_RAN_INCOMPLETE && has_gaps && ran_from_start * 20 >= ran * 19;
+        }
+        let first = self.ranges.first().map_or(0, |&(start, _)| index_of(start));
+        let all = last_end.saturating_sub(first);
+        ran >= 3 && inside * 2 >= all && ran_from_start * 5 >= ran * 4
     }
 }
 
@@ -322,19 +391,19 @@ mod tests {
         spread().iter().step_by(3).flat_map(|&(start, end)| (start..end).step_by(4)).map(|addr| base + addr).collect()
     }
 
-    fn told(ranges: Vec<(u64, u64)>, complete: bool) -> GuestFunctions {
+    fn functions_of(ranges: Vec<(u64, u64)>, complete: bool) -> GuestFunctions {
         GuestFunctions { ranges, complete }
     }
 
     #[test]
     fn a_relocatable_file_is_placed_where_its_functions_begin() {
         let base = 0x7f70_3a0d_8000;
-        let functions = told(spread(), true);
-        assert_eq!(functions.place(&ran(base), None), Some(base));
+        let functions = functions_of(spread(), true);
+        assert_eq!(functions.find_base(&ran(base), None), Some(base));
         let mut with_others = ran(base);
         with_others.extend((0..4000).map(|at| 0x5000_0000 + at * 4));
         with_others.sort_unstable();
-        assert_eq!(functions.place(&with_others, Some(0x1000)), Some(base));
+        assert_eq!(functions.find_base(&with_others, Some(0x1000)), Some(base));
     }
 
     #[test]
@@ -344,44 +413,48 @@ mod tests {
         // Functions rarely run from the first to the last instruction.
         let first_half = |&(start, end): &(u64, u64)| (start..(start + end) / 2).step_by(4);
         let ran: Vec<u64> = spread().iter().step_by(3).flat_map(first_half).map(|addr| base + addr).collect();
-        assert_eq!(told(exported.clone(), true).place(&ran, None), None, "most ran between them");
-        assert_eq!(told(exported.clone(), false).place(&ran, None), Some(base));
+        assert_eq!(functions_of(exported.clone(), true).find_base(&ran, None), None, "most ran between them");
+        assert_eq!(functions_of(exported.clone(), false).find_base(&ran, None), Some(base));
         // Another program ran at so many addresses that functions of the library seem to start there, too.
-        let mut beside = ran.clone();
+        let mut with_others = ran.clone();
         let by_chance = |addr: &u64| (addr.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) & 1 == 0;
-        beside.extend((0x1000..0x9000).step_by(4).filter(by_chance).map(|addr| base + 0x20_0000 + addr));
-        beside.sort_unstable();
-        assert_eq!(told(exported.clone(), false).place(&beside, None), Some(base), "no other place fits");
+        with_others.extend((0x1000..0x9000).step_by(4).filter(by_chance).map(|addr| base + 0x20_0000 + addr));
+        with_others.sort_unstable();
+        assert_eq!(
+            functions_of(exported.clone(), false).find_base(&with_others, None),
+            Some(base),
+            "no other place fits"
+        );
         let mut twice = ran.clone();
         twice.extend(ran.iter().map(|addr| addr + 0x20_0000));
-        assert_eq!(told(exported.clone(), false).place(&twice, None), None, "two places fit");
+        assert_eq!(functions_of(exported.clone(), false).find_base(&twice, None), None, "two places fit");
         let few = exported[..4].to_vec();
-        assert_eq!(told(few, false).place(&ran, None), None, "so few may be by chance");
+        assert_eq!(functions_of(few, false).find_base(&ran, None), None, "so few may be by chance");
     }
 
     #[test]
     fn a_file_that_did_not_run_is_placed_nowhere() {
         let others: Vec<u64> = (0..4000).map(|at| 0x5000_0000 + at * 4).collect();
         for complete in [true, false] {
-            let functions = told(spread(), complete);
-            assert_eq!(functions.place(&others, None), None);
-            assert_eq!(functions.fit(&ran(0), 0), complete, "all ran, from first to last");
-            let none = told(Vec::new(), complete);
-            assert!(!none.fit(&others, 0) && none.place(&[], None).is_none());
+            let functions = functions_of(spread(), complete);
+            assert_eq!(functions.find_base(&others, None), None);
+            assert_eq!(functions.fits_at(0, &ran(0)), complete, "all ran, from first to last");
+            let none = functions_of(Vec::new(), complete);
+            assert!(!none.fits_at(0, &others) && none.find_base(&[], None).is_none());
         }
-        assert!(!told(spread(), true).fit(&ran(0x8_1000), 0x8_0000));
+        assert!(!functions_of(spread(), true).fits_at(0x8_0000, &ran(0x8_1000)));
     }
 
     #[test]
     fn a_guests_file_is_read_whatever_is_cut_off_and_whichever_byte_is_wrong() {
         let file = include_bytes!("../../fixtures/recording-qemu/guest-static-pie");
         let map = include_bytes!("../../fixtures/recording-qemu/perf-19810.map");
-        let name = |line: &'static [u8]| line.splitn(3, |byte| *byte == b' ').nth(2).and_then(address);
+        let name = |line: &'static [u8]| line.splitn(3, |byte| *byte == b' ').nth(2).and_then(parse_address);
         let mut ran: Vec<u64> = map.split(|byte| *byte == b'\n').filter_map(name).collect();
         ran.sort_unstable();
         let named = |bytes: &[u8]| {
             let Ok(object) = object::File::parse(bytes) else { return 0 };
-            asked_for(&object, Path::new("/nowhere"));
+            required_files(&object, Path::new("/nowhere"));
             let mut guest = GuestNames::default();
             guest.add(&object, &ran, true);
             guest.names.len()
@@ -398,13 +471,13 @@ mod tests {
 
     #[test]
     fn only_names_of_qemus_form_are_addresses() {
-        assert_eq!(address(b"guest-0x400280"), Some(0x40_0280));
-        assert_eq!(address(b"guest-0x"), None);
-        assert_eq!(address(b"guest-0x12 of"), None);
+        assert_eq!(parse_address(b"guest-0x400280"), Some(0x40_0280));
+        assert_eq!(parse_address(b"guest-0x"), None);
+        assert_eq!(parse_address(b"guest-0x12 of"), None);
         let names =
             GuestNames { names: [(0x10, Box::from(&b"mix"[..]))].into_iter().collect(), ..GuestNames::default() };
-        assert_eq!(names.name(b"guest-0x10"), b"mix");
-        assert_eq!(names.name(b"guest-0x11"), b"guest-0x11");
-        assert_eq!(names.name(b"prologue"), b"prologue");
+        assert_eq!(names.resolve_name(b"guest-0x10"), b"mix");
+        assert_eq!(names.resolve_name(b"guest-0x11"), b"guest-0x11");
+        assert_eq!(names.resolve_name(b"prologue"), b"prologue");
     }
 }

@@ -4,12 +4,12 @@
 //! Process IDs are reused. The running process is considered the recorded one only if its mappings agree with the
 //! recorded ones (address, and device and inode or build ID) and if it began before the first sample.
 
-use super::site::{Sampled, Site, is_our_name, wall_time};
+use super::site::{Site, is_our_name, wall_time};
 use crate::error::Result;
 use crate::io::door::{Door, Kind, Named, Opened, Root, Start};
 use crate::io::{about, of_system, text_of_system};
 use crate::model::process::{BuildId, CpuMode, FileId, Mapping, Process, Processes, SharedMemory};
-use crate::model::{Addr, Nanos, Pid};
+use crate::model::{Addr, Pid};
 use crate::resolve::symbols::files::ELF;
 use object::Object;
 use std::collections::BTreeMap;
@@ -43,47 +43,56 @@ impl LiveProcess {
     /// ID isn't the recorded one or can't be examined; given only for processes in a container.
     pub(super) fn find(pid: Pid, processes: &Processes, site: &Site<'_>) -> Option<Result<Self, String>> {
         let proc = site.proc?;
-        let process = processes.by_pid.get(&pid).filter(|_| pid.0 > 0 && processes.is_recording)?;
+        if pid.0 <= 0 || !processes.is_recording {
+            return None;
+        }
+        let process = processes.by_pid.get(&pid)?;
         if process.exited.is_some() {
             return None;
         }
-        let own = proc.join(pid.to_string());
-        let status = text_of_system(&own.join("status")).ok()?;
+        let process_dir = proc.join(pid.to_string());
+        let status = text_of_system(&process_dir.join("status")).ok()?;
         // Zombies no longer have mappings or files.
-        if field(&status, "State:").is_some_and(|state| matches!(state[..], ["Z" | "X", ..])) {
+        if status_field(&status, "State:").is_some_and(|state| matches!(state[..], ["Z" | "X", ..])) {
             return None;
         }
-        let namespace = |of: &Path| std::fs::read_link(of.join("ns/mnt")).ok();
-        let root = own.join("root");
-        let has_own_files = namespace(&own) != namespace(&proc.join("self")) || !is_our_root(&root);
-        let inner = number(&status, "NSpid:");
+        let root = process_dir.join("root");
+        let has_own_files = mount_namespace(&process_dir) != mount_namespace(&proc.join("self")) || !is_our_root(&root);
+        let inner = status_pid(&status, "NSpid:");
         if site.host.is_some_and(|host| !is_our_name(proc, host)) {
             return None;
         }
-        let is_elsewhere = has_own_files || inner.is_some_and(|inner| inner != pid);
-        if let Err(why) = began_before(&own, proc, process, processes, site).and_then(|()| agrees(&own, process)) {
-            return is_elsewhere.then_some(Err(why));
+        let is_same_process = check_start_time(&process_dir, proc, process, processes, site)
+            .and_then(|()| check_mappings(&process_dir, process));
+        if let Err(why) = is_same_process {
+            let is_in_container = has_own_files || inner.is_some_and(|inner| inner != pid);
+            return is_in_container.then_some(Err(why));
         }
-        let uid = user(&status)?;
-        let found = Root::open(&root, uid).map(|files| Self { root, files, inner, has_own_files });
-        Some(found.map_err(|error| format!("its files cannot be accessed: {error}")))
+        let uid = status_user(&status)?;
+        match Root::open(&root, uid) {
+            Ok(files) => Some(Ok(Self { root, files, inner, has_own_files })),
+            Err(error) => Some(Err(format!("its files cannot be seen: {error}"))),
+        }
     }
 
     /// The path of one of the process's files as seen from outside.
-    pub(super) fn outside(&self, path: &Path) -> PathBuf {
+    pub(super) fn path_from_outside(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// True if the process sees the same file under this path as we do.
     pub(super) fn sees(&self, path: &Path) -> bool {
-        let door = Named::Recording.door(false);
-        let here = |door: Door<'_>| door.look(path).map(|about| (about.dev(), about.ino()));
-        let inside = here(Door { start: Start::Inside(&self.files), ..door });
-        !self.has_own_files || inside.is_some() && inside == here(door)
+        if !self.has_own_files {
+            return true;
+        }
+        let our_door = Named::Recording.door(false);
+        let its_door = Door { start: Start::Inside(&self.files), ..our_door };
+        let (Some(its_file), Some(our_file)) = (its_door.look(path), our_door.look(path)) else { return false };
+        (its_file.dev(), its_file.ino()) == (our_file.dev(), our_file.ino())
     }
 
-    /// Opens a path that [`LiveProcess::outside`] returned. The file must belong to root, to us, or to the process's
-    /// user.
+    /// Opens a path that [`LiveProcess::path_from_outside`] returned. The file must belong to root, to us, or to the
+    /// process's user.
     pub(super) fn open(&self, outside: &Path, kind: Kind, force: bool) -> Option<Result<Opened>> {
         let path = outside.strip_prefix(&self.root).ok()?;
         let door = Door { named: Named::Habit, start: Start::Inside(&self.files), force };
@@ -91,86 +100,106 @@ impl LiveProcess {
     }
 }
 
-/// Opens a file that a process mapped as that process sees it, in its container. `None` if the process isn't running or
-/// sees the same files as we do.
+/// Opens a file of a process as that process sees it, in its container. `None` if the process isn't running or sees the
+/// same files as we do.
 pub(crate) fn open_inside(
-    (pid, path): (Pid, &Path),
+    pid: Pid,
+    path: &Path,
     kind: Kind,
-    (processes, site): (&Processes, &Site<'_>),
+    processes: &Processes,
+    site: &Site<'_>,
     force: bool,
 ) -> Option<Result<Opened>> {
-    let live = LiveProcess::find(pid, processes, site)?.ok().filter(|live| live.has_own_files)?;
-    live.open(&live.outside(path), kind, force)
+    let live = LiveProcess::find(pid, processes, site)?.ok()?;
+    if !live.has_own_files {
+        return None;
+    }
+    live.open(&live.path_from_outside(path), kind, force)
 }
 
-/// Running ancestors of `pid`, nearest first, that have this memory mapped at its address. Returns their process IDs in
-/// their own namespaces.
-pub(super) fn parents_with(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
+/// Finds the running ancestors of `pid`, nearest first, that have this memory mapped at its address. Returns their
+/// process IDs in their own namespaces.
+pub(super) fn find_parents_sharing(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
     let mut parents = Vec::new();
     let mut status = text_of_system(&proc.join(pid.to_string()).join("status"));
-    while let Some(parent) =
-        status.ok().and_then(|status| number(&status, "PPid:")).filter(|_| parents.len() < GENERATIONS)
+    while parents.len() < GENERATIONS
+        && let Some(parent) = status.ok().and_then(|status| status_pid(&status, "PPid:"))
     {
-        let own = proc.join(parent.to_string());
-        let maps = of_system(&own.join("maps")).unwrap_or_default();
+        let parent_dir = proc.join(parent.to_string());
+        let maps = of_system(&parent_dir.join("maps")).unwrap_or_default();
         let maps = String::from_utf8_lossy(&maps);
-        if !maps.lines().filter_map(maps_line).any(|line| line.is(memory)) {
+        if !maps.lines().filter_map(MapsLine::parse).any(|line| line.is_of(memory)) {
             break;
         }
-        status = text_of_system(&own.join("status"));
-        parents.extend(status.as_ref().ok().and_then(|status| number(status, "NSpid:")));
+        status = text_of_system(&parent_dir.join("status"));
+        parents.extend(status.as_ref().ok().and_then(|status| status_pid(status, "NSpid:")));
     }
     parents
 }
 
-/// The last number in a field of `/proc/PID/status`: for namespaces, that of the innermost one.
-pub(crate) fn number(status: &str, key: &str) -> Option<Pid> {
-    field(status, key)?.last()?.parse().ok().map(Pid)
+/// The process ID in a field of `/proc/PID/status`. If there is one for each namespace, returns the innermost one's.
+pub(crate) fn status_pid(status: &str, key: &str) -> Option<Pid> {
+    status_field(status, key)?.last()?.parse().ok().map(Pid)
 }
 
-/// The effective user ID of a process: the second number of `Uid:`.
-pub(crate) fn user(status: &str) -> Option<u32> {
-    field(status, "Uid:")?.get(1)?.parse().ok()
+/// The effective user ID in `/proc/PID/status`: the second number of `Uid:`.
+pub(crate) fn status_user(status: &str) -> Option<u32> {
+    status_field(status, "Uid:")?.get(1)?.parse().ok()
 }
 
-fn is_our_root(root: &Path) -> bool {
-    let identity = |path: &Path| about(path).map(|about| (about.dev(), about.ino()));
-    identity(root) == identity(Path::new("/"))
-}
-
-fn field<'a>(status: &'a str, key: &str) -> Option<Vec<&'a str>> {
+/// The words of a field of `/proc/PID/status`.
+fn status_field<'a>(status: &'a str, key: &str) -> Option<Vec<&'a str>> {
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.split_ascii_whitespace().collect())
 }
 
-/// Fails if the running process began later than the recorded one.
-fn began_before(
-    own: &Path,
+fn mount_namespace(process_dir: &Path) -> Option<PathBuf> {
+    std::fs::read_link(process_dir.join("ns/mnt")).ok()
+}
+
+fn is_our_root(root: &Path) -> bool {
+    device_and_inode(root) == device_and_inode(Path::new("/"))
+}
+
+fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
+    about(path).map(|about| (about.dev(), about.ino()))
+}
+
+/// Fails if the running process began later than the recorded one. `process_dir` is its directory in `proc`.
+fn check_start_time(
+    process_dir: &Path,
     proc: &Path,
     process: &Process,
     processes: &Processes,
     site: &Site<'_>,
 ) -> Result<(), String> {
-    let began = began(own, proc).ok_or("its start time is unknown")?;
-    let is_later = |than: SystemTime| began > than + SLACK;
-    let wall = |time: Nanos| wall_time(&processes.clock, time);
-    if let Some(forked) = process.forked.and_then(|(_, time)| wall(time)) {
+    let began = read_start_time(process_dir, proc).ok_or("its start time is unknown")?;
+    let reused = || "another process has its number by now".to_owned();
+    if let Some((_, time)) = process.forked
+        && let Some(forked) = wall_time(&processes.clock, time)
+    {
         let distance = began.duration_since(forked).unwrap_or_else(|before| before.duration());
-        return if distance <= SLACK { Ok(()) } else { Err("another process has its PID by now".to_owned()) };
+        return if distance <= SLACK { Ok(()) } else { Err(reused()) };
     }
-    let first = || site.samples.map_or_else(Sampled::default, |samples| samples()).times;
-    let first = if processes.clock.reference.is_some() { first() } else { None };
-    let limit = first.and_then(|times| wall(times.first)).or(site.written);
-    match limit {
-        Some(limit) if is_later(limit) => Err("another process has its PID by now".to_owned()),
+    match first_sample_time(processes, site).or(site.written) {
+        Some(limit) if began > limit + SLACK => Err(reused()),
         Some(_) => Ok(()),
         None => Err("the time of the recording is unknown".to_owned()),
     }
 }
 
+/// When the first sample was taken, on the wall clock. `None` if there are no samples or the recording doesn't relate
+/// its clock to the wall clock.
+fn first_sample_time(processes: &Processes, site: &Site<'_>) -> Option<SystemTime> {
+    // Without this, the samples would be read in vain.
+    processes.clock.reference?;
+    let samples = site.samples?;
+    wall_time(&processes.clock, samples().times?.first)
+}
+
 /// When a process began: field 22 of `/proc/PID/stat` (ticks since boot) plus the boot time from `/proc/stat`.
-fn began(own: &Path, proc: &Path) -> Option<SystemTime> {
-    let stat = text_of_system(&own.join("stat")).ok()?;
+fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
+    let stat = text_of_system(&process_dir.join("stat")).ok()?;
     // The process name in parentheses may contain anything, including `)`.
     let behind_name = &stat[stat.rfind(')')? + 1..];
     let ticks: u64 = behind_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
@@ -190,41 +219,54 @@ pub(super) struct MapsLine<'a> {
     path: &'a str,
 }
 
-impl MapsLine<'_> {
-    fn is(&self, memory: SharedMemory) -> bool {
-        let FileId { major, minor, inode } = memory.file;
-        (self.start..self.end).contains(&memory.addr.0) && (self.device, self.inode) == ((major, minor), inode)
+impl<'a> MapsLine<'a> {
+    pub(super) fn parse(line: &'a str) -> Option<Self> {
+        let mut fields = line.splitn(6, ' ');
+        let (start, end) = fields.next()?.split_once('-')?;
+        let (_permissions, _offset) = (fields.next()?, fields.next()?);
+        let (major, minor) = fields.next()?.split_once(':')?;
+        let device = (parse_hex(major)? as u32, parse_hex(minor)? as u32);
+        let inode = fields.next()?.parse().ok()?;
+        let path = fields.next().unwrap_or_default().trim();
+        Some(Self { start: parse_hex(start)?, end: parse_hex(end)?, device, inode, path })
+    }
+
+    fn contains(&self, addr: Addr) -> bool {
+        (self.start..self.end).contains(&addr.0)
+    }
+
+    fn is_of(&self, memory: SharedMemory) -> bool {
+        self.contains(memory.addr) && self.is_file(memory.file)
+    }
+
+    fn is_file(&self, file: FileId) -> bool {
+        (self.device, self.inode) == ((file.major, file.minor), file.inode)
     }
 }
 
-pub(super) fn maps_line(line: &str) -> Option<MapsLine<'_>> {
-    let mut fields = line.splitn(6, ' ');
-    let (start, end) = fields.next()?.split_once('-')?;
-    let (_permissions, _offset) = (fields.next()?, fields.next()?);
-    let (major, minor) = fields.next()?.split_once(':')?;
-    let hex = |text| u64::from_str_radix(text, 16).ok();
-    let device = (hex(major)? as u32, hex(minor)? as u32);
-    let inode = fields.next()?.parse().ok()?;
-    let path = fields.next().unwrap_or_default().trim();
-    Some(MapsLine { start: hex(start)?, end: hex(end)?, device, inode, path })
+fn parse_hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
 }
 
 /// Fails if the process's mappings don't agree with the recorded ones: another file at the same address, or too many
 /// files missing.
-fn agrees(own: &Path, process: &Process) -> Result<(), String> {
-    let maps = of_system(&own.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
+fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
+    let maps =
+        of_system(&process_dir.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
-    let lines: Vec<MapsLine<'_>> = maps.lines().filter_map(maps_line).collect();
+    let lines: Vec<MapsLine<'_>> = maps.lines().filter_map(MapsLine::parse).collect();
     let (mut same, mut gone): (u32, u32) = (0, 0);
     for mapping in recorded_files(process).into_values() {
-        let at = mapping.addr.0;
-        match lines.iter().find(|line| (line.start..line.end).contains(&at)).filter(|line| line.inode != 0) {
-            None => gone += 1,
-            Some(line) => match is_same_file(line, mapping, own) {
+        match lines.iter().find(|line| line.contains(mapping.addr)) {
+            Some(line) if line.inode != 0 => match is_same_file(line, mapping, process_dir) {
                 Some(true) => same += 1,
-                Some(false) => return Err(format!("its mapping at {at:#x} is not the recorded one")),
+                Some(false) => {
+                    let addr = mapping.addr.0;
+                    return Err(format!("its mapping at {addr:#x} is not the recorded one"));
+                }
                 None => {}
             },
+            _ => gone += 1,
         }
         // Comparing all build IDs would take too long.
         if same >= gone.saturating_add(ENOUGH) {
@@ -237,32 +279,41 @@ fn agrees(own: &Path, process: &Process) -> Result<(), String> {
 
 /// The last executable file mapping at each address, since the process's last exec.
 pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
-    let since = process.execs.last().copied().unwrap_or_default();
-    let of_files = process.mappings.iter().filter(|mapping| {
+    let last_exec = process.execs.last().copied().unwrap_or_default();
+    let mut files = BTreeMap::new();
+    for mapping in process.mappings.iter().filter(|mapping| mapping.time >= last_exec && mapping.executable) {
         let is_file = mapping.path.starts_with(b"/") && !mapping.backing().may_hold_jit_code();
         let is_dump = mapping.path.ends_with(b".dump");
-        mapping.time >= since && mapping.executable && is_file && !is_dump && mapping.cpumode != CpuMode::Kernel
-    });
-    of_files.map(|mapping| (mapping.addr, mapping)).collect()
+        if is_file && !is_dump && mapping.cpumode != CpuMode::Kernel {
+            files.insert(mapping.addr, mapping);
+        }
+    }
+    files
 }
 
 /// Compares a running process's mapping with a recorded one; `None` if that is impossible.
-fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, own: &Path) -> Option<bool> {
+fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, process_dir: &Path) -> Option<bool> {
     if let Some(file) = mapping.file {
-        return Some((file.major, file.minor, file.inode) == (line.device.0, line.device.1, line.inode));
+        return Some(line.is_file(file));
     }
     let recorded = mapping.build_id?;
-    // Open the mapping itself, because users in the container may have replaced the file at its path.
-    let mapped = own.join("map_files").join(format!("{:x}-{:x}", line.start, line.end));
-    let by_path = || {
-        let root = Root::open(&own.join("root"), 0).ok()?;
-        let door = Door { named: Named::Recording, start: Start::Inside(&root), force: true };
-        door.open(Path::new(line.path), ELF)?.ok()
-    };
+    let opened = open_mapped_file(line, process_dir)?;
+    let object = object::File::parse(&*opened.bytes).ok()?;
+    let found = BuildId::new(object.build_id().ok()??)?;
+    Some(found == recorded)
+}
+
+/// Opens the file that a process has mapped: the mapping itself if we may, because users in the container may have
+/// replaced the file at its path.
+fn open_mapped_file(line: &MapsLine<'_>, process_dir: &Path) -> Option<Opened> {
     // The kernel provides this link, and it can only lead to the mapped file.
-    let opened = Named::User.door(true).open(&mapped, ELF).and_then(Result::ok).or_else(by_path)?;
-    let here = object::File::parse(&*opened.bytes).ok().and_then(|file| BuildId::new(file.build_id().ok()??));
-    here.map(|here| here == recorded)
+    let link = process_dir.join("map_files").join(format!("{:x}-{:x}", line.start, line.end));
+    if let Some(Ok(opened)) = Named::User.door(true).open(&link, ELF) {
+        return Some(opened);
+    }
+    let root = Root::open(&process_dir.join("root"), 0).ok()?;
+    let door = Door { named: Named::Recording, start: Start::Inside(&root), force: true };
+    door.open(Path::new(line.path), ELF)?.ok()
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //! them.
 
 use super::account::{Account, ClockUse, Kind, SourceState};
-use super::beside::{self, ReadSource, SourceEvents};
 use super::discover::{Found, Source};
 use super::dump;
 use super::guest::{GuestFiles, GuestNames};
+use super::log_pairing::{self, ReadSource, SourceEvents};
 use super::logs;
 use super::native;
 use super::options::SourceOptions;
@@ -46,27 +46,24 @@ impl Loaded<'_> {
 impl Found {
     /// Reads all sources in parallel and builds the code map.
     pub fn load(&self, processes: &Processes, pool: &Pool, warnings: &mut Warnings) -> Loaded<'_> {
-        let read = self.read(processes, pool);
         let (mut lists, mut accounts, mut machines) = (Vec::new(), Vec::new(), Vec::new());
-        for read in read {
-            warnings.append(read.warnings);
-            lists.push(read.list);
-            accounts.push(read.account);
-            machines.push(read.machine);
+        for source in self.read(processes, pool) {
+            warnings.append(source.warnings);
+            lists.push(source.list);
+            accounts.push(source.account);
+            machines.push(source.machine);
         }
         accounts.extend(self.failed.iter().cloned());
-        lists.push(native::named_by_files(&lists, processes, &self.options.search));
+        lists.push(native::find_ranges_to_hide(&lists, processes, &self.options.search));
         let maps = self.source_maps(&lists, warnings);
         if !maps.is_empty() {
-            lists.iter_mut().for_each(|list| list.author(|name| maps.name_of(name), maps));
+            for list in &mut lists {
+                list.use_authored(|name| maps.name_of(name), maps);
+            }
         }
         let map = CodeMap::build(lists, processes, pool);
-        let untimed = |account: &Account| {
-            let is_dropped = |clock| matches!(clock, None | Some(ClockUse::Dropped));
-            account.kind == Kind::JitDump
-                && matches!(account.state, SourceState::Loaded { clock, .. } if is_dropped(clock))
-        };
-        if map.overlaps() > 0 && !accounts.iter().any(untimed) {
+        // Entries of a jitdump without usable times overlap, too.
+        if map.overlaps() > 0 && !accounts.iter().any(is_untimed_dump) {
             warnings.push(Warning::new(format!(
                 "{} perf map entries overlap earlier ones, and the later ones were used; a jitdump would have times \
                  to tell them apart",
@@ -85,8 +82,10 @@ impl Found {
             }
             let names = lists.iter().flat_map(CodeList::names).filter_map(ScriptName::parse);
             let mut native = NativeFunctions::default();
-            lists.iter().for_each(|list| native.add(list.names()));
-            SourceMaps::of(names, &native, &self.options.map_search(self.beside.as_deref()), warnings)
+            for list in lists {
+                native.add(list.names());
+            }
+            SourceMaps::find(names, &native, &self.options.map_search(self.beside.as_deref()), warnings)
         })
     }
 
@@ -94,10 +93,11 @@ impl Found {
     fn read(&self, processes: &Processes, pool: &Pool) -> Vec<ReadSource<'_>> {
         let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
         // A single source gets all threads.
-        let ahead = Some(pool).filter(|_| sources.len() == 1);
-        let mut read =
-            pool.map(sources, |(at, source)| read(OriginId(at as u32), source, (processes, &self.options), ahead));
-        beside::date_logs(&self.files, &mut read, processes);
+        let pool_for_records = if sources.len() == 1 { Some(pool) } else { None };
+        let mut read = pool.map(sources, |(index, source)| {
+            read_source(OriginId(index as u32), source, processes, &self.options, pool_for_records)
+        });
+        log_pairing::date_logs(&self.files, &mut read, processes);
         read
     }
 
@@ -105,8 +105,9 @@ impl Found {
     /// list compilations, because the code map only contains which code was where. Reads the sources again, without
     /// repeating warnings.
     pub fn each_code(&self, processes: &Processes, pool: &Pool, mut each: impl FnMut(&ListedCode<'_>)) {
-        let read = self.read(processes, pool);
-        read.iter().for_each(|read| read.list.iter().for_each(|code| each(&code)));
+        for source in self.read(processes, pool) {
+            source.list.iter().for_each(|code| each(&code));
+        }
     }
 
     /// True if no sources were found.
@@ -115,69 +116,76 @@ impl Found {
     }
 }
 
-fn read<'data>(
+/// True for a jitdump whose times couldn't be used.
+fn is_untimed_dump(account: &Account) -> bool {
+    account.kind == Kind::JitDump
+        && matches!(account.state, SourceState::Loaded { clock: None | Some(ClockUse::Dropped), .. })
+}
+
+/// Reads one source. If given, the threads of `pool` parse its records ahead of time.
+fn read_source<'data>(
     origin: OriginId,
     source: &'data Source,
-    (processes, options): (&Processes, &SourceOptions),
-    ahead: Option<&Pool>,
+    processes: &Processes,
+    options: &SourceOptions,
+    pool: Option<&Pool>,
 ) -> ReadSource<'data> {
     let mut warnings = Warnings::new();
     let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
     let result = match source.kind {
-        Kind::JitDump => dump::read(origin, source, (processes, options), ahead, &mut warnings),
-        Kind::PerfMap => Ok(read_map(origin, source, guest, &mut warnings)),
+        Kind::JitDump => dump::read(origin, source, processes, options, pool, &mut warnings),
+        Kind::PerfMap => Ok(read_perf_map(origin, source, guest, &mut warnings)),
         Kind::Log(id) => logs::read(id, source, &mut warnings),
-        Kind::PlacedElf => {
-            placed_elf::codes(&source.bytes, source.addr, origin).map(|codes| untimed(source.pid, codes.into_iter()))
-        }
+        Kind::PlacedElf => placed_elf::codes(&source.bytes, source.addr, origin)
+            .map(|codes| untimed_events(source.pid, codes.into_iter())),
     };
-    let (list, state, machine) = match result {
-        Ok(read) => read,
+    let SourceEvents { list, state, machine } = match result {
+        Ok(events) => events,
         Err(error) => {
             let warning = error.in_file(&source.path).into_warning();
             let state = SourceState::Refused(warning.message.clone());
             warnings.push(warning);
-            (CodeList::default(), state, None)
+            SourceEvents { list: CodeList::default(), state, machine: None }
         }
     };
     let Source { path, kind, pid, remark, .. } = source;
-    let of_guest = || source.guest.get().and_then(|names| names.remark(path));
-    let remark = remark.clone().or_else(of_guest);
+    let guest_remark = || source.guest.get().and_then(|names| names.remark(path));
+    let remark = remark.clone().or_else(guest_remark);
     let account = Account { path: path.clone(), kind: *kind, pid: *pid, state, remark };
     ReadSource { list, account, machine, warnings }
 }
 
-fn untimed<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'data>>) -> SourceEvents<'data> {
-    let codes_count = codes.len() as u64;
-    let state = SourceState::Loaded { codes: codes_count, skipped: 0, clock: None, torn: false, times: None, lent: 0 };
-    let event = |code| CodeEvent { pid, tid: Tid(0), time: None, kind: CodeEventKind::Load(code) };
-    (codes.map(event).collect(), state, None)
+fn untimed_events<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'data>>) -> SourceEvents<'data> {
+    let count = codes.len() as u64;
+    let state = SourceState::Loaded { codes: count, skipped: 0, clock: None, torn: false, times: None, lent: 0 };
+    let events = codes.map(|code| CodeEvent { pid, tid: Tid(0), time: None, kind: CodeEventKind::Load(code) });
+    SourceEvents { list: events.collect(), state, machine: None }
 }
 
-fn read_map<'data>(
+fn read_perf_map<'data>(
     origin: OriginId,
     source: &'data Source,
     guest: GuestFiles<'_>,
     warnings: &mut Warnings,
 ) -> SourceEvents<'data> {
     let (entries, skipped) = perf_map::read(&source.bytes);
-    let guest = source.guest.get_or_init(|| GuestNames::of_map(&entries, guest));
-    let code = |entry: perf_map::Entry<'data>| Code {
-        name: guest.name(entry.name),
+    let guest = source.guest.get_or_init(|| GuestNames::from_perf_map(&entries, guest));
+    let codes = entries.into_iter().map(|entry| Code {
+        name: guest.resolve_name(entry.name),
         addr: Addr(entry.start),
         size: entry.size,
         bytes: None,
         lines: Lines::default(),
         unwind: None,
         origin,
-    };
-    let (events, mut state, _) = untimed(source.pid, entries.into_iter().map(code));
-    if let SourceState::Loaded { skipped: count, torn, .. } = &mut state {
+    });
+    let mut events = untimed_events(source.pid, codes);
+    if let SourceState::Loaded { skipped: count, torn, .. } = &mut events.state {
         *count = skipped.count();
         *torn = source.bytes.last().is_some_and(|last| *last != b'\n');
     }
     skipped.report(&source.path, warnings);
-    (events, state, None)
+    events
 }
 
 #[cfg(test)]

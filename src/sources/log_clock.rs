@@ -19,7 +19,7 @@
 
 use crate::model::Addr;
 use crate::model::Nanos;
-use crate::model::process::{Mapping, Process};
+use crate::model::process::Process;
 use crate::model::ranges::RangeMap;
 use crate::records::jit_logs::{CodeLog, LogEventKind};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 pub(super) type FirstSeen = BTreeMap<Addr, Nanos>;
 
 /// Code may run slightly before the log's line is stamped. Bounds may contradict each other by this many nanoseconds.
-const LATE: i64 = 1_000_000;
+const TOLERANCE: i64 = 1_000_000;
 
 /// In nanoseconds. File systems stamp new files with the last tick of the kernel's clock, 1 to 10 ms ago, while the
 /// log's times start when the file exists (measured with Node.js 18 to 25: 0 to 5 ms after the stamp).
@@ -51,84 +51,107 @@ struct LoggedCode {
     end: u64,
 }
 
-/// Determines when the log of a process started; `None` if nothing is known. `born` is the creation time of its file on
-/// the recording's clock.
-pub(super) fn start(log: &CodeLog, process: &Process, seen: &FirstSeen, born: Option<i64>) -> Option<LogStart> {
-    let made: Vec<LoggedCode> = made(log).collect();
+/// Determines when the log of a process started; `None` if nothing is known. `created` is the creation time of its file
+/// on the recording's clock.
+pub(super) fn estimate_start(
+    log: &CodeLog,
+    process: &Process,
+    seen: &FirstSeen,
+    created: Option<i64>,
+) -> Option<LogStart> {
+    let codes = logged_code(log);
     let jit = jit_memory(process);
+    let by_mappings = codes.iter().filter_map(|code| start_if_same(jit.get(code.addr)?.value, code.time)).max();
     let began = process.execs.last().copied().or(process.forked.map(|(_, time)| time));
-    let began = began.and_then(|time| i64::try_from(time.0).ok());
-    let earliest = made.iter().filter_map(|code| bound(jit.get(code.addr)?.value, code.time)).max();
-    let earliest = earliest.max(began);
-    let latest = latest(&made, &jit, seen, earliest);
-    by_bounds(earliest, latest).or_else(|| by_file(born?, earliest, latest)).or_else(|| {
-        let error = earliest.zip(latest).map(|(earliest, latest)| latest.abs_diff(earliest));
-        Some(LogStart { at: latest.or(earliest)?, error })
-    })
+    let earliest = by_mappings.max(began.and_then(|time| i64::try_from(time.0).ok()));
+    let latest = latest_start(&codes, &jit, seen, earliest);
+    if let Some(start) = start_from_bounds(earliest, latest) {
+        return Some(start);
+    }
+    if let Some(start) = created.and_then(|created| start_from_file(created, earliest, latest)) {
+        return Some(start);
+    }
+    let error = earliest.zip(latest).map(|(earliest, latest)| latest.abs_diff(earliest));
+    Some(LogStart { at: latest.or(earliest)?, error })
 }
 
-/// If both bounds are close to each other, their middle.
-fn by_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
+/// The middle of both bounds, if they are close to each other.
+fn start_from_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let (earliest, latest) = earliest.zip(latest)?;
-    let room = latest.abs_diff(earliest);
-    let near = room <= LATE.unsigned_abs();
-    near.then(|| LogStart { at: earliest.midpoint(latest), error: Some(room.div_ceil(2)) })
+    let distance = latest.abs_diff(earliest);
+    let is_close = distance <= TOLERANCE.unsigned_abs();
+    is_close.then(|| LogStart { at: earliest.midpoint(latest), error: Some(distance.div_ceil(2)) })
 }
 
 /// The creation time of the log file, unless a bound contradicts it.
-fn by_file(born: i64, earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
+fn start_from_file(created: i64, earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let tick = TICK as i64;
-    let fits =
-        earliest.is_none_or(|earliest| born >= earliest - tick) && latest.is_some_and(|latest| born <= latest + LATE);
-    let at = (born + tick / 2).max(earliest.unwrap_or(i64::MIN)).min(latest?);
-    fits.then_some(LogStart { at, error: Some(TICK) })
+    let latest = latest?;
+    if earliest.is_some_and(|earliest| created < earliest - tick) || created > latest + TOLERANCE {
+        return None;
+    }
+    let at = (created + tick / 2).max(earliest.unwrap_or(i64::MIN)).min(latest);
+    Some(LogStart { at, error: Some(TICK) })
 }
 
-fn made(log: &CodeLog) -> impl Iterator<Item = LoggedCode> + '_ {
-    log.events.iter().filter_map(|event| {
-        let LogEventKind::Load(code) = event.kind else { return None };
-        let time = i64::try_from(event.time?).ok()?;
-        Some(LoggedCode { time, addr: code.addr, end: code.addr.saturating_add(code.size) })
-    })
+/// All code in the log that has a time, in the order of the log.
+fn logged_code(log: &CodeLog) -> Vec<LoggedCode> {
+    let mut codes = Vec::new();
+    for event in &log.events {
+        if let LogEventKind::Load(code) = event.kind
+            && let Some(time) = event.time.and_then(|time| i64::try_from(time).ok())
+        {
+            codes.push(LoggedCode { time, addr: code.addr, end: code.addr.saturating_add(code.size) });
+        }
+    }
+    codes
 }
 
 /// Memory for JIT code of the process's last program, with the time of its first mapping; 0 if before the recording
 /// began.
 fn jit_memory(process: &Process) -> RangeMap<Nanos> {
-    let began = process.execs.last().copied().unwrap_or_default();
-    let is_ours = |mapping: &&Mapping| mapping.time >= began || mapping.time == Nanos(0) && began == Nanos(0);
-    let jit = process.mappings.iter().filter(|mapping| mapping.executable && mapping.backing().may_hold_jit_code());
+    let last_exec = process.execs.last().copied().unwrap_or_default();
     let mut memory = RangeMap::default();
-    for Mapping { time, addr, len, .. } in jit.filter(is_ours) {
-        let (mut from, end) = (addr.0, addr.0.saturating_add(*len));
-        let known: Vec<_> = memory.overlapping(from..end).map(|entry| (entry.start, entry.end)).collect();
-        for (start, next) in known {
-            memory.insert_into_gap(from..start.max(from), *time);
-            from = next.max(from);
+    for mapping in process.mappings.iter().filter(|mapping| mapping.time >= last_exec && mapping.executable) {
+        if !mapping.backing().may_hold_jit_code() {
+            continue;
         }
-        memory.insert_into_gap(from..end.max(from), *time);
+        // Parts that were mapped before keep their time.
+        let mut from = mapping.addr.0;
+        let end = from.saturating_add(mapping.len);
+        let known: Vec<_> = memory.overlapping(from..end).map(|entry| (entry.start, entry.end)).collect();
+        for (known_start, known_end) in known {
+            memory.insert_into_gap(from..known_start.max(from), mapping.time);
+            from = known_end.max(from);
+        }
+        memory.insert_into_gap(from..end.max(from), mapping.time);
     }
     memory
 }
 
-/// The start of the log if something has the time `own` in the log and `time` in the recording.
-fn bound(time: Nanos, own: i64) -> Option<i64> {
-    i64::try_from(time.0).ok().filter(|time| *time > 0)?.checked_sub(own)
+/// When the log started if `recorded` (on the recording's clock) and `logged` (since the log's start) are the same
+/// moment. `None` if the former isn't known.
+fn start_if_same(recorded: Nanos, logged: i64) -> Option<i64> {
+    let recorded = i64::try_from(recorded.0).ok().filter(|time| *time > 0)?;
+    recorded.checked_sub(logged)
 }
 
 /// The latest start for which all code was compiled before it was first sampled. Samples that contradict `earliest` are
 /// ignored: there, the log was written late.
-fn latest(made: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
-    let mut left = seen.clone();
-    let mut latest = None;
-    for code in made.iter().filter(|code| code.addr < code.end && jit.get(code.addr).is_some()) {
+fn latest_start(codes: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
+    let mut unmatched = seen.clone();
+    let mut latest: Option<i64> = None;
+    for code in codes.iter().filter(|code| code.addr < code.end && jit.get(code.addr).is_some()) {
         // The first code at an address gives the bound.
-        let here: Vec<(Addr, Nanos)> =
-            left.range(Addr(code.addr)..Addr(code.end)).map(|(addr, time)| (*addr, *time)).collect();
-        for (addr, time) in here {
-            left.remove(&addr);
-            let own = bound(time, code.time).filter(|own| earliest.is_none_or(|earliest| *own >= earliest - LATE));
-            latest = latest.into_iter().chain(own).min();
+        let samples = unmatched.range(Addr(code.addr)..Addr(code.end)).map(|(addr, time)| (*addr, *time));
+        let samples: Vec<(Addr, Nanos)> = samples.collect();
+        for (addr, time) in samples {
+            unmatched.remove(&addr);
+            if let Some(start) = start_if_same(time, code.time)
+                && earliest.is_none_or(|earliest| start >= earliest - TOLERANCE)
+            {
+                latest = Some(latest.map_or(start, |latest| latest.min(start)));
+            }
         }
     }
     latest
@@ -137,7 +160,7 @@ fn latest(made: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::process::CpuMode;
+    use crate::model::process::{CpuMode, Mapping};
     use crate::records::jit_logs::{LogClock, LogCode, LogEvent};
 
     const MS: u64 = 1_000_000;
@@ -180,7 +203,7 @@ mod tests {
         let log = log(&[(MS, 0xf000), (10 * MS, 0x1000), (20 * MS, 0x1100), (30 * MS, 0x1000)]);
         let process = process(&[(140 * MS - MS / 10, 0x1000, 0x1000), (160 * MS, 0x1000, 0x8000)]);
         let seen = seen(&[(0x1008, 145 * MS), (0x1108, 150 * MS + 3 * MS / 10), (0xf004, 101 * MS), (0x9000, 1)]);
-        let start = start(&log, &process, &seen, None).unwrap();
+        let start = estimate_start(&log, &process, &seen, None).unwrap();
         assert_eq!(start, LogStart { at: (130 * MS + MS / 10) as i64, error: Some(MS / 5) });
     }
 
@@ -189,7 +212,7 @@ mod tests {
         let log = log(&[(10 * MS, 0x1000), (20 * MS, 0x1100)]);
         let process = process(&[(101 * MS, 0x1000, 0x1000)]);
         let seen = seen(&[(0x1008, 145 * MS), (0x1108, 151 * MS)]);
-        let at = |born| start(&log, &process, &seen, born).unwrap();
+        let at = |created| estimate_start(&log, &process, &seen, created).unwrap();
         let by_samples = LogStart { at: 131 * MS as i64, error: Some(31 * MS) };
         assert_eq!(at(None), by_samples);
         assert_eq!(at(Some(126 * MS as i64)), LogStart { at: 131 * MS as i64, error: Some(TICK) }, "by its file");
@@ -204,22 +227,21 @@ mod tests {
         let process = process(&[(140 * MS, 0x1000, 0x1000)]);
         // Sampled 30 ms before the log contains it.
         let seen = seen(&[(0x1008, 110 * MS + 500_000), (0x1108, 150 * MS + MS)]);
-        let bounds = by_bounds(Some(130 * MS as i64), Some(131 * MS as i64));
-        assert_eq!(start(&log, &process, &seen, None), bounds);
+        let bounds = start_from_bounds(Some(130 * MS as i64), Some(131 * MS as i64));
+        assert_eq!(estimate_start(&log, &process, &seen, None), bounds);
     }
 
     #[test]
     fn without_samples_or_mappings_less_is_reported() {
         let codes = log(&[(10 * MS, 0x1000)]);
         let mapped = process(&[(140 * MS, 0x1000, 0x1000)]);
-        let of = |process: &Process, seen: &FirstSeen, born| start(&codes, process, seen, born);
         let unknown = |ms: u64| Some(LogStart { at: (ms * MS) as i64, error: None });
-        assert_eq!(of(&mapped, &FirstSeen::new(), None), unknown(130));
+        assert_eq!(estimate_start(&codes, &mapped, &FirstSeen::new(), None), unknown(130));
         let attached = Process { execs: Vec::new(), ..process(&[(0, 0x1000, 0x1000)]) };
         let seen = seen(&[(0x1008, 150 * MS)]);
-        assert_eq!(of(&attached, &seen, None), unknown(140), "it may be much older");
+        assert_eq!(estimate_start(&codes, &attached, &seen, None), unknown(140), "it may be much older");
         let by_file = LogStart { at: (30 * MS + TICK / 2) as i64, error: Some(TICK) };
-        assert_eq!(of(&attached, &seen, Some(30 * MS as i64)), Some(by_file));
-        assert_eq!(of(&attached, &FirstSeen::new(), None), None);
+        assert_eq!(estimate_start(&codes, &attached, &seen, Some(30 * MS as i64)), Some(by_file));
+        assert_eq!(estimate_start(&codes, &attached, &FirstSeen::new(), None), None);
     }
 }

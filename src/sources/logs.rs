@@ -4,6 +4,7 @@ use super::account::{ClockUse, SourceState};
 use super::clock::{Conversion, DumpTimes};
 use super::discover::Source;
 use super::log_clock::{self, LogStart};
+use super::log_pairing::SourceEvents;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, ExpandedCall, Lines, OriginId, Positions, SourceMap, Unwind};
 use crate::model::process::{Clock, Processes};
@@ -14,19 +15,15 @@ use crate::resolve::code_map::CodeList;
 /// In nanoseconds: the precision of a start time that a log states itself.
 const STATED: u64 = 1_000_000;
 
-/// Parses a log. Its events are added by [`date`] once the other sources of the process are known.
-pub(super) fn read<'data>(
-    id: LogId,
-    source: &'data Source,
-    warnings: &mut Warnings,
-) -> Result<(CodeList<'data>, SourceState, Option<u16>)> {
-    let mut read = (id.log().read)(&source.bytes)?;
-    let skipped = std::mem::replace(&mut read.skipped, Skipped::new("line"));
+/// Parses a log. Its events are added by [`date_log`] once the other sources of the process are known.
+pub(super) fn read<'data>(id: LogId, source: &'data Source, warnings: &mut Warnings) -> Result<SourceEvents<'data>> {
+    let mut log = (id.log().read)(&source.bytes)?;
+    let skipped = std::mem::replace(&mut log.skipped, Skipped::new("line"));
     let count = skipped.count();
     skipped.report(&source.path, warnings);
-    let log = source.log.get_or_init(|| read);
+    let log = source.log.get_or_init(|| log);
     let state = SourceState::Loaded { codes: 0, skipped: count, clock: None, torn: log.torn, times: None, lent: 0 };
-    Ok((CodeList::default(), state, log.machine))
+    Ok(SourceEvents { list: CodeList::default(), state, machine: log.machine })
 }
 
 /// A log with times on the recording's clock.
@@ -39,65 +36,74 @@ pub(super) struct DatedLog<'data> {
     pub(super) warning: Option<Warning>,
 }
 
-/// Converts a log to the recording's clock. `tied` is when the log started, if a jitdump revealed that.
-pub(super) fn date<'data>(
-    number: usize,
+/// Converts a log to the recording's clock. `start` is when the log started, if a jitdump revealed that.
+pub(super) fn date_log<'data>(
+    origin: OriginId,
     source: &'data Source,
     log: &'data CodeLog,
     processes: &Processes,
-    tied: Option<LogStart>,
+    start: Option<LogStart>,
 ) -> DatedLog<'data> {
-    let by_dump = tied.map(|start| (by_start(start), None));
-    let (conversion, said) = by_dump.unwrap_or_else(|| conversion(log, source, processes));
+    let (conversion, problem) = match start {
+        Some(start) => (Conversion::from(start), None),
+        None => choose_conversion(log, source, processes),
+    };
     let has_times = log.events.iter().any(|event| event.time.is_some());
     let times = log.events.iter().filter_map(|event| conversion.apply(event.time?));
     let (first, last) = (times.clone().next(), times.clone().next_back());
     DatedLog {
-        list: events(OriginId(number as u32), log, source, conversion),
+        list: log.events.iter().map(|event| convert_event(event, origin, log, source, conversion)).collect(),
         clock: has_times.then(|| conversion.used()),
         times: first.zip(last),
-        warning: said.map(|said| Warning::new(said).in_file(&source.path, None)),
+        warning: problem.map(|problem| Warning::new(problem).in_file(&source.path, None)),
     }
 }
 
-fn events<'data>(
+fn convert_event<'data>(
+    event: &LogEvent,
     origin: OriginId,
     log: &'data CodeLog,
     source: &'data Source,
     conversion: Conversion,
-) -> CodeList<'data> {
-    let event = |event: &'data LogEvent| {
-        let time = event.time.and_then(|time| conversion.apply(time));
-        let kind = match event.kind {
-            LogEventKind::Load(ref code) => CodeEventKind::Load(self::code(origin, code, log, source)),
-            LogEventKind::Move { load, to } => CodeEventKind::Move { load, to: Addr(to) },
-            LogEventKind::Unload { load, at } => CodeEventKind::Unload { load, at: Addr(at) },
-        };
-        CodeEvent { pid: source.pid, tid: Tid(0), time, kind }
+) -> CodeEvent<'data> {
+    let kind = match &event.kind {
+        LogEventKind::Load(code) => CodeEventKind::Load(convert_code(code, origin, log, source)),
+        LogEventKind::Move { load, to } => CodeEventKind::Move { load: *load, to: Addr(*to) },
+        LogEventKind::Unload { load, at } => CodeEventKind::Unload { load: *load, at: Addr(*at) },
     };
-    log.events.iter().map(event).collect()
+    let time = event.time.and_then(|time| conversion.apply(time));
+    CodeEvent { pid: source.pid, tid: Tid(0), time, kind }
 }
 
-fn code<'data>(origin: OriginId, code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
-    let lines = lines(code, log, source);
-    // Ignore code that is shorter than its size says.
-    let in_log = || source.bytes.get(code.memory()).filter(|bytes| !bytes.is_empty());
-    let bytes = code.bytes.map(|bytes| log.texts.get(bytes)).or_else(in_log);
-    let bytes = bytes.filter(|bytes| bytes.len() as u64 == code.size);
-    let (name, addr, size) = (log.texts.get(code.name), Addr(code.addr), code.size);
-    let eh_frame = code.unwind.map(|unwind| log.texts.get(unwind));
-    let unwind = eh_frame.map(|eh_frame| Unwind { eh_frame, eh_frame_hdr: &[], mapped_size: 0 });
-    Code { name, addr, size, bytes, lines, unwind, origin }
+fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
+    let bytes = match code.bytes {
+        Some(bytes) => Some(log.texts.get(bytes)),
+        None => source.bytes.get(code.memory()).filter(|bytes| !bytes.is_empty()),
+    };
+    let unwind =
+        code.unwind.map(|unwind| Unwind { eh_frame: log.texts.get(unwind), eh_frame_hdr: &[], mapped_size: 0 });
+    Code {
+        name: log.texts.get(code.name),
+        addr: Addr(code.addr),
+        size: code.size,
+        // Ignore code that is shorter than its size says.
+        bytes: bytes.filter(|bytes| bytes.len() as u64 == code.size),
+        lines: lines_of_code(code, log, source),
+        unwind,
+        origin,
+    }
 }
 
 /// The log's source lines for a piece of code.
-pub(super) fn lines<'data>(code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Lines<'data> {
-    let in_log = || source.bytes.get(code.positions()).unwrap_or_default();
-    let raw = code.place.map_or_else(in_log, |place| log.texts.get(place));
-    match log.positions {
-        Some(_) if !raw.is_empty() => Lines { raw, size: code.size, positions: Some(source), ..Lines::default() },
-        _ => Lines::default(),
+pub(super) fn lines_of_code<'data>(code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Lines<'data> {
+    let raw = match code.place {
+        Some(place) => log.texts.get(place),
+        None => source.bytes.get(code.positions()).unwrap_or_default(),
+    };
+    if log.positions.is_none() || raw.is_empty() {
+        return Lines::default();
     }
+    Lines { raw, size: code.size, positions: Some(source), ..Lines::default() }
 }
 
 impl Positions for Source {
@@ -114,56 +120,58 @@ impl Positions for Source {
 
 /// How to convert the log's times. The text describes a problem, as a sentence whose subject is the file; `None` if
 /// there is none.
-fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Conversion, Option<String>) {
+fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Conversion, Option<String>) {
     let first = log.events.iter().find_map(|event| event.time);
     let clock = &processes.clock;
-    match log.clock {
-        LogClock::None => (Conversion::None, None),
+    let conversion = match log.clock {
+        LogClock::None => return (Conversion::None, None),
         LogClock::Monotonic => {
             let times = DumpTimes { arch: false, header: 0, first, marker: None };
-            Conversion::choose(clock, &times)
+            return Conversion::choose(clock, &times);
         }
         LogClock::Ticks => {
             let times = DumpTimes { arch: true, header: 0, first, marker: None };
             // Most recordings lack the conversion, so don't warn about it.
-            (Conversion::choose(clock, &times).0, None)
+            return (Conversion::choose(clock, &times).0, None);
         }
-        LogClock::Wall => by_wall(clock, 0, 0).map_or_else(not_tied, |conversion| (conversion, None)),
-        LogClock::SinceStart { began } => {
-            let stated = began.and_then(|began| by_wall(clock, began, STATED));
-            let born = written_from(source, clock);
-            let tied =
-                || Some(by_start(log_clock::start(log, processes.by_pid.get(&source.pid)?, &source.seen, born)?));
-            stated.or_else(tied).map_or_else(not_tied, |conversion| (conversion, None))
-        }
+        LogClock::Wall => conversion_from_wall(clock, 0, 0),
+        LogClock::SinceStart { began } => began
+            .and_then(|began| conversion_from_wall(clock, began, STATED))
+            .or_else(|| estimate_start(log, source, processes).map(Conversion::from)),
+    };
+    match conversion {
+        Some(conversion) => (conversion, None),
+        None => (Conversion::None, Some("no timestamps to match; using the last code at each address".to_owned())),
     }
 }
 
-fn not_tied() -> (Conversion, Option<String>) {
-    let said = "no times to match; each address got the last code that was there";
-    (Conversion::None, Some(said.to_owned()))
-}
-
-/// The conversion for times that count from `began` on the wall clock; `None` if the recording doesn't relate that
-/// clock to its own.
-fn by_wall(clock: &Clock, began: u64, error: u64) -> Option<Conversion> {
-    let (wall, own) = clock.reference?;
-    let offset = i128::from(own.0) - i128::from(wall.0) + i128::from(began);
+/// The conversion for times that count from `began` on the wall clock, with a maximum error in nanoseconds. `None` if
+/// the recording doesn't relate that clock to its own.
+fn conversion_from_wall(clock: &Clock, began: u64, error: u64) -> Option<Conversion> {
+    let (wall, recorded) = clock.reference?;
+    let offset = i128::from(recorded.0) - i128::from(wall.0) + i128::from(began);
     Some(Conversion::Offset { offset: i64::try_from(offset).ok()?, error: Some(error) })
 }
 
-/// The file's creation time on the recording's clock, according to its file system.
-fn written_from(source: &Source, clock: &Clock) -> Option<i64> {
-    let (wall, own) = clock.reference?;
-    let born = source.about.as_ref()?.created().ok()?;
-    let born = born.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos();
-    i64::try_from(i128::try_from(born).ok()? - i128::from(wall.0) + i128::from(own.0)).ok()
+/// When a log started that doesn't state it, going by the recording.
+fn estimate_start(log: &CodeLog, source: &Source, processes: &Processes) -> Option<LogStart> {
+    let process = processes.by_pid.get(&source.pid)?;
+    log_clock::estimate_start(log, process, &source.seen, creation_time(source, &processes.clock))
 }
 
-/// The conversion for times that count from the start of the runtime.
-fn by_start(start: LogStart) -> Conversion {
-    let LogStart { at, error } = start;
-    Conversion::Offset { offset: at, error }
+/// The file's creation time on the recording's clock, according to its file system.
+fn creation_time(source: &Source, clock: &Clock) -> Option<i64> {
+    let (wall, recorded) = clock.reference?;
+    let created = source.about.as_ref()?.created().ok()?;
+    let created = created.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos();
+    i64::try_from(i128::try_from(created).ok()? - i128::from(wall.0) + i128::from(recorded.0)).ok()
+}
+
+/// For logs whose times count from their start.
+impl From<LogStart> for Conversion {
+    fn from(LogStart { at, error }: LogStart) -> Self {
+        Self::Offset { offset: at, error }
+    }
 }
 
 #[cfg(test)]
@@ -219,9 +227,9 @@ mod tests {
     fn an_entry_of_a_log_holds_from_its_time_to_the_next() {
         let (source, processes) = (source(), started_at(5_000_000));
         let log = source.log.get().unwrap();
-        let (conversion, said) = conversion(log, &source, &processes);
-        assert_eq!((conversion.used(), said), (ClockUse::Estimated { error: None }, None));
-        let list = events(OriginId(0), log, &source, conversion);
+        let DatedLog { list, clock, warning, .. } = date_log(OriginId(0), &source, log, &processes, None);
+        assert_eq!(clock, Some(ClockUse::Estimated { error: None }));
+        assert!(warning.is_none());
         assert_eq!(list.iter().map(|listed| listed.is_move).collect::<Vec<_>>(), [false, true]);
         let pool = Pool::new(None).unwrap();
         let map = CodeMap::build(vec![list], &processes, &pool);
@@ -234,7 +242,8 @@ mod tests {
     #[test]
     fn a_log_reports_lines_and_expanded_calls_when_it_is_queried() {
         let source = source();
-        let list = events(OriginId(0), source.log.get().unwrap(), &source, Conversion::None);
+        let log = source.log.get().unwrap();
+        let list = date_log(OriginId(0), &source, log, &Processes::default(), None).list;
         let code = list.iter().next().unwrap().code;
         let map = code.lines.source_map();
         assert_eq!(*map.calls[0].function, *b"inner");
@@ -251,8 +260,8 @@ mod tests {
             let name = log.texts.intern(b"f");
             let kind = LogEventKind::Load(LogCode::new(name, 0, 1));
             log.events.push(LogEvent { time: Some(100), kind });
-            let (conversion, said) = conversion(&log, &source, processes);
-            (conversion.apply(100).map(|time| time.0), said.is_some())
+            let (conversion, problem) = choose_conversion(&log, &source, processes);
+            (conversion.apply(100).map(|time| time.0), problem.is_some())
         };
         let mut wall = started_at(5000);
         wall.clock = Clock { clockid: Some(1), reference: Some((Nanos(1_000_000), Nanos(50))), ..Clock::default() };

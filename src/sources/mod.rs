@@ -13,7 +13,6 @@
 //! ```
 
 mod account;
-mod beside;
 mod clock;
 mod discover;
 mod dump;
@@ -22,6 +21,7 @@ mod guest;
 mod live;
 mod load;
 mod log_clock;
+mod log_pairing;
 mod logs;
 mod native;
 mod options;
@@ -35,7 +35,7 @@ mod trust;
 pub use account::{Account, ClockUse, Kind, SourceState};
 pub(crate) use discover::goes_with_recordings;
 pub use discover::{Found, FoundFile, find, find_at, inner_pid};
-pub(crate) use live::{number, open_inside, user};
+pub(crate) use live::{open_inside, status_pid, status_user};
 pub use load::Loaded;
 pub use options::{GivenFile, SourceOptions};
 pub use site::{Sampled, Site, is_this_machine};

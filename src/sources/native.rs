@@ -25,37 +25,40 @@ use crate::resolve::symbols::{SymbolOptions, functions};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Finds the parts of untimed entries that lie over files but must not name the code there, and returns them as ranges
-/// to hide.
-pub(super) fn named_by_files(
+/// Finds the parts of entries without times that lie over files but must not name the code there, and returns them as
+/// ranges to hide.
+pub(super) fn find_ranges_to_hide(
     lists: &[CodeList<'_>],
     processes: &Processes,
     search: &SearchOptions,
 ) -> CodeList<'static> {
     let mut hidden = CodeList::default();
-    let over_files = over_files(lists, processes);
-    if over_files.is_empty() {
+    let overlaps = find_overlaps(lists, processes);
+    if overlaps.is_empty() {
         return hidden;
     }
     let spaces = AddressSpaces::new(processes);
     let Processes { machine, os_release, .. } = processes;
     let search = SearchOptions { machine: *machine, os_release: os_release.clone(), ..search.clone() };
     let mut symbols = Symbols::new(&spaces, search);
-    for same_file in over_files.chunk_by(|a, b| (a.pid, &a.file) == (b.pid, &b.file)) {
+    for same_file in overlaps.chunk_by(|a, b| (a.pid, &a.file) == (b.pid, &b.file)) {
         // The entries are sorted. Look up the addresses of overlapping entries only once.
-        let mut asked = Addr(0);
-        for over in same_file {
-            let common = over.common();
-            let Some(place) = place_to_the_end(over.pid, common.start, &spaces) else { continue };
-            match symbols.claim(over, place) {
+        let mut searched_to = Addr(0);
+        for overlap in same_file {
+            let common = overlap.common_range();
+            let Some(place) = place_at_end(overlap.pid, common.start, &spaces) else { continue };
+            match symbols.claim(overlap, place) {
                 Claim::Nothing => {}
-                Claim::All => hidden.hide_untimed(over.pid, common),
+                Claim::All => hidden.hide_untimed(overlap.pid, common),
                 Claim::Symbols => {
-                    let rest = common.start.max(asked)..common.end;
-                    asked = asked.max(common.end);
-                    let place = place_to_the_end(over.pid, rest.start, &spaces).filter(|_| rest.start < rest.end);
-                    for named in place.into_iter().flat_map(|place| symbols.named_in(&rest, place)) {
-                        hidden.hide_untimed(over.pid, named);
+                    let rest = common.start.max(searched_to)..common.end;
+                    searched_to = searched_to.max(common.end);
+                    if rest.start < rest.end
+                        && let Some(place) = place_at_end(overlap.pid, rest.start, &spaces)
+                    {
+                        for range in symbols.ranges_with_symbols(&rest, place) {
+                            hidden.hide_untimed(overlap.pid, range);
+                        }
                     }
                 }
             }
@@ -69,30 +72,31 @@ const END: Nanos = Nanos(u64::MAX - 1);
 
 /// An entry without a time, and a file mapping that it overlaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct OverFile {
+struct Overlap {
     pid: Pid,
     file: Range<Addr>,
     entry: Range<Addr>,
 }
 
-impl OverFile {
-    fn common(&self) -> Range<Addr> {
+impl Overlap {
+    fn common_range(&self) -> Range<Addr> {
         self.entry.start.max(self.file.start)..self.entry.end.min(self.file.end)
     }
 
-    fn is_inside(&self) -> bool {
-        self.common() == self.entry
+    fn is_entry_inside_file(&self) -> bool {
+        self.common_range() == self.entry
     }
 }
 
 /// The file mapping at an address at the end of the recording; `None` if it isn't a file, or if something else was
 /// mapped over it. Such mappings are looked up for each sample at its time instead.
-fn place_to_the_end(pid: Pid, addr: Addr, spaces: &AddressSpaces) -> Option<Place> {
+fn place_at_end(pid: Pid, addr: Addr, spaces: &AddressSpaces) -> Option<Place> {
     let place = spaces.lookup(pid, addr, END, CpuMode::User)?;
     let is_file = spaces.dsos().get(place.dso).kind == DsoKind::File;
     (place.until >= END && is_file && !place.is_remapped).then_some(place)
 }
 
+/// Where a file was mapped.
 #[derive(Debug)]
 struct FileMapping(Range<Addr>);
 
@@ -103,31 +107,34 @@ impl Span for FileMapping {
 }
 
 /// All entries without a time that overlap a file mapping. Usually there are none.
-fn over_files(lists: &[CodeList<'_>], processes: &Processes) -> Vec<OverFile> {
-    let (mut found, mut files, mut ancestry) = (Vec::new(), FxHashMap::default(), None);
+fn find_overlaps(lists: &[CodeList<'_>], processes: &Processes) -> Vec<Overlap> {
+    let mut overlaps = Vec::new();
+    let mut files_by_pid = FxHashMap::default();
+    let mut ancestry = None;
     for (pid, entry) in lists.iter().flat_map(CodeList::untimed) {
         let ancestry = ancestry.get_or_insert_with(|| Ancestry::new(processes));
-        let files = files.entry(pid).or_insert_with(|| files_of(pid, ancestry, processes));
+        let files = files_by_pid.entry(pid).or_insert_with(|| mapped_files(pid, ancestry, processes));
         files.visit(entry.start.0..entry.end.0, |file| {
-            found.push(OverFile { pid, entry: entry.clone(), file: file.0.clone() });
+            overlaps.push(Overlap { pid, entry: entry.clone(), file: file.0.clone() });
         });
     }
-    found.sort_unstable_by_key(|over| (over.pid, over.file.start, over.file.end, over.entry.start, over.entry.end));
-    found.dedup();
-    found
+    overlaps.sort_unstable_by_key(|Overlap { pid, file, entry }| (*pid, file.start, file.end, entry.start, entry.end));
+    overlaps.dedup();
+    overlaps
 }
 
 /// The address ranges where a process or its ancestors mapped executable files. Adjacent or overlapping mappings of a
 /// file are merged: they only differ in protection.
-fn files_of(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTree<FileMapping> {
-    let family = ancestry.ancestors(pid).filter_map(|pid| processes.by_pid.get(&pid));
-    let files = family.flat_map(|process| &process.mappings);
-    let mut files: Vec<&Mapping> =
-        files.filter(|mapping| mapping.executable && mapping.backing().ends_jit_code()).collect();
-    files.sort_by_key(|mapping| (&mapping.path, mapping.addr));
+fn mapped_files(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTree<FileMapping> {
+    let mut mappings: Vec<&Mapping> = Vec::new();
+    for process in ancestry.ancestors(pid).filter_map(|pid| processes.by_pid.get(&pid)) {
+        let files = process.mappings.iter().filter(|mapping| mapping.executable && mapping.backing().ends_jit_code());
+        mappings.extend(files);
+    }
+    mappings.sort_by_key(|mapping| (&mapping.path, mapping.addr));
     let mut ranges: Vec<FileMapping> = Vec::new();
     let mut last_path = None;
-    for mapping in files {
+    for mapping in mappings {
         let end = Addr(mapping.addr.0.saturating_add(mapping.len));
         match ranges.last_mut() {
             Some(last) if last_path == Some(&mapping.path) && mapping.addr <= last.0.end => {
@@ -163,17 +170,20 @@ impl<'a> Symbols<'a> {
         Self { spaces, images, options, by_file: FxHashMap::default() }
     }
 
-    /// Which part of an entry belongs to the file at this place.
-    fn claim(&self, over: &OverFile, place: Place) -> Claim {
+    /// Which part of an entry the file below it names. `place` is where in the file they begin to overlap.
+    fn claim(&self, overlap: &Overlap, place: Place) -> Claim {
         let Some(image) = self.images.get(place.dso) else {
             let path = &self.spaces.dsos().get(place.dso).path;
-            let begins_here = over.entry.start >= over.file.start;
-            let is_jit = begins_here && (Backing::of(path).is_likely_jit_file() || self.has_no_symbols(path));
+            let begins_in_file = overlap.entry.start >= overlap.file.start;
+            let is_jit = begins_in_file && (Backing::of(path).is_likely_jit_file() || self.has_no_symbols(path));
             return if is_jit { Claim::Nothing } else { Claim::All };
         };
-        // Static buffers are in data sections.
-        let is_text = || image.vaddr(place.offset).is_some_and(|addr| image.is_text(addr));
-        if over.is_inside() || !is_text() { Claim::Symbols } else { Claim::All }
+        if overlap.is_entry_inside_file() {
+            return Claim::Symbols;
+        }
+        // Static buffers are in data sections, outside of the text.
+        let is_text = image.vaddr(place.offset).is_some_and(|addr| image.is_text(addr));
+        if is_text { Claim::All } else { Claim::Symbols }
     }
 
     /// True if the file exists but is of a kind that has no symbols, such as a compiler's cache.
@@ -184,16 +194,17 @@ impl<'a> Symbols<'a> {
     }
 
     /// The parts of an address range that symbols of a file cover. `place` is where the range begins.
-    fn named_in(&mut self, range: &Range<Addr>, place: Place) -> Vec<Range<Addr>> {
+    fn ranges_with_symbols(&mut self, range: &Range<Addr>, place: Place) -> Vec<Range<Addr>> {
         let Self { images, options, by_file, .. } = self;
-        // Problems with files are reported where their symbols name frames.
-        let load = || functions::named(place.dso, images, options, &mut Warnings::new());
-        let named = by_file.entry(place.dso).or_insert_with(load);
+        let symbols = by_file.entry(place.dso).or_insert_with(|| {
+            // Problems with files are reported where their symbols name frames.
+            functions::named_ranges(place.dso, images, options, &mut Warnings::new())
+        });
         let Some(start) = images.get(place.dso).and_then(|image| image.vaddr(place.offset)) else { return Vec::new() };
         let end = start.saturating_add(range.end.0 - range.start.0);
-        let first = named.partition_point(|symbol| symbol.end <= start);
-        let inside = named[first..].iter().take_while(|symbol| symbol.start < end);
-        let at = |addr: u64| Addr(range.start.0 + (addr - start));
-        inside.map(|symbol| at(symbol.start.max(start))..at(symbol.end.min(end))).collect()
+        let first = symbols.partition_point(|symbol| symbol.end <= start);
+        let to_addr = |vaddr: u64| Addr(range.start.0 + (vaddr - start));
+        let covered = symbols[first..].iter().take_while(|symbol| symbol.start < end);
+        covered.map(|symbol| to_addr(symbol.start.max(start))..to_addr(symbol.end.min(end))).collect()
     }
 }

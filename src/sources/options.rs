@@ -43,13 +43,15 @@ pub struct GivenFile {
 impl GivenFile {
     /// Parses an argument. If a file exists whose whole name is the argument, `@PID` is part of the name.
     pub fn parse(text: &OsStr) -> Self {
-        let path = Path::new(text);
-        let parts = text.to_str().and_then(|text| text.rsplit_once('@'));
-        let parts = parts.and_then(|(path, pid)| Some((path, pid.parse().ok().filter(|pid| *pid >= 0)?)));
-        match parts.filter(|_| !is_there(path)) {
-            Some((path, pid)) => Self { path: path.into(), pid: Some(Pid(pid)) },
-            None => Self { path: path.to_owned(), pid: None },
+        let whole = Path::new(text);
+        if let Some((path, pid)) = text.to_str().and_then(|text| text.rsplit_once('@'))
+            && let Ok(pid) = pid.parse::<i32>()
+            && pid >= 0
+            && !is_there(whole)
+        {
+            return Self { path: path.into(), pid: Some(Pid(pid)) };
         }
+        Self { path: whole.to_owned(), pid: None }
     }
 }
 
@@ -80,12 +82,14 @@ impl SourceOptions {
 /// The recorded ID of a process that a jitdump or perf map calls `inner`: what the user stated; otherwise the same ID,
 /// if that process may run JIT code; otherwise the process that has this ID in its namespace; otherwise the same ID.
 pub(super) fn outer_pid(inner: Pid, processes: &Processes, options: &SourceOptions) -> Pid {
-    let by_namespace = || {
-        let mut same = processes.by_pid.iter().filter(|(_, process)| process.inner_pid == Some(inner));
-        same.next().map(|(pid, _)| *pid)
-    };
-    let by_number = processes.by_pid.get(&inner).filter(|process| process.has_jit_memory).map(|_| inner);
-    options.outer_of(inner).or(by_number).or_else(by_namespace).unwrap_or(inner)
+    if let Some(outer) = options.outer_of(inner) {
+        return outer;
+    }
+    if processes.by_pid.get(&inner).is_some_and(|process| process.has_jit_memory) {
+        return inner;
+    }
+    let in_namespace = processes.by_pid.iter().find(|(_, process)| process.inner_pid == Some(inner));
+    in_namespace.map_or(inner, |(pid, _)| *pid)
 }
 
 #[cfg(test)]
@@ -98,12 +102,12 @@ mod tests {
         let odd = dir.path().join("perf@7");
         std::fs::write(&odd, b"").unwrap();
         let given = |text: &str| GivenFile::parse(OsStr::new(text));
-        let of = |path: &str, pid| GivenFile { path: path.into(), pid };
-        assert_eq!(given("maps/perf-1.map@4711"), of("maps/perf-1.map", Some(Pid(4711))));
-        assert_eq!(given("a@b/perf-1.map"), of("a@b/perf-1.map", None));
-        assert_eq!(given("perf-1.map@-3"), of("perf-1.map@-3", None));
+        let file = |path: &str, pid| GivenFile { path: path.into(), pid };
+        assert_eq!(given("maps/perf-1.map@4711"), file("maps/perf-1.map", Some(Pid(4711))));
+        assert_eq!(given("a@b/perf-1.map"), file("a@b/perf-1.map", None));
+        assert_eq!(given("perf-1.map@-3"), file("perf-1.map@-3", None));
         let odd = odd.to_str().unwrap();
-        assert_eq!(given(odd), of(odd, None));
-        assert_eq!(given(&format!("{odd}@8")), of(odd, Some(Pid(8))));
+        assert_eq!(given(odd), file(odd, None));
+        assert_eq!(given(&format!("{odd}@8")), file(odd, Some(Pid(8))));
     }
 }

@@ -33,70 +33,92 @@ enum FileLabel {
 
 impl RawCode {
     /// Opens all files with a suitable name in a directory that the user named.
-    pub(crate) fn typed(directory: &Path, force: bool) -> Result<Self> {
+    pub(crate) fn open_directory(directory: &Path, force: bool) -> Result<Self> {
         if !io::is_directory(directory) {
             return Err(Error::new("is not a directory").in_file(directory));
         }
         let door = Door { named: Named::Recording, start: Start::Typed(directory), force };
-        let raw = Self::open(door, directory)?;
-        let nothing = || Error::new("has no file named NAME-NUMBER.bin or like a hexadecimal address");
-        raw.ok_or_else(|| nothing().in_file(directory))
+        match Self::open(door, directory)? {
+            Some(raw) => Ok(raw),
+            None => {
+                let why = "has no file named NAME-NUMBER.bin or like a hexadecimal address";
+                Err(Error::new(why).in_file(directory))
+            }
+        }
     }
 
     /// Opens the files where MoarVM puts them: next to the profile, or in `/tmp`. `None` if there are none.
-    pub(crate) fn usual(profile: Option<&Path>, pid: Pid, force: bool, warnings: &mut Warnings) -> Option<Self> {
+    pub(crate) fn find_usual(profile: Option<&Path>, pid: Pid, force: bool, warnings: &mut Warnings) -> Option<Self> {
         let name = format!("moar-jit.{pid}");
-        let beside = profile.and_then(Path::parent).unwrap_or(Path::new(""));
-        let tmp = Door { named: Named::Habit, start: Start::Here, force };
-        let doors = [(Door { start: Start::Typed(beside), ..tmp }, beside), (tmp, Path::new("/tmp"))];
-        doors.into_iter().find_map(|(door, parent)| match Self::open(door, &parent.join(&name)) {
-            Ok(raw) => raw,
-            Err(error) => {
-                warnings.push(error.into_warning());
-                None
+        let input_dir = profile.and_then(Path::parent).unwrap_or(Path::new(""));
+        let tmp_door = Door { named: Named::Habit, start: Start::Here, force };
+        let input_door = Door { start: Start::Typed(input_dir), ..tmp_door };
+        for (door, parent) in [(input_door, input_dir), (tmp_door, Path::new("/tmp"))] {
+            match Self::open(door, &parent.join(&name)) {
+                Ok(Some(raw)) => return Some(raw),
+                Ok(None) => {}
+                Err(error) => warnings.push(error.into_warning()),
             }
-        })
+        }
+        None
     }
 
     /// `None` if the directory contains no suitable file.
     fn open(door: Door<'_>, directory: &Path) -> Result<Option<Self>> {
         let mut files = Vec::new();
-        for (name, _) in door.entries(directory, |name| label(name).is_some()) {
+        for (name, _) in door.entries(directory, |name| FileLabel::parse(name).is_some()) {
             let opened = door.open(&directory.join(&name), ANYTHING).transpose()?;
-            files.extend(label(&name).zip(opened));
+            files.extend(FileLabel::parse(&name).zip(opened));
+        }
+        if files.is_empty() {
+            return Ok(None);
         }
         files.sort_by_key(|(label, _)| *label);
-        Ok((!files.is_empty()).then(|| Self { directory: directory.to_owned(), files }))
+        Ok(Some(Self { directory: directory.to_owned(), files }))
     }
 
     /// The bytes for the code of the first perf map.
-    pub(crate) fn of_maps(&self, loaded: &Loaded<'_>, warnings: &mut Warnings) -> FxHashMap<CodeId, &[u8]> {
-        let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
-        let ids = (0..loaded.map.code_count()).map(|at| CodeId(at as u32));
-        let all = ids.map(|id| (id, loaded.map.code(id)));
-        let is_listed = |code: &Code<'_>| map.is_some_and(|at| code.origin == OriginId(at as u32));
-        let (ids, lines): (Vec<CodeId>, Vec<Code<'_>>) = all.filter(|(_, code)| is_listed(code)).unzip();
-        if lines.is_empty() {
-            return FxHashMap::default();
+    pub(crate) fn match_first_map(&self, loaded: &Loaded<'_>, warnings: &mut Warnings) -> FxHashMap<CodeId, &[u8]> {
+        let mut by_code = FxHashMap::default();
+        let Some(map) = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap) else {
+            return by_code;
+        };
+        let (mut ids, mut lines) = (Vec::new(), Vec::new());
+        for id in (0..loaded.map.code_count()).map(|index| CodeId(index as u32)) {
+            let code = loaded.map.code(id);
+            if code.origin == OriginId(map as u32) {
+                ids.push(id);
+                lines.push(code);
+            }
         }
-        self.of(&lines, warnings).into_iter().map(|(line, bytes)| (ids[line], bytes)).collect()
+        if !lines.is_empty() {
+            for (line, bytes) in self.match_lines(&lines, warnings) {
+                by_code.insert(ids[line], bytes);
+            }
+        }
+        by_code
     }
 
     /// The bytes for each line of a perf map, by index in `lines`. Files whose size differs from the line's are
     /// ignored.
-    pub(crate) fn of<'a>(&'a self, lines: &[Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
-        let by_addr: FxHashMap<u64, usize> = lines.iter().enumerate().map(|(at, code)| (code.addr.0, at)).collect();
+    pub(crate) fn match_lines<'a>(&'a self, lines: &[Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
+        let by_addr: FxHashMap<u64, usize> =
+            lines.iter().enumerate().map(|(index, code)| (code.addr.0, index)).collect();
         let mut found = FxHashMap::default();
         let mut unfit = 0u64;
         // Files are sorted: those with sequence numbers come first.
-        for (place, (label, Opened { bytes, .. })) in self.files.iter().enumerate() {
-            let at = match label {
-                FileLabel::Number(_) => Some(place),
+        for (file_index, (label, Opened { bytes, .. })) in self.files.iter().enumerate() {
+            let line = match label {
+                FileLabel::Number(_) => Some(file_index),
                 FileLabel::Addr(addr) => by_addr.get(addr).copied(),
             };
-            match at.and_then(|at| Some((at, lines.get(at)?))) {
-                Some((at, code)) if code.size == bytes.len() as u64 => _ = found.insert(at, &bytes[..]),
-                _ => unfit += 1,
+            if let Some(line) = line
+                && let Some(code) = lines.get(line)
+                && code.size == bytes.len() as u64
+            {
+                found.insert(line, &bytes[..]);
+            } else {
+                unfit += 1;
             }
         }
         if unfit > 0 {
@@ -113,13 +135,15 @@ impl RawCode {
 /// Machine code has no signature.
 const ANYTHING: door::Kind = door::Kind { holes: |_| Some(Holes::Small), otherwise: "" };
 
-fn label(name: &OsStr) -> Option<FileLabel> {
-    let stem = name.to_str()?.split('.').next()?;
-    if let Some((_, number)) = stem.rsplit_once('-') {
-        return number.parse().ok().map(FileLabel::Number);
+impl FileLabel {
+    fn parse(name: &OsStr) -> Option<Self> {
+        let stem = name.to_str()?.split('.').next()?;
+        if let Some((_, number)) = stem.rsplit_once('-') {
+            return number.parse().ok().map(Self::Number);
+        }
+        let digits = stem.strip_prefix("0x").unwrap_or(stem);
+        u64::from_str_radix(digits, 16).ok().map(Self::Addr)
     }
-    let digits = stem.strip_prefix("0x").unwrap_or(stem);
-    u64::from_str_radix(digits, 16).ok().map(FileLabel::Addr)
 }
 
 #[cfg(test)]
@@ -128,9 +152,9 @@ mod tests {
 
     #[test]
     fn file_names_decide_the_format() {
-        assert_eq!(label(OsStr::new("moar-jit-0012.bin")), Some(FileLabel::Number(12)));
-        assert_eq!(label(OsStr::new("0x7f00.bin")), Some(FileLabel::Addr(0x7f00)));
-        assert_eq!(label(OsStr::new("7F00")), Some(FileLabel::Addr(0x7f00)));
-        assert_eq!(label(OsStr::new("README.md")), None);
+        assert_eq!(FileLabel::parse(OsStr::new("moar-jit-0012.bin")), Some(FileLabel::Number(12)));
+        assert_eq!(FileLabel::parse(OsStr::new("0x7f00.bin")), Some(FileLabel::Addr(0x7f00)));
+        assert_eq!(FileLabel::parse(OsStr::new("7F00")), Some(FileLabel::Addr(0x7f00)));
+        assert_eq!(FileLabel::parse(OsStr::new("README.md")), None);
     }
 }

@@ -4,7 +4,7 @@
 //! The process continues to run, so a list may change while it is read. The copy is read like a core dump, where a
 //! damaged list just ends.
 
-use super::live::{LiveProcess, maps_line};
+use super::live::{LiveProcess, MapsLine};
 use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result};
 use crate::io::{of_system, open_of_system};
@@ -13,7 +13,7 @@ use crate::records::jit_logs::gdb::{Memory, SnapshotProcess, snapshot};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `/proc/PID/mem`
 struct ProcessMemory(File);
@@ -37,12 +37,14 @@ pub(super) struct CopiedObjects {
     pub(super) core: Vec<u8>,
 }
 
-/// The objects that a process has registered; `None` if there are none. Fails if the user may not trace the process.
-pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedObjects>> {
-    let own = live.root.parent()?;
-    let (maps, mem) = (of_system(&own.join("maps")).ok()?, own.join("mem"));
-    let data = data_of_files(&String::from_utf8_lossy(&maps));
-    let machine = machine(own)?;
+/// Copies the objects that a process has registered; `None` if there are none. Fails if the user may not trace the
+/// process.
+pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedObjects>> {
+    let process_dir = live.root.parent()?;
+    let maps = of_system(&process_dir.join("maps")).ok()?;
+    let mem = process_dir.join("mem");
+    let data = writable_file_ranges(&String::from_utf8_lossy(&maps));
+    let machine = read_machine(process_dir)?;
     let memory = match open_of_system(&mem) {
         Ok(file) => ProcessMemory(file),
         // The process has exited meanwhile.
@@ -52,21 +54,34 @@ pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedOb
             return Some(Err(Error::new(why).because(error)));
         }
     };
-    let of = SnapshotProcess { pid: live.inner.unwrap_or(pid).0, machine };
-    snapshot(&memory, &data, of).map(|core| Ok(CopiedObjects { path: mem, core }))
+    let process = SnapshotOf { pid: live.inner.unwrap_or(pid).0, machine };
+    let core = snapshot(&memory, &data, process)?;
+    Some(Ok(CopiedObjects { path: mem, core }))
 }
 
-/// Writable file mappings. They contain the descriptor of GDB's JIT interface, which is an initialized variable.
-fn data_of_files(maps: &str) -> Vec<Range<u64>> {
-    let is_writable = |line: &&str| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with("rw"));
-    let files = maps.lines().filter(is_writable).filter_map(maps_line).filter(|line| line.inode != 0);
-    files.map(|line| line.start..line.end).collect()
+/// Address ranges of writable file mappings. They contain the descriptor of GDB's JIT interface, which is an
+/// initialized variable.
+fn writable_file_ranges(maps: &str) -> Vec<Range<u64>> {
+    let mut ranges = Vec::new();
+    for line in maps.lines() {
+        let is_writable = line.split(' ').nth(1).is_some_and(|permissions| permissions.starts_with("rw"));
+        if is_writable
+            && let Some(line) = MapsLine::parse(line)
+            && line.inode != 0
+        {
+            ranges.push(line.start..line.end);
+        }
+    }
+    ranges
 }
 
-/// `e_machine` of the program; `None` unless it is a 64-bit ELF file.
-fn machine(own: &std::path::Path) -> Option<u16> {
+/// `e_machine` of a running program; `None` unless it is a 64-bit ELF file.
+fn read_machine(process_dir: &Path) -> Option<u16> {
     let mut head = [0; 20];
-    open_of_system(&own.join("exe")).ok()?.read_exact_at(&mut head, 0).ok()?;
+    open_of_system(&process_dir.join("exe")).ok()?.read_exact_at(&mut head, 0).ok()?;
+    if !head.starts_with(b"\x7fELF\x02") {
+        return None;
+    }
     let endian = if head[5] == 1 { Endian::Little } else { Endian::Big };
-    head.starts_with(b"\x7fELF\x02").then(|| endian.u16([head[18], head[19]]))
+    Some(endian.u16([head[18], head[19]]))
 }

@@ -139,7 +139,9 @@ impl<'a> CountedLister<'a, '_> {
             let parts = symbols::resolve(&request, self.booked.images, &options, &job.pool, warnings);
             let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, at)));
             for ((part, at), &addr) in frames.zip(&request[0].offsets) {
-                if let Some((name, offset)) = part.of(at).own().and_then(|frame| Some((frame.name?, frame.offset?))) {
+                if let Some((name, offset)) =
+                    part.get(at).outermost().and_then(|frame| Some((frame.name?, frame.offset?)))
+                {
                     named.insert((dso, addr), (part.text(name).to_vec(), offset));
                 }
             }
@@ -155,7 +157,7 @@ impl<'a> CountedLister<'a, '_> {
             _ => {
                 let map = &self.booked.loaded.map;
                 let hit = map.lookup(self.booked.pid, Addr(addr), None)?;
-                let name = self.options.recording.symbols.shown(map.code(hit.code).name);
+                let name = self.options.recording.symbols.display_name(map.code(hit.code).name);
                 Some((name.into_owned(), hit.offset))
             }
         };

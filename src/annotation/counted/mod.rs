@@ -44,8 +44,8 @@ pub(crate) fn annotate(
     let processes = processes(pid);
     let found = find(&processes, &options.recording.sources, beside, warnings);
     let loaded = found.load(&processes, &job.pool, warnings);
-    let raw = RawCode::usual(path, pid, options.recording.sources.force, warnings);
-    let raw = raw.as_ref().map(|raw| raw.of_maps(&loaded, warnings)).unwrap_or_default();
+    let raw = RawCode::find_usual(path, pid, options.recording.sources.force, warnings);
+    let raw = raw.as_ref().map(|raw| raw.match_first_map(&loaded, warnings)).unwrap_or_default();
     let objects = Objects::new(&costs, beside);
     let images = Images::new(objects.dsos.iter(), options.recording.symbols.search.clone());
     let booked = Booked { costs: &costs, loaded: &loaded, raw: &raw, objects: &objects, images: &images, pid };

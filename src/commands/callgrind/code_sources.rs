@@ -30,7 +30,7 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
         .map(|path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
     let found = find(&processes, &options.sources, beside, &mut outcome.warnings);
     if found.is_empty() {
-        let refused: Vec<String> = found.refused().collect();
+        let refused: Vec<String> = found.refused_files().collect();
         if !refused.is_empty() {
             return Err(Error::new(format!("no usable jitdump or perf map for process {pid}: {}", refused.join("; "))));
         }

@@ -47,7 +47,7 @@ pub(super) fn write<'data>(
     if let Some((raw, origin)) = raw {
         let listed = names.codes_of_origin(origin);
         let lines: Vec<Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
-        bytes.extend(raw.of(&lines, &mut warnings).into_iter().map(|(line, bytes)| (listed[line].0, bytes)));
+        bytes.extend(raw.match_lines(&lines, &mut warnings).into_iter().map(|(line, bytes)| (listed[line].0, bytes)));
     }
     let with_bytes = |entry: &JitEntry<'data>| {
         let code = names.code(entry);

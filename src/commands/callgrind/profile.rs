@@ -91,9 +91,9 @@ fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, ou
 fn raw_code(options: &CallgrindOptions, pid: Pid, warnings: &mut Warnings) -> Result<Option<RawCode>> {
     let force = options.sources.force;
     if let Some(directory) = &options.bytecode_dir {
-        return RawCode::typed(directory, force).map(Some);
+        return RawCode::open_directory(directory, force).map(Some);
     }
-    Ok(RawCode::usual(options.path(), pid, force, warnings))
+    Ok(RawCode::find_usual(options.path(), pid, force, warnings))
 }
 
 fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {

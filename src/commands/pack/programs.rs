@@ -121,8 +121,8 @@ fn inside(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option
     let site = survey.site(None, &samples);
     let has_it = |process: &Process| process.mappings.iter().any(|map| map.path == dso.path);
     let mut mapped = processes.by_pid.iter().filter(|(_, process)| has_it(process));
-    mapped.find_map(|(pid, _)| match open_inside((*pid, path), ELF, (processes, &site), force)? {
-        Ok(opened) => Image::of_file(path, opened).ok().filter(|image| image.is(dso.build_id)),
+    mapped.find_map(|(pid, _)| match open_inside(*pid, path, ELF, processes, &site, force)? {
+        Ok(opened) => Image::from_opened(path, opened).ok().filter(|image| image.has_build_id(dso.build_id)),
         Err(error) => {
             warnings.push(error.into_warning());
             None
@@ -139,11 +139,11 @@ fn add_debugging<'a>(
     (found, warnings): (&mut Vec<Program<'a>>, &mut Warnings),
 ) {
     let is_complete = image.has_symtab() && (symbols_only || image.has_dwarf());
-    let debugging = if is_complete { None } else { search.debugging(image, warnings) };
+    let debugging = if is_complete { None } else { search.find_debugging(image, warnings) };
     let main = debugging.as_ref().unwrap_or(image);
     let (shared, package) = match symbols_only {
         true => (None, None),
-        false => (search.shared(main, warnings), search.package(&[image, main], warnings)),
+        false => (search.find_shared(main, warnings), search.find_package(&[image, main], warnings)),
     };
     let debug = |image: Image, path| Program { role: Role::Debug, name: "debug", path, image: Opened::own(image) };
     found.extend(package.map(|package| debug(package, Some([&dso.path[..], b".dwp"].concat()))));

@@ -38,7 +38,8 @@ impl PageNames {
         let readable = (jit_names != JitNames::Raw)
             .then(|| ReadableNames::new(sampled.iter().map(Vec::as_slice), jit_names == JitNames::Merged));
         let map = &examined.resolution.sources.map;
-        let codes = (0..map.code_count() as u32).map(|code| symbols.shown(map.code(CodeId(code)).name).into_owned());
+        let codes =
+            (0..map.code_count() as u32).map(|code| symbols.display_name(map.code(CodeId(code)).name).into_owned());
         sampled.extend(codes);
         Self { readable, jit: sampled, symbols: symbols.clone() }
     }

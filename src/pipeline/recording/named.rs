@@ -211,8 +211,8 @@ impl Named {
         let is_entered = info.entered.is_some();
         if let Some(entered) = info.entered {
             texts = &self.entered;
-            frames = texts.of(entered as usize);
-            if frames.own().is_none_or(|frame| frame.offset != Some(0)) {
+            frames = texts.get(entered as usize);
+            if frames.outermost().is_none_or(|frame| frame.offset != Some(0)) {
                 frames = FramesAt::default();
             }
         }

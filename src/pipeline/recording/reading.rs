@@ -492,7 +492,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     fn unwind(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> bool {
         let Some((unwinder, machine)) = self.context.unwinder else { return false };
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
-        let Some(machine) = Machine::of_sample(machine, regs.abi) else { return false };
+        let Some(machine) = Machine::from_sample(machine, regs.abi) else { return false };
         let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };
         unwinder.unwind(&stack, &mut self.unwind_cache, &mut self.unwound);
@@ -505,7 +505,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     fn leaf_caller(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> Option<Addr> {
         let (unwinder, machine) = self.context.unwinder?;
         let regs = sample.user_regs.filter(|_| sample.user_stack.is_none() && !sample.callchain.is_empty())?;
-        let machine = Machine::of_sample(machine, regs.abi)?;
+        let machine = Machine::from_sample(machine, regs.abi)?;
         let link = Registers::from_perf(machine, regs.mask, regs.values.iter()).link()?;
         let mut frames = sample.frames().filter(|(mode, _)| *mode == CpuMode::User).map(|(_, frame)| frame.raw());
         let leaf = frames.next()?;

@@ -255,7 +255,7 @@ impl<'a> Resolution<'a> {
 
     /// The variables of a file, and of its separate debug file if available.
     fn variables_of(&self, image: &Image) -> Variables {
-        let debugging = self.search().debugging(image, &mut Warnings::new());
+        let debugging = self.search().find_debugging(image, &mut Warnings::new());
         let images: Vec<&Image> = std::iter::once(image).chain(&debugging).collect();
         Variables::new(&images)
     }

@@ -64,7 +64,7 @@ impl<'m, 'data> Namer<'m, 'data> {
         let lines = lines.map_or(&[][..], Vec::as_slice);
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
         let named = Named {
-            name: self.symbols.shown(code.name),
+            name: self.symbols.display_name(code.name),
             offset: hit.offset + (wanted.addr.raw().0 - at.0),
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
@@ -88,7 +88,7 @@ impl<'m, 'data> Namer<'m, 'data> {
             // No timed code was ever there, but the process may have run another program before or after.
             (How::Untimed, Some(time)) if last().is_some_and(|last| last.how == How::Untimed) => {
                 let owner = self.map.segment(hit.segment).pid;
-                let named = self.map.untimed_names(owner);
+                let named = self.map.untimed_period(owner);
                 if owner == wanted.pid || named == ALWAYS { named } else { moment(time) }
             }
             (_, Some(time)) => moment(time),

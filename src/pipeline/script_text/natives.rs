@@ -73,7 +73,7 @@ impl<'a> Natives<'a> {
             .map(|(dso, offsets)| Request { dso, offsets: offsets.clone(), base: Base::File })
             .collect();
         let parts = symbols::resolve(&requests, &images, self.options, pool, warnings);
-        let mut found = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, part.of(at).next())));
+        let mut found = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, part.get(at).next())));
         let mut unknown = Vec::new();
         for (path, offsets) in wanted {
             let known = self.files.entry(path.clone()).or_default();

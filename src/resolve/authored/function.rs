@@ -15,7 +15,7 @@
 //! together.
 
 use super::class::enclosing_class;
-use super::words::{before, first_word, is_keyword, is_word, word_before};
+use super::words::{first_word, is_keyword, is_word, skip_blanks_before, word_before};
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
@@ -37,7 +37,7 @@ pub(super) struct FunctionText {
 
 impl FunctionText {
     /// Moves all offsets by `bytes`, for a text with that many more bytes at its start.
-    pub(super) fn behind(mut self, bytes: usize) -> Self {
+    pub(super) fn shifted_by(mut self, bytes: usize) -> Self {
         self.begin += bytes;
         self.name.iter_mut().for_each(|word| *word = word.start + bytes..word.end + bytes);
         self
@@ -57,7 +57,7 @@ impl FunctionText {
             return with_parameters(text, at, name, effort);
         }
         match first_word(rest) {
-            "class" => Some(of_class(text, at, name)),
+            "class" => Some(examine_class(text, at, name)),
             // The word at the position is the only parameter of an arrow function, or `async`.
             word if !word.is_empty() && !is_keyword(word) => Some(bound(text, without_async(text, at), name)),
             _ => None,
@@ -69,7 +69,7 @@ impl FunctionText {
 fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
     let (prefix, own) =
         ["get ", "set "].iter().find_map(|prefix| Some((*prefix, name.strip_prefix(prefix)?))).unwrap_or(("", name));
-    let word = word_before(text, before(text, at));
+    let word = word_before(text, skip_blanks_before(text, at));
     let begin = word.start;
     match &text[word.clone()] {
         "function" if own != "function" || is_bound_to(text, begin, own) => {
@@ -78,25 +78,25 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
         "async" if own != "async" => Some(bound(text, begin, name)),
         "constructor" if own != "constructor" => {
             let class = enclosing_class(text, begin, effort);
-            let class = class.map(|class| of_class(text, class, name)).unwrap_or_default();
+            let class = class.map(|class| examine_class(text, class, name)).unwrap_or_default();
             Some(FunctionText { begin, ..class })
         }
         found if !found.is_empty() && found == own && (prefix.is_empty() || follows(text, begin, prefix)) => {
-            let declared = declared(text, begin);
+            let declared = declaration_start(text, begin);
             let is_key = !is_declaration(text, begin);
             Some(FunctionText { begin: declared, prefix, name: vec![word], is_bound: false, is_key })
         }
-        "" if text[..before(text, at)].ends_with('*') => {
-            let star = before(text, at) - 1;
-            let function = word_before(text, before(text, star));
+        "" if text[..skip_blanks_before(text, at)].ends_with('*') => {
+            let star = skip_blanks_before(text, at) - 1;
+            let function = word_before(text, skip_blanks_before(text, star));
             match &text[function.clone()] {
                 "function" => Some(bound(text, without_async(text, function.start), name)),
                 _ => Some(FunctionText { begin: star, ..FunctionText::default() }),
             }
         }
         // The function is a method whose key is a string or computed.
-        "" if text[..before(text, at)].ends_with([']', '"', '\'']) => {
-            Some(FunctionText { begin: key_start(text, before(text, at)), ..FunctionText::default() })
+        "" if text[..skip_blanks_before(text, at)].ends_with([']', '"', '\'']) => {
+            Some(FunctionText { begin: key_start(text, skip_blanks_before(text, at)), ..FunctionText::default() })
         }
         "" => Some(bound(text, at, name)),
         found if is_keyword(found) => Some(FunctionText { begin: at, ..FunctionText::default() }),
@@ -133,8 +133,8 @@ fn is_numeric_key(word: &str, name: &str) -> bool {
 
 /// True if the keyword `function` comes before the name at this byte offset.
 fn is_declaration(text: &str, name: usize) -> bool {
-    let end = before(text, name);
-    let end = if text[..end].ends_with('*') { before(text, end - 1) } else { end };
+    let end = skip_blanks_before(text, name);
+    let end = if text[..end].ends_with('*') { skip_blanks_before(text, end - 1) } else { end };
     text[word_before(text, end)] == *"function"
 }
 
@@ -145,17 +145,17 @@ fn is_bound_to(text: &str, begin: usize, name: &str) -> bool {
 
 /// The start of a function, including an `async` before `begin`.
 fn without_async(text: &str, begin: usize) -> usize {
-    let word = word_before(text, before(text, begin));
+    let word = word_before(text, skip_blanks_before(text, begin));
     if &text[word.clone()] == "async" { word.start } else { begin }
 }
 
 /// Where a named function or method starts: at the first keyword before its name.
-fn declared(text: &str, name: usize) -> usize {
+fn declaration_start(text: &str, name: usize) -> usize {
     let mut begin = name;
     loop {
-        let end = before(text, begin);
+        let end = skip_blanks_before(text, begin);
         let end = if text[..end].ends_with('*') { end - 1 } else { end };
-        let word = word_before(text, before(text, end));
+        let word = word_before(text, skip_blanks_before(text, end));
         match &text[word.clone()] {
             "function" | "async" | "static" | "get" | "set" => begin = word.start,
             _ => return begin,
@@ -164,26 +164,26 @@ fn declared(text: &str, name: usize) -> usize {
 }
 
 fn follows(text: &str, begin: usize, prefix: &str) -> bool {
-    text[word_before(text, before(text, begin))] == *prefix.trim_end()
+    text[word_before(text, skip_blanks_before(text, begin))] == *prefix.trim_end()
 }
 
 /// Describes a function or class that starts at `begin` and has no name of its own, by the variable or property that it
 /// is bound to.
 fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let nameless = FunctionText { begin, is_bound: true, ..FunctionText::default() };
-    let end = before(text, begin);
+    let end = skip_blanks_before(text, begin);
     let (left, is_property) = match text[..end].chars().next_back() {
         Some('=') if !text[..end - 1].ends_with(['=', '!', '<', '>', '+', '-', '*', '/', '%', '&', '|', '^', '?']) => {
-            (before(text, end - 1), false)
+            (skip_blanks_before(text, end - 1), false)
         }
-        Some(':') => (before(text, end - 1), true),
+        Some(':') => (skip_blanks_before(text, end - 1), true),
         _ => return nameless,
     };
     let last = word_before(text, left);
     if last.is_empty() && text[..left].ends_with([']', '"', '\'']) {
         let key = key_start(text, left);
         // Otherwise the brackets are part of an expression such as `a?b["i"]:()=>…`.
-        let is_key = !is_property || text[..before(text, key)].ends_with(['{', ',']);
+        let is_key = !is_property || text[..skip_blanks_before(text, key)].ends_with(['{', ',']);
         return if is_key { FunctionText { begin: key, ..nameless } } else { nameless };
     }
     if last.is_empty() || name.is_empty() {
@@ -215,7 +215,7 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
 }
 
 /// Examines the class whose keyword is at `class`.
-fn of_class(text: &str, class: usize, name: &str) -> FunctionText {
+fn examine_class(text: &str, class: usize, name: &str) -> FunctionText {
     let rest = &text[class + "class".len()..];
     let blank = rest.len() - rest.trim_start().len();
     let own = first_word(&rest[blank..]);

@@ -19,7 +19,7 @@ type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
 /// How many references between DWARF entries are followed: from a definition to its declaration, from an inlined
 /// function to its original.
-const DEEPEST: usize = 4;
+const MAX_REFERENCES: usize = 4;
 
 /// Where a function was declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl<'a> ModulePlaces<'a> {
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
         let number = unit.header.offset().to_debug_info_offset(&unit.header)?.0;
         let mut units = self.units.borrow_mut();
-        let functions = units.entry(number).or_insert_with(|| Rc::new(declarations(unit)));
+        let functions = units.entry(number).or_insert_with(|| Rc::new(read_declarations(unit)));
         functions.get(&address).cloned()
     }
 
@@ -75,7 +75,7 @@ impl<'a> ModulePlaces<'a> {
 }
 
 /// Where the functions of a unit were declared, by address.
-fn declarations(unit: UnitRef<'_, Reader<'_>>) -> FxHashMap<u64, DeclaredPlace> {
+fn read_declarations(unit: UnitRef<'_, Reader<'_>>) -> FxHashMap<u64, DeclaredPlace> {
     let mut functions = FxHashMap::default();
     let mut entries = unit.entries();
     while let Ok(Some(entry)) = entries.next_dfs() {
@@ -84,7 +84,7 @@ fn declarations(unit: UnitRef<'_, Reader<'_>>) -> FxHashMap<u64, DeclaredPlace> 
         }
         let address = entry.attr_value(DW_AT_low_pc).and_then(|value| unit.attr_address(value).ok().flatten());
         if let Some(address) = address
-            && let Some(place) = declared(unit, entry)
+            && let Some(place) = declared_place(unit, entry)
         {
             functions.insert(address, place);
         }
@@ -92,38 +92,51 @@ fn declarations(unit: UnitRef<'_, Reader<'_>>) -> FxHashMap<u64, DeclaredPlace> 
     functions
 }
 
-fn declared<'a>(unit: UnitRef<'_, Reader<'a>>, entry: &DebuggingInformationEntry<Reader<'a>>) -> Option<DeclaredPlace> {
-    let number = |name: DwAt| match attribute(unit, entry, name, DEEPEST)? {
-        AttributeValue::FileIndex(number) => Some(number),
-        value => value.udata_value(),
-    };
-    let file = path(unit, number(DW_AT_decl_file)?)?;
-    let line = u32::try_from(number(DW_AT_decl_line)?).ok()?;
-    let column = number(DW_AT_decl_column).and_then(|column| u32::try_from(column).ok()).unwrap_or_default();
+fn declared_place<'a>(
+    unit: UnitRef<'_, Reader<'a>>,
+    entry: &DebuggingInformationEntry<Reader<'a>>,
+) -> Option<DeclaredPlace> {
+    let file = file_path(unit, find_number(unit, entry, DW_AT_decl_file)?)?;
+    let line = u32::try_from(find_number(unit, entry, DW_AT_decl_line)?).ok()?;
+    let column = find_number(unit, entry, DW_AT_decl_column);
+    let column = column.and_then(|column| u32::try_from(column).ok()).unwrap_or_default();
     Some(DeclaredPlace { file, line, column })
 }
 
-/// The value of an attribute of a DWARF entry, or of an entry that it refers to. `deep` is the number of references
-/// that may be followed.
-fn attribute<'a>(
+fn find_number<'a>(
     unit: UnitRef<'_, Reader<'a>>,
     entry: &DebuggingInformationEntry<Reader<'a>>,
     name: DwAt,
-    deep: usize,
+) -> Option<u64> {
+    match find_attribute(unit, entry, name, MAX_REFERENCES)? {
+        AttributeValue::FileIndex(number) => Some(number),
+        value => value.udata_value(),
+    }
+}
+
+/// The value of an attribute of a DWARF entry, or of an entry that it refers to. At most `max_references` references
+/// are followed.
+fn find_attribute<'a>(
+    unit: UnitRef<'_, Reader<'a>>,
+    entry: &DebuggingInformationEntry<Reader<'a>>,
+    name: DwAt,
+    max_references: usize,
 ) -> Option<AttributeValue<Reader<'a>>> {
     if let Some(value) = entry.attr_value(name) {
         return Some(value);
     }
-    let referred = |by| match entry.attr_value(by)? {
-        AttributeValue::UnitRef(at) => unit.entry(at).ok(),
-        _ => None,
-    };
-    let other = [DW_AT_specification, DW_AT_abstract_origin].into_iter().find_map(referred)?;
-    attribute(unit, &other, name, deep.checked_sub(1)?)
+    for reference in [DW_AT_specification, DW_AT_abstract_origin] {
+        if let Some(AttributeValue::UnitRef(offset)) = entry.attr_value(reference)
+            && let Ok(other) = unit.entry(offset)
+        {
+            return find_attribute(unit, &other, name, max_references.checked_sub(1)?);
+        }
+    }
+    None
 }
 
 /// The path of the file with this number in the unit's line table.
-fn path(unit: UnitRef<'_, Reader<'_>>, number: u64) -> Option<String> {
+fn file_path(unit: UnitRef<'_, Reader<'_>>, number: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(number)?;
     let text = |value| unit.attr_string(value).ok().map(|text| text.to_string_lossy().into_owned());

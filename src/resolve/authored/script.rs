@@ -15,7 +15,7 @@ use super::declared::{Declared, Role, is_computed_key, own_name, string_key};
 use super::fit::Fit;
 use super::function::{FunctionText, begins_word};
 use super::text::Text;
-use super::words::{around, behind, first_word, is_identifier};
+use super::words::{first_word, is_identifier, text_after, text_around};
 use crate::model::script_map::{JsonString, NONE, Place, ScriptMap, Segment};
 use crate::model::script_scopes::ScriptScopes;
 use rustc_hash::FxHashMap;
@@ -25,13 +25,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
 /// How many bytes may be read, per script, to find the classes of constructors.
-const EFFORT: usize = 1 << 28;
+const MAX_EFFORT: usize = 1 << 28;
 
-/// How far before a function the script is read. A class may start that far before its constructor.
-const FAR: usize = 1 << 16;
+/// How many bytes before a function are read in the script. A class may start that far before its constructor.
+const BEFORE_FUNCTION: usize = 1 << 16;
 
-/// How far a text is read before and after a position. Longer than any name.
+/// How many bytes before a position are read in an authored text. Longer than any name.
 const BEFORE: usize = 1 << 8;
+/// How many bytes after a position are read in a script or an authored text.
 const AFTER: usize = 1 << 11;
 
 /// A script and its source map.
@@ -64,7 +65,7 @@ impl Content {
     }
 
     fn text(&self) -> Option<&Text> {
-        self.text.get_or_init(|| Text::of_json(&self.json)).as_ref()
+        self.text.get_or_init(|| Text::from_json(&self.json)).as_ref()
     }
 }
 
@@ -94,28 +95,41 @@ impl AuthoredScript {
     pub fn new(text: String, mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let contents = map.sources.iter_mut().map(|source| source.content.take().map(Content::new)).collect();
-        let (by_name, effort) = (OnceLock::new(), AtomicUsize::new(EFFORT));
-        let mut script = Self { text, map, files, by_name, contents, fit: Fit::default(), is_given: false, effort };
-        script.fit = Fit::of(&script.map, |segment| script.check(segment));
+        let mut script = Self {
+            text,
+            map,
+            files,
+            by_name: OnceLock::new(),
+            contents,
+            fit: Fit::default(),
+            is_given: false,
+            effort: AtomicUsize::new(MAX_EFFORT),
+        };
+        script.fit = Fit::new(&script.map, |segment| script.check(segment));
         script
     }
 
     /// Adds the source maps of authored files that are themselves generated scripts, given by file number. Positions in
     /// such a file are replaced by positions in the files from which it was generated.
     pub fn through(mut self, scripts: Vec<(u32, Self)>) -> Self {
-        // The numbers that the first file and the first name of each script will get. Every authored file may have such
-        // a script.
-        let (mut files, mut names) = (self.files.len() as u32, self.map.name_count() as u32);
-        let mut places: FxHashMap<u32, (&Self, (u32, u32))> = FxHashMap::default();
-        for (source, script) in &scripts {
-            places.entry(*source).or_insert((script, (files, names)));
-            files = files.saturating_add(script.files.len() as u32);
-            names = names.saturating_add(script.map.name_count() as u32);
+        /// A script, and the numbers that its first file and its first name will get.
+        struct Numbered<'s> {
+            script: &'s AuthoredScript,
+            first_file: u32,
+            first_name: u32,
+        }
+        // Every authored file may have such a script.
+        let (mut first_file, mut first_name) = (self.files.len() as u32, self.map.name_count() as u32);
+        let mut by_file: FxHashMap<u32, Numbered<'_>> = FxHashMap::default();
+        for (file, script) in &scripts {
+            by_file.entry(*file).or_insert(Numbered { script, first_file, first_name });
+            first_file = first_file.saturating_add(script.files.len() as u32);
+            first_name = first_name.saturating_add(script.map.name_count() as u32);
         }
         let mut segments = self.map.segments().to_vec();
         for segment in &mut segments {
-            if let Some((script, first)) = places.get(&segment.source) {
-                *segment = script.before(segment, *first);
+            if let Some(Numbered { script, first_file, first_name }) = by_file.get(&segment.source) {
+                *segment = script.translate_segment(segment, *first_file, *first_name);
             }
         }
         for (_, script) in scripts {
@@ -126,26 +140,26 @@ impl AuthoredScript {
             self.map.scopes = ScriptScopes::default();
         }
         self.map.set_segments(segments);
-        self.fit = Fit::of(&self.map, |segment| self.check(segment));
+        self.fit = Fit::new(&self.map, |segment| self.check(segment));
         self
     }
 
-    /// Translates a segment that leads to this script into one that leads to this script's authored file. `first` has
-    /// the numbers that this script's first file and first name will get.
-    fn before(&self, segment: &Segment, (first_source, first_name): (u32, u32)) -> Segment {
-        let Some((own, _)) = self.segment_at(segment.authored).filter(|(_, number)| self.fits_at(*number)) else {
-            return Segment { source: NONE, name: NONE, ..*segment };
+    /// Translates a later script's segment that leads to this script into one that leads to this script's authored
+    /// file. `first_file` and `first_name` are the numbers that this script's first file and first name will get.
+    fn translate_segment(&self, later: &Segment, first_file: u32, first_name: u32) -> Segment {
+        let Some((own, _)) = self.segment_at(later.authored).filter(|(_, number)| self.fits_at(*number)) else {
+            return Segment { source: NONE, name: NONE, ..*later };
         };
-        // The segment's name is the name in this script that the later tool replaced. It is also the author's name,
-        // unless this script's own source map renames it. If no segment starts at the very token, that is unknown, and
-        // the authored text must confirm the name later.
-        let is_token = own.generated == segment.authored;
+        // The later segment's name is the name in this script that the later tool replaced. It is also the author's
+        // name, unless this script's own source map renames it. If no segment starts at the very token, that is
+        // unknown, and the authored text must confirm the name later.
+        let is_at_token = own.generated == later.authored;
         let name = match own.name {
-            NONE if is_token || self.content(own.source).is_some() => segment.name,
-            name if name != NONE && is_token => first_name.saturating_add(name),
+            NONE if is_at_token || self.content(own.source).is_some() => later.name,
+            name if name != NONE && is_at_token => first_name.saturating_add(name),
             _ => NONE,
         };
-        Segment { authored: own.authored, source: first_source.saturating_add(own.source), name, ..*segment }
+        Segment { authored: own.authored, source: first_file.saturating_add(own.source), name, ..*later }
     }
 
     /// True unless something proves that the source map belongs to another script.
@@ -161,20 +175,23 @@ impl AuthoredScript {
     /// The authored positions and names of these functions, given the engine's names and positions. `None` if many
     /// functions aren't at their positions in the text, because then another version of the script ran.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
-        let (mut here, mut elsewhere, mut answers) = (0usize, 0usize, Vec::new());
+        // How many functions are in the text at their positions, by name, and how many aren't there.
+        let (mut present, mut missing) = (0usize, 0usize);
+        let mut answers = Vec::new();
         for (name, place) in functions {
             if is_outermost(name, place) {
                 answers.push(Ok(None));
                 continue;
             }
-            let found = self.function_text(name, place);
-            match &found {
-                Some(found) => here += usize::from(!found.name.is_empty()),
-                None => elsewhere += 1,
-            }
-            answers.push(found.ok_or(Contradiction).and_then(|found| self.answer(name, place, &found)));
+            let Some(text) = self.function_text(name, place) else {
+                missing += 1;
+                answers.push(Err(Contradiction));
+                continue;
+            };
+            present += usize::from(!text.name.is_empty());
+            answers.push(self.answer(name, place, &text));
         }
-        (self.is_given || elsewhere * 10 <= here).then_some(answers)
+        (self.is_given || missing * 10 <= present).then_some(answers)
     }
 
     /// The authored position of the code at this position of the script; `None` if it is unknown. Line and column count
@@ -182,8 +199,9 @@ impl AuthoredScript {
     pub fn place(&self, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         let place = Place::from_one(line, column)?;
         let (segment, number) = self.segment_at(place)?;
-        self.text.byte(place).filter(|_| self.fits_at(number))?;
-        self.authored(segment)
+        // The script may be shorter than the one that ran.
+        self.text.byte_offset(place)?;
+        if self.fits_at(number) { self.authored_place(segment) } else { None }
     }
 
     /// The authored position and name of the function that starts at this position of the script. `name` is the name in
@@ -196,21 +214,24 @@ impl AuthoredScript {
         self.answer(name, place, &self.function_text(name, place).ok_or(Contradiction)?)
     }
 
+    /// The authored position and name of a function, given its text in the script.
     fn answer(&self, name: &str, place: Place, found: &FunctionText) -> FunctionAnswer<'_> {
-        let segment = self.segment_at(place).filter(|(segment, _)| self.is_within(segment, found.begin));
-        let authored = segment.and_then(|(segment, number)| Some((segment, number, self.authored(segment)?)));
-        let Some((segment, number, authored)) = authored else { return Ok(None) };
+        let Some((segment, number)) = self.segment_at(place) else { return Ok(None) };
+        if !self.starts_at_or_after(segment, found.begin) {
+            return Ok(None);
+        }
+        let Some(authored_place) = self.authored_place(segment) else { return Ok(None) };
         if !self.fits_at(number) {
             return Err(Contradiction);
         }
-        let own = match self.scoped_name(found, place, segment) {
-            None => match self.name(found, segment) {
+        let authored_name = match self.scoped_name(found, place, segment) {
+            Some(scoped) => Some(scoped),
+            None => match self.authored_name(found, segment) {
                 Err(Contradiction) if self.is_given => None,
                 name => name?,
             },
-            scoped => scoped,
         };
-        Ok(Some((authored, own.filter(|own| own != name))))
+        Ok(Some((authored_place, authored_name.filter(|authored| authored != name))))
     }
 
     /// The text of an authored file. `Some(None)` if the source map doesn't contain the text; `None` if it doesn't name
@@ -222,21 +243,27 @@ impl AuthoredScript {
             numbers
         });
         let first = by_name.partition_point(|&number| *self.files[number as usize] < *file);
-        let source = *by_name.get(first).filter(|&&number| self.files[number as usize] == file)?;
-        Some(self.content(source).map(Text::as_str))
+        let number = *by_name.get(first)?;
+        if self.files[number as usize] != file {
+            return None;
+        }
+        Some(self.content(number).map(Text::as_str))
     }
 
+    /// The text of the function that starts at a position of the script.
     fn function_text(&self, name: &str, place: Place) -> Option<FunctionText> {
-        let at = self.text.byte(place)?;
-        let (text, within) = around(self.text.as_str(), at, FAR, AFTER);
-        Some(FunctionText::find(text, within, name, &self.effort)?.behind(at - within))
+        let offset = self.text.byte_offset(place)?;
+        let (text, offset_in_text) = text_around(self.text.as_str(), offset, BEFORE_FUNCTION, AFTER);
+        Some(FunctionText::find(text, offset_in_text, name, &self.effort)?.shifted_by(offset - offset_in_text))
     }
 
-    fn is_within(&self, segment: &Segment, begin: usize) -> bool {
-        self.text.byte(segment.generated).is_some_and(|byte| byte >= begin)
+    /// True if a segment starts at or after this byte of the script.
+    fn starts_at_or_after(&self, segment: &Segment, byte: usize) -> bool {
+        self.text.byte_offset(segment.generated).is_some_and(|start| start >= byte)
     }
 
-    fn authored(&self, segment: &Segment) -> Option<AuthoredPlace<'_>> {
+    /// Where a segment leads.
+    fn authored_place(&self, segment: &Segment) -> Option<AuthoredPlace<'_>> {
         let file = self.files.get(segment.source as usize).filter(|file| !file.is_empty())?;
         let Place { line, column } = segment.authored;
         let is_third_party = self.map.sources.get(segment.source as usize).is_some_and(|source| source.is_third_party);
@@ -246,95 +273,117 @@ impl AuthoredScript {
     /// The name that the source map's scopes give to the function that starts at `place`.
     fn scoped_name(&self, found: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
         let scope = self.map.scopes.function(self.text.place(found.begin), place)?;
-        let is_there = scope.source == segment.source
+        let contains_segment = scope.source == segment.source
             && scope.start.line <= segment.authored.line
             && segment.authored <= scope.end;
+        let name = self.map.name(scope.name)?;
         // V8 calls a constructor by its class's name.
-        let name = self.map.name(scope.name).filter(|name| is_identifier(name) && *name != "constructor")?;
-        is_there.then(|| format!("{}{name}", found.prefix))
+        if !contains_segment || !is_identifier(name) || name == "constructor" {
+            return None;
+        }
+        Some(format!("{}{name}", found.prefix))
     }
 
     /// The authored name of the function that `segment` maps. `None` if the words of the name don't prove an authored
     /// name.
-    fn name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
+    fn authored_name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
         // A function bound to a variable may have had its own name in the authored text, which tools drop.
         if found.is_bound
-            && let Some(own) = self.authored_text(segment).and_then(|(text, at)| own_name(&text[at..]))
+            && let Some(own) = self.authored_text(segment).and_then(|(text, offset)| own_name(&text[offset..]))
         {
             return Ok(Some(own.to_owned()));
         }
         let mut words = Vec::with_capacity(found.name.len());
-        for (at, word) in found.name.iter().enumerate() {
-            let role = if at + 1 < found.name.len() { Role::Object } else { Role::Whole };
-            let Some(word) = self.word(word, role, found.is_key)? else { return Ok(None) };
-            if found.is_bound && at + 1 == found.name.len() && !word.binds(found, segment) {
+        for (index, word) in found.name.iter().enumerate() {
+            let is_last = index + 1 == found.name.len();
+            let role = if is_last { Role::Whole } else { Role::Object };
+            let Some(word) = self.authored_word(word, role, found.is_key)? else { return Ok(None) };
+            if found.is_bound && is_last && !word.binds(found, segment) {
                 return Ok(None);
             }
-            if let Some(function) = word.function.filter(|_| found.is_bound) {
+            if let Some(function) = word.function
+                && found.is_bound
+            {
                 return Ok(Some(function));
             }
-            words.push(word.said);
+            words.push(word.text);
         }
-        Ok((!words.is_empty()).then(|| format!("{}{}", found.prefix, words.join("."))))
+        if words.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(format!("{}{}", found.prefix, words.join("."))))
     }
 
-    /// The authored counterpart of a word; `None` if no segment proves one. `is_key` says that the word is the key of a
-    /// property or method; keys keep their names unless the source map says otherwise.
-    fn word(&self, word: &Range<usize>, role: Role, is_key: bool) -> Result<Option<AuthoredWord<'_>>, Contradiction> {
-        let own = &self.text.as_str()[word.clone()];
+    /// The authored counterpart of a word of the script; `None` if no segment proves one. `is_key` says that the word is
+    /// the key of a property or method; keys keep their names unless the source map says otherwise.
+    fn authored_word(
+        &self,
+        word: &Range<usize>,
+        role: Role,
+        is_key: bool,
+    ) -> Result<Option<AuthoredWord<'_>>, Contradiction> {
+        let generated = &self.text.as_str()[word.clone()];
+        let is_private = generated.starts_with('#');
         let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
         let role = if is_key && role == Role::Whole { Role::Key } else { role };
         // For a private name such as `#x`, some tools put the mapping at the `#`, others at the `x`: look at both.
-        let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
-        let segments = places.into_iter().flatten().flat_map(|at| self.map.segments_starting_at(self.text.place(at)));
+        let last_start = if is_private { word.start + 1 } else { word.start };
+        let segments = (word.start..=last_start).flat_map(|start| self.map.exactly_at(self.text.place(start)));
         // If several segments start at the word, one with a name says most.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
-        let called = self.map.name(segment.name);
-        let called = called.filter(|called| is_identifier(called)).map(|called| match own.starts_with('#') {
-            true if !called.starts_with('#') => Cow::Owned(format!("#{called}")),
-            _ => Cow::Borrowed(called),
-        });
-        let Some((text, at)) = self.authored_text(segment) else {
-            // For a property, tools may record the name of its object instead, so a different name proves nothing.
-            let is_known =
-                !matches!(role, Role::Property | Role::Key) || called.as_deref().is_none_or(|called| called == own);
-            let said = called.unwrap_or(Cow::Borrowed(own));
-            return Ok(is_known.then_some(AuthoredWord { said, segment, function: None, is_argument: false }));
+        // The original name, if the tool recorded it.
+        let recorded = match self.map.name(segment.name).filter(|name| is_identifier(name)) {
+            Some(name) if is_private && !name.starts_with('#') => Some(Cow::Owned(format!("#{name}"))),
+            name => name.map(Cow::Borrowed),
         };
-        if is_computed_key(text, at) {
+        let Some((text, offset)) = self.authored_text(segment) else {
+            // For a property, tools may record the name of its object instead, so a different name proves nothing.
+            if matches!(role, Role::Property | Role::Key) && recorded.as_deref().is_some_and(|name| name != generated) {
+                return Ok(None);
+            }
+            return Ok(Some(AuthoredWord::new(recorded.unwrap_or(Cow::Borrowed(generated)), segment)));
+        };
+        if is_computed_key(text, offset) {
             // The recorded name is the string value of the key, which the engine already shows. Only a tool that
             // renamed the key, and recorded that, would know another name.
-            let value = called.filter(|called| Some(called.as_ref()) == string_key(text, at));
-            return Ok(value.map(|said| AuthoredWord { said, segment, function: None, is_argument: false }));
+            let value = recorded.filter(|name| Some(name.as_ref()) == string_key(text, offset));
+            return Ok(value.map(|value| AuthoredWord::new(value, segment)));
         }
-        let declared = Declared::find(text, at, called.as_deref().unwrap_or(own), role);
-        let declared = declared.or_else(|| Declared::find(text, at, own, role).filter(|_| role == Role::Property));
-        match declared {
-            Some(declared) => {
-                let (said, function) = (Cow::Borrowed(declared.word), declared.function().map(str::to_owned));
-                Ok(Some(AuthoredWord { said, segment, function, is_argument: declared.is_argument() }))
-            }
-            None if role == Role::Property => Ok(None),
+        let expected = recorded.as_deref().unwrap_or(generated);
+        let mut declared = Declared::find(text, offset, expected, role);
+        if declared.is_none() && role == Role::Property {
+            declared = Declared::find(text, offset, generated, role);
+        }
+        if let Some(declared) = declared {
+            let function = declared.function().map(str::to_owned);
+            let is_argument = declared.is_argument();
+            return Ok(Some(AuthoredWord { text: Cow::Borrowed(declared.word), segment, function, is_argument }));
+        }
+        if role == Role::Property {
+            return Ok(None);
+        }
+        if recorded.is_none() {
             // Tools don't always record the original of a renamed private name. The segment leads from one to the other
             // all the same.
-            None if called.is_none() && own.starts_with('#') && first_word(&text[at..]).starts_with('#') => {
-                let said = Cow::Borrowed(first_word(&text[at..]));
-                Ok(Some(AuthoredWord { said, segment, function: None, is_argument: false }))
+            let authored = first_word(&text[offset..]);
+            if is_private && authored.starts_with('#') {
+                return Ok(Some(AuthoredWord::new(Cow::Borrowed(authored), segment)));
             }
-            // A word that a tool invented, or renamed without recording it, proves nothing. A word found elsewhere in
-            // the text is a contradiction.
-            None if called.is_none() && own.len() < 2 => Ok(None),
-            None if !is_near(text, at, called.as_deref().unwrap_or(own).as_bytes()) => Ok(None),
-            None => Err(Contradiction),
+            // A word that a tool invented, or renamed without recording it, proves nothing.
+            if generated.len() < 2 {
+                return Ok(None);
+            }
         }
+        // A word found elsewhere in the text is a contradiction.
+        if is_near(text, offset, expected.as_bytes()) { Err(Contradiction) } else { Ok(None) }
     }
 
     /// Part of the authored text around the target of a segment, and the offset of the target in it. `None` if the text
     /// isn't available.
     fn authored_text(&self, segment: &Segment) -> Option<(&str, usize)> {
         let content = self.content(segment.source)?;
-        let at = content.byte(segment.authored).unwrap_or(content.as_str().len());
-        Some(around(content.as_str(), at, BEFORE, AFTER))
+        let offset = content.byte_offset(segment.authored).unwrap_or(content.as_str().len());
+        Some(text_around(content.as_str(), offset, BEFORE, AFTER))
     }
 
     fn content(&self, source: u32) -> Option<&Text> {
@@ -350,7 +399,7 @@ impl AuthoredScript {
     }
 
     fn fits_at(&self, number: usize) -> bool {
-        self.is_given || self.fit.at(&self.map, number, |segment| self.check(segment))
+        self.is_given || self.fit.fits_near(&self.map, number, |segment| self.check(segment))
     }
 
     /// `Some(false)` if a segment can't be right: it starts past the end of a line or inside a word; the authored text
@@ -359,51 +408,56 @@ impl AuthoredScript {
     /// map names that they invented to the start of a file.
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
-        let Some(byte) = self.text.byte(segment.generated) else { return Some(false) };
+        let Some(offset) = self.text.byte_offset(segment.generated) else { return Some(false) };
         if segment.source == NONE {
             return None;
         }
-        let own = first_word(behind(text, byte, AFTER));
-        if !own.is_empty() && !begins_word(text, byte) {
+        let generated_word = first_word(text_after(text, offset, AFTER));
+        if !generated_word.is_empty() && !begins_word(text, offset) {
             return Some(false);
         }
-        let called = self.map.name_bytes(segment.name);
+        let name = self.map.name_bytes(segment.name);
         let Some(content) = self.content(segment.source) else {
-            return called.filter(|_| !own.is_empty()).map(|_| true);
+            return if name.is_some() && !generated_word.is_empty() { Some(true) } else { None };
         };
-        let Some(at) = content.byte(segment.authored) else { return Some(false) };
-        match called {
-            Some(called) if is_on_line(content.as_str(), at, called) => Some(true),
-            Some(called) => {
-                let is_elsewhere = at > 0 && is_near(content.as_str(), at, called);
-                is_elsewhere.then_some(false)
-            }
+        let Some(offset) = content.byte_offset(segment.authored) else { return Some(false) };
+        let content = content.as_str();
+        match name {
+            Some(name) if is_on_line(content, offset, name) => Some(true),
+            Some(name) if offset > 0 && is_near(content, offset, name) => Some(false),
+            Some(_) => None,
+            None if generated_word.len() > 1 && is_on_line(content, offset, generated_word.as_bytes()) => Some(true),
             // Keywords may be added and removed by tools, so a missing word proves nothing.
-            None => (own.len() > 1 && is_on_line(content.as_str(), at, own.as_bytes())).then_some(true),
+            None => None,
         }
     }
 }
 
 /// True if the text contains this word near an offset.
-fn is_near(text: &str, at: usize, word: &[u8]) -> bool {
-    let (near, _) = around(text, at, FAR, FAR);
-    let is_whole = |found: usize| {
+fn is_near(text: &str, offset: usize, word: &[u8]) -> bool {
+    /// How many bytes before and after the offset are searched.
+    const NEAR: usize = 1 << 16;
+    let (near, _) = text_around(text, offset, NEAR, NEAR);
+    let is_whole_word = |found: usize| {
         near.is_char_boundary(found) && begins_word(near, found) && first_word(&near[found..]).as_bytes() == word
     };
-    memchr::memmem::find_iter(near.as_bytes(), word).any(is_whole)
+    memchr::memmem::find_iter(near.as_bytes(), word).any(is_whole_word)
 }
 
-/// True if the rest of the line after an offset contains this word. Usually the word is the first one on the rest of
-/// the line.
-fn is_on_line(text: &str, at: usize, word: &[u8]) -> bool {
-    let rest = behind(text, at, AFTER).as_bytes();
-    let line = || &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
-    rest.starts_with(word) || memchr::memmem::find(line(), word).is_some()
+/// True if the rest of the line after an offset contains this word.
+fn is_on_line(text: &str, offset: usize, word: &[u8]) -> bool {
+    let rest = text_after(text, offset, AFTER).as_bytes();
+    // Usually the word comes first.
+    if rest.starts_with(word) {
+        return true;
+    }
+    let line = &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
+    memchr::memmem::find(line, word).is_some()
 }
 
 /// A word of an authored name.
 struct AuthoredWord<'a> {
-    said: Cow<'a, str>,
+    text: Cow<'a, str>,
     /// The segment that leads to it.
     segment: &'a Segment,
     /// The own name of the function that the author bound to this word; `None` if it has none.
@@ -412,15 +466,24 @@ struct AuthoredWord<'a> {
     is_argument: bool,
 }
 
-impl AuthoredWord<'_> {
+impl<'a> AuthoredWord<'a> {
+    /// A word for which nothing but its text is known.
+    fn new(text: Cow<'a, str>, segment: &'a Segment) -> Self {
+        Self { text, segment, function: None, is_argument: false }
+    }
+
     /// True if the author bound the function written at `function` to this word. Tools that inline a call bind the
     /// called function's parameters to the arguments, which were written elsewhere.
     fn binds(&self, found: &FunctionText, function: &Segment) -> bool {
-        let (word, function_line) = (self.segment, function.authored.line);
+        if self.segment.source != function.source || self.is_argument {
+            return false;
+        }
         // A class may be named far before its constructor.
         let is_class = found.name.last().is_some_and(|name| name.end < found.begin);
-        let lines = function_line.checked_sub(word.authored.line);
-        word.source == function.source && !self.is_argument && lines.is_some_and(|lines| is_class || lines < 2)
+        match function.authored.line.checked_sub(self.segment.authored.line) {
+            Some(lines_between) => is_class || lines_between < 2,
+            None => false,
+        }
     }
 }
 

@@ -28,11 +28,11 @@ impl Text {
     }
 
     /// Decodes a text stored in a source map. Its line ends are found on the way, because most are escaped.
-    pub(super) fn of_json(json: &JsonString) -> Option<Self> {
+    pub(super) fn from_json(json: &JsonString) -> Option<Self> {
         let mut lines = vec![0];
-        let text = json.text_with_escapes(|letter, behind| {
+        let text = json.text_and(|letter, end| {
             if letter == '\n' {
-                lines.push(behind as u32);
+                lines.push(end as u32);
             }
         })?;
         // The other kinds of line ends are rare, and so is a byte order mark.
@@ -44,8 +44,8 @@ impl Text {
         let mut units = Vec::new();
         if !text.is_ascii() {
             let mut count = 0;
-            for (at, letter) in text.char_indices() {
-                while units.len() * STEP <= at {
+            for (offset, letter) in text.char_indices() {
+                while units.len() * STEP <= offset {
                     units.push(count);
                 }
                 count += letter.len_utf16();
@@ -59,51 +59,55 @@ impl Text {
     }
 
     /// The byte offset of a position; `None` if the text has no such position.
-    pub(super) fn byte(&self, place: Place) -> Option<usize> {
+    pub(super) fn byte_offset(&self, place: Place) -> Option<usize> {
         let line = place.line as usize;
+        let column = place.column as usize;
         let start = *self.lines.get(line)? as usize;
         let end = self.lines.get(line + 1).map_or(self.text.len(), |next| *next as usize);
-        let byte = match self.is_plain(start, start + place.column as usize) {
-            true => start + place.column as usize,
-            false => self.byte_of_unit(self.unit_of_byte(start) + place.column as usize)?,
+        let byte = if self.is_ascii(start, start + column) {
+            start + column
+        } else {
+            self.byte_of_unit(self.unit_of_byte(start) + column)?
         };
         (byte <= end).then_some(byte)
     }
 
-    /// True if bytes and UTF-16 units correspond one to one between these offsets.
-    fn is_plain(&self, from: usize, to: usize) -> bool {
-        let near = || self.text.as_bytes().get(from..to).filter(|near| near.len() <= STEP);
-        self.units.is_empty() || near().is_some_and(<[u8]>::is_ascii)
+    /// True if bytes and UTF-16 units correspond one to one between these offsets. May be false if they are far apart.
+    fn is_ascii(&self, from: usize, to: usize) -> bool {
+        if self.units.is_empty() {
+            return true;
+        }
+        self.text.as_bytes().get(from..to).is_some_and(|bytes| bytes.len() <= STEP && bytes.is_ascii())
     }
 
     /// The position of a byte offset.
     pub(super) fn place(&self, byte: usize) -> Place {
         let line = self.lines.partition_point(|start| *start as usize <= byte).saturating_sub(1);
         let start = self.lines.get(line).map_or(0, |start| *start as usize);
-        let column = match self.is_plain(start, byte) {
-            true => byte - start,
-            false => self.unit_of_byte(byte) - self.unit_of_byte(start),
-        };
+        let column =
+            if self.is_ascii(start, byte) { byte - start } else { self.unit_of_byte(byte) - self.unit_of_byte(start) };
         Place { line: line as u32, column: column as u32 }
     }
 
     fn unit_of_byte(&self, byte: usize) -> usize {
         let step = (byte / STEP).min(self.units.len().saturating_sub(1));
-        let begin = self.step_start(step);
-        let units = |letters: &str| letters.chars().map(char::len_utf16).sum::<usize>();
-        self.units.get(step).copied().unwrap_or_default() + self.text.get(begin..byte).map_or(0, units)
+        let before_step = self.units.get(step).copied().unwrap_or_default();
+        let in_step = self.text.get(self.step_start(step)..byte).unwrap_or_default();
+        before_step + in_step.chars().map(char::len_utf16).sum::<usize>()
     }
 
     fn byte_of_unit(&self, unit: usize) -> Option<usize> {
         let step = self.units.partition_point(|units| *units <= unit).checked_sub(1)?;
-        let (mut at, mut count) = (self.step_start(step), self.units[step]);
-        for letter in self.text[at..].chars() {
+        let mut byte = self.step_start(step);
+        let mut count = self.units[step];
+        for letter in self.text[byte..].chars() {
             if count >= unit {
-                return Some(at);
+                return Some(byte);
             }
-            (at, count) = (at + letter.len_utf8(), count + letter.len_utf16());
+            byte += letter.len_utf8();
+            count += letter.len_utf16();
         }
-        (count >= unit).then_some(at)
+        (count >= unit).then_some(byte)
     }
 
     /// The first character boundary at or after the start of a step.
@@ -117,12 +121,14 @@ impl Text {
 }
 
 fn line_starts(text: &str) -> Vec<u32> {
-    let (bytes, mut lines) = (text.as_bytes(), vec![0]);
-    for at in memchr::memchr3_iter(b'\n', b'\r', 0xe2, bytes) {
-        match bytes[at] {
-            b'\r' if bytes.get(at + 1) == Some(&b'\n') => {}
-            b'\n' | b'\r' => lines.push(at as u32 + 1),
-            _ if ["\u{2028}", "\u{2029}"].iter().any(|end| text[at..].starts_with(end)) => lines.push(at as u32 + 3),
+    let bytes = text.as_bytes();
+    let mut lines = vec![0];
+    // U+2028 and U+2029 begin with the byte 0xe2.
+    for offset in memchr::memchr3_iter(b'\n', b'\r', 0xe2, bytes) {
+        match bytes[offset] {
+            b'\r' if bytes.get(offset + 1) == Some(&b'\n') => {}
+            b'\n' | b'\r' => lines.push(offset as u32 + 1),
+            _ if text[offset..].starts_with(['\u{2028}', '\u{2029}']) => lines.push(offset as u32 + 3),
             _ => {}
         }
     }
@@ -139,7 +145,7 @@ mod tests {
     }
 
     fn from(text: &Text, place: Place) -> Option<&str> {
-        text.byte(place).map(|byte| &text.as_str()[byte..])
+        text.byte_offset(place).map(|byte| &text.as_str()[byte..])
     }
 
     #[test]
@@ -150,9 +156,12 @@ mod tests {
         assert_eq!(from(&text, place(1, 1)).unwrap().chars().next(), Some('d'));
         assert_eq!(from(&text, place(2, 6000)).unwrap(), "x\nlast");
         assert_eq!(from(&text, place(3, 4)).unwrap(), "");
-        assert_eq!((from(&text, place(3, 5)), from(&text, place(4, 0)), text.byte(place(0, 9))), (None, None, None));
+        assert_eq!(
+            (from(&text, place(3, 5)), from(&text, place(4, 0)), text.byte_offset(place(0, 9))),
+            (None, None, None)
+        );
         for at in [place(0, 1), place(1, 0), place(2, 0), place(2, 3), place(2, 4500), place(2, 5998), place(3, 2)] {
-            assert_eq!(text.place(text.byte(at).unwrap()), at);
+            assert_eq!(text.place(text.byte_offset(at).unwrap()), at);
         }
         assert_eq!(Text::new("\u{feff}x".to_owned()).as_str(), "x");
         assert_eq!(from(&Text::new(String::new()), place(0, 0)), Some(""));
@@ -162,8 +171,8 @@ mod tests {
     fn a_string_of_a_map_has_the_lines_of_its_text() {
         for text in ["", "a", "a\nb\n", "a\r\nb\rc", "\n\u{2028}ä\n", "\u{feff}a\nb", "\"\\n\\\n"] {
             let file = FileBytes::new(serde_json::to_vec(text).unwrap());
-            let json = JsonString::new(&file, std::str::from_utf8(file.bytes()).unwrap()).unwrap();
-            let (of_map, own) = (Text::of_json(&json).unwrap(), Text::new(text.to_owned()));
+            let json = JsonString::of(&file, std::str::from_utf8(file.bytes()).unwrap()).unwrap();
+            let (of_map, own) = (Text::from_json(&json).unwrap(), Text::new(text.to_owned()));
             assert_eq!((of_map.as_str(), &of_map.lines), (own.as_str(), &own.lines), "{text:?}");
         }
     }

@@ -14,14 +14,14 @@ pub(super) fn is_identifier(text: &str) -> bool {
 
 /// The part of a text around an offset, and the offset within that part. This limits how much text is read for one
 /// position.
-pub(super) fn around(text: &str, at: usize, before: usize, after: usize) -> (&str, usize) {
+pub(super) fn text_around(text: &str, at: usize, before: usize, after: usize) -> (&str, usize) {
     let (begin, end) =
         (text.ceil_char_boundary(at.saturating_sub(before)), text.floor_char_boundary(at.saturating_add(after)));
     (&text[begin..end.max(at)], at - begin)
 }
 
 /// The text from an offset on, at most `most` bytes.
-pub(super) fn behind(text: &str, at: usize, most: usize) -> &str {
+pub(super) fn text_after(text: &str, at: usize, most: usize) -> &str {
     &text[at..text.floor_char_boundary(at.saturating_add(most)).max(at)]
 }
 
@@ -54,7 +54,7 @@ pub(super) fn word_before(text: &str, end: usize) -> Range<usize> {
 }
 
 /// The offset after skipping blanks and comments backwards.
-pub(super) fn before(text: &str, at: usize) -> usize {
+pub(super) fn skip_blanks_before(text: &str, at: usize) -> usize {
     let mut end = at;
     loop {
         end = text[..end].trim_end().len();

@@ -61,12 +61,15 @@ impl<'data> CodeList<'data> {
     /// Appends an event. Later moves and unloads refer to it by its position in the list.
     pub fn push(&mut self, event: CodeEvent<'data>) {
         let CodeEvent { pid, time, kind, .. } = event;
-        let known = |kind| if time.is_some() { kind } else { ChangeKind::Untimed };
         let (code, start, kind) = match kind {
-            CodeEventKind::Load(code) => (self.codes.push(&code), code.addr, known(ChangeKind::Load)),
+            CodeEventKind::Load(code) => {
+                let kind = if time.is_some() { ChangeKind::Load } else { ChangeKind::Untimed };
+                (self.codes.push(&code), code.addr, kind)
+            }
             CodeEventKind::Move { load, to } => match self.changes.get(load) {
                 Some(load) if !matches!(load.kind, ChangeKind::Nothing | ChangeKind::Gone) => {
-                    (load.code, to, known(ChangeKind::Move))
+                    let kind = if time.is_some() { ChangeKind::Move } else { ChangeKind::Untimed };
+                    (load.code, to, kind)
                 }
                 _ => (CodeId(0), to, ChangeKind::Nothing),
             },
@@ -85,14 +88,16 @@ impl<'data> CodeList<'data> {
     /// The loads and moves of the source, in its order.
     pub fn iter(&self) -> impl Iterator<Item = ListedCode<'data>> {
         // Code is numbered in the order of its loads, so a number that was seen before belongs to a move.
-        let mut next = 0;
-        let known = |change: &&Change| matches!(change.kind, ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed);
-        let known = self.changes.iter().filter(known);
-        known.map(move |change| {
-            let is_move = change.code.0 < next;
-            next = next.max(change.code.0 + 1);
-            let time = Some(change.time).filter(|_| change.kind != ChangeKind::Untimed);
-            ListedCode { time, pid: change.pid, code: self.codes.get(change.code), is_move }
+        let mut next_code = 0;
+        self.changes.iter().filter_map(move |change| {
+            let time = match change.kind {
+                ChangeKind::Load | ChangeKind::Move => Some(change.time),
+                ChangeKind::Untimed => None,
+                ChangeKind::Gone | ChangeKind::Hidden | ChangeKind::Nothing => return None,
+            };
+            let is_move = change.code.0 < next_code;
+            next_code = next_code.max(change.code.0 + 1);
+            Some(ListedCode { time, pid: change.pid, code: self.codes.get(change.code), is_move })
         })
     }
 
@@ -110,7 +115,9 @@ impl<'data> CodeList<'data> {
 
     /// Makes all entries count only where no other source has code.
     pub fn fill_in(&mut self) {
-        self.changes.iter_mut().for_each(|change| change.fills_in = true);
+        for change in &mut self.changes {
+            change.fills_in = true;
+        }
     }
 
     /// The names of all loaded code.
@@ -118,21 +125,25 @@ impl<'data> CodeList<'data> {
         self.codes.packed.iter().map(|code| code.name)
     }
 
-    /// Replaces the names by those that `name` returns, and lets `lines` translate source lines to those of the
+    /// Replaces the names by those that `to_authored` returns, and lets `lines` translate source lines to those of the
     /// authored files.
-    pub fn author(&mut self, name: impl Fn(&'data [u8]) -> &'data [u8], lines: &'data dyn AuthoredLines) {
-        self.codes.packed.iter_mut().for_each(|code| code.name = name(code.name));
-        self.codes.details.iter_mut().for_each(|(own, _)| own.authored = Some(lines));
+    pub fn use_authored(&mut self, to_authored: impl Fn(&'data [u8]) -> &'data [u8], lines: &'data dyn AuthoredLines) {
+        for code in &mut self.codes.packed {
+            code.name = to_authored(code.name);
+        }
+        for (code_lines, _) in &mut self.codes.details {
+            code_lines.authored = Some(lines);
+        }
     }
 
-    /// Asks `told` for the source lines of each load, and stores the lines that it returns. Returns how many loads got
-    /// lines.
-    pub fn take_lines(&mut self, mut told: impl FnMut(&ListedCode<'data>) -> Option<Lines<'data>>) -> usize {
+    /// Asks `find_lines` for the source lines of each load, and stores the lines that it returns. Returns how many
+    /// loads got lines.
+    pub fn take_lines(&mut self, mut find_lines: impl FnMut(&ListedCode<'data>) -> Option<Lines<'data>>) -> usize {
         let loads = self.iter().filter(|listed| !listed.is_move);
-        let told: Vec<Option<Lines<'data>>> = loads.map(|listed| told(&listed)).collect();
+        let found: Vec<Option<Lines<'data>>> = loads.map(|listed| find_lines(&listed)).collect();
         let mut taken = 0;
         // Code is numbered in the order of its loads.
-        for (lines, id) in told.into_iter().zip(0..) {
+        for (lines, id) in found.into_iter().zip(0..) {
             if let Some(lines) = lines {
                 self.codes.set_lines(CodeId(id), lines);
                 taken += 1;
@@ -185,8 +196,10 @@ impl<'data> CodeList<'data> {
         }
         let first = self.codes.len() as u32;
         self.codes.append(other.codes);
-        let renumber = |change: Change| Change { code: CodeId(change.code.0.saturating_add(first)), ..change };
-        self.changes.extend(other.changes.into_iter().map(renumber));
+        for mut change in other.changes {
+            change.code.0 = change.code.0.saturating_add(first);
+            self.changes.push(change);
+        }
     }
 }
 
@@ -254,12 +267,12 @@ impl<'data> Codes<'data> {
     fn append(&mut self, other: Self) {
         let first = self.details.len() as u32;
         self.details.extend(other.details);
-        self.packed.extend(other.packed.into_iter().map(|mut code| {
+        for mut code in other.packed {
             if code.details != NO_DETAILS {
                 code.details += first;
             }
-            code
-        }));
+            self.packed.push(code);
+        }
     }
 
     /// Removes all code whose entry in `wanted` is false, and renumbers the rest.
@@ -326,10 +339,10 @@ mod tests {
             let kinds = [load(b"a"), moved(9), load(b"b"), moved(0), moved(2), load(b"c")];
             let event = |kind| CodeEvent { pid: Pid(5), tid: crate::model::Tid(5), time, kind };
             let list: CodeList<'_> = kinds.into_iter().map(event).collect();
-            let told: Vec<_> = list.iter().map(|listed| (listed.code.name, listed.is_move, listed.time)).collect();
+            let found: Vec<_> = list.iter().map(|listed| (listed.code.name, listed.is_move, listed.time)).collect();
             let expected: [(&[u8], bool); 5] =
                 [(b"a", false), (b"b", false), (b"a", true), (b"b", true), (b"c", false)];
-            assert_eq!(told, expected.map(|(name, is_move)| (name, is_move, time)));
+            assert_eq!(found, expected.map(|(name, is_move)| (name, is_move, time)));
         }
     }
 

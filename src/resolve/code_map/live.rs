@@ -33,24 +33,25 @@ impl Live {
     /// Ends the code in the range. Where a piece extends beyond the range, the rest stays. Returns true if there was
     /// code in the range.
     pub(super) fn cut(&mut self, start: Addr, end: Addr, time: Nanos) -> bool {
-        let (mut hit, ended) = (false, &mut self.ended);
+        let mut had_code = false;
         self.pieces.clear(start.0..end.0, |piece| {
-            hit = true;
-            note(ended, piece, time);
+            had_code = true;
+            end_piece(&mut self.ended, piece, time);
         });
-        hit
+        had_code
     }
 
     /// Ends what is left of a piece of code at the address from which it was moved away or unloaded.
     pub(super) fn remove(&mut self, gone: &Change) {
-        let (own, ended) = (|piece: &LivePiece| piece.code == gone.code, &mut self.ended);
-        self.pieces.evict(gone.start.0..gone.end.0, own, |piece| note(ended, piece, gone.time));
+        let is_gone = |piece: &LivePiece| piece.code == gone.code;
+        self.pieces.evict(gone.start.0..gone.end.0, is_gone, |piece| end_piece(&mut self.ended, piece, gone.time));
     }
 
     /// Ends all code and appends the resulting segments to `into`. No code is left in memory afterwards.
     pub(super) fn finish(&mut self, pid: Pid, into: &mut Vec<Segment>) {
-        let left = self.pieces.drain();
-        left.for_each(|piece| note(&mut self.ended, piece, Nanos(u64::MAX)));
+        for piece in self.pieces.drain() {
+            end_piece(&mut self.ended, piece, Nanos(u64::MAX));
+        }
         into.extend(self.ended.drain(..).map(|(entry, until)| {
             let Entry { start, end, skipped: offset, value: LivePiece { code, from } } = entry;
             Segment { pid, code, start: Addr(start), end: Addr(end), from, until, offset }
@@ -58,7 +59,7 @@ impl Live {
     }
 }
 
-fn note(ended: &mut Vec<(Entry<LivePiece>, Nanos)>, piece: Entry<LivePiece>, until: Nanos) {
+fn end_piece(ended: &mut Vec<(Entry<LivePiece>, Nanos)>, piece: Entry<LivePiece>, until: Nanos) {
     // Code that was replaced at the very time it appeared never ran.
     if piece.value.from < until {
         ended.push((piece, until));

@@ -28,8 +28,8 @@ mod list;
 mod live;
 mod programs;
 mod segment;
+mod segment_index;
 mod selected;
-mod stab;
 mod sweep;
 
 pub use list::{CodeList, ListedCode};
@@ -43,7 +43,7 @@ use crate::model::process::Processes;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::parallel::Pool;
 use list::{ChangeKind, Codes};
-use stab::Stab;
+use segment_index::SegmentIndex;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use sweep::Batch;
@@ -89,13 +89,23 @@ pub struct CodeMap<'data> {
     overlaps: u64,
 }
 
+impl Layer {
+    /// True if the program that the untimed entries belong to ran at this time; also if either is unknown.
+    fn has_untimed_at(&self, time: Option<Nanos>) -> bool {
+        match (&self.program, time) {
+            (Some(program), Some(time)) => program.contains(&time),
+            _ => true,
+        }
+    }
+}
+
 /// The segments of one process, by kind of entry.
 #[derive(Debug, Default)]
 struct Layer {
-    timed: Stab,
+    timed: SegmentIndex,
     /// Timed loads of sources that only fill gaps.
-    beside: Stab,
-    untimed: Stab,
+    gap_filling: SegmentIndex,
+    untimed: SegmentIndex,
     /// When the program ran that the untimed entries belong to; `None` if the process never execed.
     program: Option<Range<Nanos>>,
 }
@@ -105,30 +115,39 @@ impl<'data> CodeMap<'data> {
     /// wins.
     pub fn build(lists: Vec<CodeList<'data>>, processes: &Processes, pool: &Pool) -> Self {
         let mut all = CodeList::default();
-        lists.into_iter().for_each(|list| all.append(list));
-        let CodeList { codes, mut changes } = all;
-        let mut map = Self::default();
-        let untimed = |kind| matches!(kind, ChangeKind::Untimed | ChangeKind::Hidden);
-        let mut untimed: Vec<_> = changes.extract_if(.., |change| untimed(change.kind)).collect();
+        for list in lists {
+            all.append(list);
+        }
+        let CodeList { codes, changes } = all;
+        let (mut timed, mut gap_filling, mut untimed) = (Vec::new(), Vec::new(), Vec::new());
+        for change in changes {
+            match change.kind {
+                ChangeKind::Nothing => {}
+                ChangeKind::Untimed | ChangeKind::Hidden => untimed.push(change),
+                _ if change.fills_in => gap_filling.push(change),
+                _ => timed.push(change),
+            }
+        }
         // Later entries win, so those that only fill gaps come first.
         untimed.sort_by_key(|change| !change.fills_in);
-        for (pid, program) in programs::of_untimed(&untimed, processes) {
+        let mut map = Self::default();
+        for (pid, program) in programs::find_programs(&untimed, processes) {
             map.layers.entry(pid).or_default().program = Some(program);
         }
-        changes.retain(|change| change.kind != ChangeKind::Nothing);
-        let beside: Vec<_> = changes.extract_if(.., |change| change.fills_in).collect();
-        sweep::untimed(untimed, pool, |batch| {
+        sweep::replay_untimed(untimed, pool, |batch| {
             map.overlaps += batch.overlaps;
             map.append(batch, |layer| &mut layer.untimed);
         });
-        sweep::timed(changes, &codes, processes, pool, |batch| map.append(batch, |layer| &mut layer.timed));
-        sweep::timed(beside, &codes, processes, pool, |batch| map.append(batch, |layer| &mut layer.beside));
+        sweep::replay_timed(timed, &codes, processes, pool, |batch| map.append(batch, |layer| &mut layer.timed));
+        sweep::replay_timed(gap_filling, &codes, processes, pool, |batch| {
+            map.append(batch, |layer| &mut layer.gap_filling);
+        });
         pool.install(|| {
-            map.layers.values_mut().for_each(|layer| {
+            for layer in map.layers.values_mut() {
                 layer.timed.finish(&mut map.segments);
-                layer.beside.finish(&mut map.segments);
+                layer.gap_filling.finish(&mut map.segments);
                 layer.untimed.finish(&mut map.segments);
-            })
+            }
         });
         map.codes = codes;
         if !map.is_empty() {
@@ -137,13 +156,12 @@ impl<'data> CodeMap<'data> {
         map
     }
 
-    /// Adds a batch of swept segments and their indexes; `part` selects the index within each process's layer.
-    fn append(&mut self, mut batch: Batch, part: impl Fn(&mut Layer) -> &mut Stab) {
-        let segments = &mut self.segments;
-        for (pid, stab) in batch.stabs {
-            part(self.layers.entry(pid).or_default()).append(stab, segments.len());
+    /// Adds a batch of replayed segments and their indexes; `select_index` selects the index in each process's layer.
+    fn append(&mut self, mut batch: Batch, select_index: impl Fn(&mut Layer) -> &mut SegmentIndex) {
+        for (pid, index) in batch.indexes {
+            select_index(self.layers.entry(pid).or_default()).append(index, self.segments.len());
         }
-        segments.append(&mut batch.segments);
+        self.segments.append(&mut batch.segments);
     }
 
     /// The code at `addr` in process `pid` at `time`; `None` if no code is known there. Without a time, the last code
@@ -152,24 +170,33 @@ impl<'data> CodeMap<'data> {
         if self.is_empty() {
             return None;
         }
-        let family = self.family(pid, time);
-        let live = || family.clone().find_map(|(layer, time)| layer.timed.live(self.segments(), addr, time));
-        let beside = || family.clone().find_map(|(layer, time)| layer.beside.live(self.segments(), addr, time));
-        let untimed = || {
-            let names = |program: &Option<Range<Nanos>>, time: Option<Nanos>| {
-                program.as_ref().zip(time).is_none_or(|(program, time)| program.contains(&time))
-            };
-            let mut named = family.clone().filter(|(layer, time)| names(&layer.program, *time));
-            named.find_map(|(layer, _)| layer.untimed.live(self.segments(), addr, None))
-        };
-        let found = |how| move |at: usize| (how, at);
-        let (how, at) = live()
-            .map(found(How::Live))
-            .or_else(|| beside().map(found(How::FilledIn)))
-            .or_else(|| untimed().map(found(How::Untimed)))?;
-        let segment = &self.segments()[at];
+        let (index, how) = self.find_segment(pid, addr, time)?;
+        let segment = &self.segments()[index];
         let offset = segment.offset + (addr.0 - segment.start.0);
-        Some(Hit { code: segment.code, segment: SegmentId(at as u32), offset, how })
+        Some(Hit { code: segment.code, segment: SegmentId(index as u32), offset, how })
+    }
+
+    /// The index of the segment that has precedence at this point, and the kind of entry it comes from.
+    fn find_segment(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<(usize, How)> {
+        let family = self.family(pid, time);
+        for (layer, time) in family.clone() {
+            if let Some(index) = layer.timed.find_live(self.segments(), addr, time) {
+                return Some((index, How::Live));
+            }
+        }
+        for (layer, time) in family.clone() {
+            if let Some(index) = layer.gap_filling.find_live(self.segments(), addr, time) {
+                return Some((index, How::FilledIn));
+            }
+        }
+        for (layer, time) in family {
+            if layer.has_untimed_at(time)
+                && let Some(index) = layer.untimed.find_live(self.segments(), addr, None)
+            {
+                return Some((index, How::Untimed));
+            }
+        }
+        None
     }
 
     /// Like [`Self::lookup`], and also returns how long the answer holds.
@@ -181,7 +208,7 @@ impl<'data> CodeMap<'data> {
                 let Segment { from, until, .. } = *self.segment(segment);
                 from..until
             }
-            _ => both(self.ancestry.settled(pid, time), self.quiet(pid, addr, time)),
+            _ => both(self.ancestry.settled(pid, time), self.quiet_period(pid, addr, time)),
         };
         Lasting { answer, holds }
     }
@@ -189,24 +216,28 @@ impl<'data> CodeMap<'data> {
     /// True if the process had code at `addr` at any time. If a sample at `addr` has no name nevertheless, it ran
     /// before the code was logged, after the code was gone, or in another program of the process.
     pub fn has_code_at_other_times(&self, pid: Pid, addr: Addr) -> bool {
-        let any = |stab: &Stab| stab.any(self.segments(), addr, |_| true);
-        let ancestors = self.ancestry.ancestors(pid).filter_map(|pid| self.layers.get(&pid));
-        let mut layers = ancestors.flat_map(|layer| [&layer.timed, &layer.beside, &layer.untimed]);
-        !self.is_empty() && layers.any(any)
+        if self.is_empty() {
+            return false;
+        }
+        let layers = self.ancestry.ancestors(pid).filter_map(|pid| self.layers.get(&pid));
+        let mut indexes = layers.flat_map(|layer| [&layer.timed, &layer.gap_filling, &layer.untimed]);
+        indexes.any(|index| index.any(self.segments(), addr, |_| true))
     }
 
     /// The longest period around `time` in which none of the process's own code begins or ends at `addr`.
-    fn quiet(&self, pid: Pid, addr: Addr, time: Nanos) -> Range<Nanos> {
-        self.layers.get(&pid).map_or(ALWAYS, |Layer { timed, beside, untimed: _, program }| {
-            let quiet = both(timed.quiet(self.segments(), addr, time), beside.quiet(self.segments(), addr, time));
-            let mut same = Quiet::around(time);
-            program.iter().for_each(|program| same.cut(program.clone()));
-            both(quiet, same.stretch)
-        })
+    fn quiet_period(&self, pid: Pid, addr: Addr, time: Nanos) -> Range<Nanos> {
+        let Some(layer) = self.layers.get(&pid) else { return ALWAYS };
+        let timed = layer.timed.quiet_period(self.segments(), addr, time);
+        let gap_filling = layer.gap_filling.quiet_period(self.segments(), addr, time);
+        let mut same_program = Quiet::around(time);
+        if let Some(program) = &layer.program {
+            same_program.cut(program.clone());
+        }
+        both(both(timed, gap_filling), same_program.stretch)
     }
 
     /// The period in which untimed entries of the process apply: while the program to which they belong was running.
-    pub fn untimed_names(&self, pid: Pid) -> Range<Nanos> {
+    pub fn untimed_period(&self, pid: Pid) -> Range<Nanos> {
         self.layers.get(&pid).and_then(|layer| layer.program.clone()).unwrap_or(ALWAYS)
     }
 
@@ -240,23 +271,24 @@ impl<'data> CodeMap<'data> {
     /// True if the process had code with another name at `addr` at any time. If a sample has no time, it is then
     /// unclear which code it ran.
     pub fn has_other_names(&self, pid: Pid, addr: Addr, name: &[u8]) -> bool {
-        self.may_be_other(pid, addr, name, (Nanos(0), Nanos(u64::MAX)))
+        self.may_be_other(pid, addr, name, ALWAYS)
     }
 
-    /// True if code with another name was at `addr` at any time between `from` and `until`. If times are inexact, the
-    /// sample may have run that code.
-    pub fn may_be_other(&self, pid: Pid, addr: Addr, name: &[u8], (from, until): (Nanos, Nanos)) -> bool {
-        let is_then = |segment: &Segment| segment.from < until && segment.until > from;
-        let is_other = |segment: &Segment| is_then(segment) && self.code(segment.code).name != name;
-        let any = |part: fn(&Layer) -> &Stab, is_such: &dyn Fn(&Segment) -> bool| {
-            self.family(pid, None).any(|(layer, _)| part(layer).any(self.segments(), addr, is_such))
+    /// True if code with another name was at `addr` at any time in `times`. If times are inexact, the sample may have
+    /// run that code.
+    pub fn may_be_other(&self, pid: Pid, addr: Addr, name: &[u8], times: Range<Nanos>) -> bool {
+        let is_other = |segment: &Segment| {
+            let is_then = segment.from < times.end && segment.until > times.start;
+            is_then && self.code(segment.code).name != name
         };
         // Sources may spell the same name differently, so timed and gap-filling loads are never compared with each
         // other.
-        match any(|layer| &layer.timed, &|_| true) {
-            true => any(|layer| &layer.timed, &is_other),
-            false => any(|layer| &layer.beside, &is_other),
-        }
+        let mut family = self.family(pid, None);
+        let has_timed = family.clone().any(|(layer, _)| layer.timed.any(self.segments(), addr, |_| true));
+        family.any(|(layer, _)| {
+            let index = if has_timed { &layer.timed } else { &layer.gap_filling };
+            index.any(self.segments(), addr, is_other)
+        })
     }
 
     /// The layers of a process and of its ancestors, each with the time up to which it is inherited.
@@ -282,10 +314,8 @@ impl<'data> CodeMap<'data> {
 
     /// True if any code of this source comes with unwind information.
     pub fn has_unwinding(&self, origin: crate::model::code::OriginId) -> bool {
-        (0..self.code_count()).any(|at| {
-            let code = self.code(CodeId(at as u32));
-            code.origin == origin && code.unwind.is_some()
-        })
+        let mut codes = (0..self.code_count()).map(|index| self.code(CodeId(index as u32)));
+        codes.any(|code| code.origin == origin && code.unwind.is_some())
     }
 
     /// The segment with this number.
@@ -312,7 +342,7 @@ impl<'data> CodeMap<'data> {
     /// large as a page.
     pub fn extents(&self) -> impl Iterator<Item = (Pid, Addr, Addr)> + '_ {
         self.layers.iter().flat_map(|(pid, layer)| {
-            let all = layer.timed.extents().chain(layer.beside.extents()).chain(layer.untimed.extents());
+            let all = layer.timed.extents().chain(layer.gap_filling.extents()).chain(layer.untimed.extents());
             all.map(|(start, end)| (*pid, start, end))
         })
     }

@@ -18,24 +18,26 @@ use std::ops::Range;
 
 /// For each process that called exec and has untimed entries: the period in which the program ran to which the entries
 /// belong.
-pub(super) fn of_untimed(changes: &[Change], processes: &Processes) -> Vec<(Pid, Range<Nanos>)> {
-    let mut starts: BTreeMap<Pid, (&Process, Vec<Addr>)> = BTreeMap::new();
+pub(super) fn find_programs(changes: &[Change], processes: &Processes) -> Vec<(Pid, Range<Nanos>)> {
+    let mut starts_by_pid: BTreeMap<Pid, Vec<Addr>> = BTreeMap::new();
     for change in changes.iter().filter(|change| change.kind == ChangeKind::Untimed) {
-        let process = processes.by_pid.get(&change.pid).filter(|process| !process.execs.is_empty());
-        if let Some(process) = process {
-            starts.entry(change.pid).or_insert_with(|| (process, Vec::new())).1.push(change.start);
+        starts_by_pid.entry(change.pid).or_default().push(change.start);
+    }
+    let mut programs = Vec::new();
+    for (pid, mut starts) in starts_by_pid {
+        if let Some(process) = processes.by_pid.get(&pid)
+            && !process.execs.is_empty()
+        {
+            starts.sort_unstable();
+            programs.push((pid, find_program(process, &starts)));
         }
     }
-    let programs = starts.into_iter().map(|(pid, (process, mut starts))| {
-        starts.sort_unstable();
-        (pid, program_of(process, &starts))
-    });
-    programs.collect()
+    programs
 }
 
 /// The period in which the program ran whose executable memory contains most of the addresses in `starts`, which are
 /// sorted. If several programs have equally many, the last one counts.
-fn program_of(process: &Process, starts: &[Addr]) -> Range<Nanos> {
+fn find_program(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     let mut execs = process.execs.clone();
     execs.sort_unstable();
     execs.dedup();
@@ -45,21 +47,29 @@ fn program_of(process: &Process, starts: &[Addr]) -> Range<Nanos> {
         let program = execs.partition_point(|exec| *exec <= mapping.time);
         memory[program].push(mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len)));
     }
-    let counts = memory.into_iter().map(|memory| count_inside(memory, starts));
-    let best = counts.enumerate().max_by_key(|(program, count)| (*count, *program)).map_or(0, |(program, _)| program);
-    let edge = |at: Option<usize>| at.and_then(|at| execs.get(at)).copied();
-    edge(best.checked_sub(1)).unwrap_or(Nanos(0))..edge(Some(best)).unwrap_or(Nanos(u64::MAX))
+    let (mut best, mut best_count) = (0, 0);
+    for (program, memory) in memory.into_iter().enumerate() {
+        let count = count_inside(memory, starts);
+        if count >= best_count {
+            (best, best_count) = (program, count);
+        }
+    }
+    let began = if best == 0 { Nanos(0) } else { execs[best - 1] };
+    let ended = execs.get(best).copied().unwrap_or(Nanos(u64::MAX));
+    began..ended
 }
 
 /// The number of sorted addresses that lie in any of the ranges.
-fn count_inside(mut ranges: Vec<Range<Addr>>, starts: &[Addr]) -> usize {
+fn count_inside(mut ranges: Vec<Range<Addr>>, sorted: &[Addr]) -> usize {
     ranges.sort_unstable_by_key(|range| range.start);
-    let (mut count, mut done) = (0, Addr(0));
+    let count_below = |limit: Addr| sorted.partition_point(|addr| *addr < limit);
+    let mut count = 0;
+    // Ranges may overlap.
+    let mut counted_to = Addr(0);
     for range in ranges {
-        let from = range.start.max(done);
-        let before = |addr: Addr| starts.partition_point(|start| *start < addr);
-        count += before(range.end).saturating_sub(before(from));
-        done = done.max(range.end);
+        let start = range.start.max(counted_to);
+        count += count_below(range.end).saturating_sub(count_below(start));
+        counted_to = counted_to.max(range.end);
     }
     count
 }

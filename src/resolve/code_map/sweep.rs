@@ -7,7 +7,7 @@
 use super::list::{Change, ChangeKind, Codes};
 use super::live::Live;
 use super::segment::Segment;
-use super::stab::Stab;
+use super::segment_index::SegmentIndex;
 use crate::model::process::{Process, Processes};
 use crate::model::ranges::{OrderedRanges, RangeMap, Span};
 use crate::model::{Addr, Nanos, Pid};
@@ -18,32 +18,32 @@ use std::ops::Range;
 
 /// A group ends at the first gap in the addresses after this many changes. Smaller groups would make more groups to
 /// search among; larger ones would make more segments to scan (measured by `benches/code_map.rs`).
-const GROUP: usize = 5;
+const GROUP_LEN: usize = 5;
 
 /// A gap of a page always ends the group, so that the address range of a group shows where code can be.
-const GAP: u64 = 4096;
+const PAGE: u64 = 4096;
 
 /// Groups are processed in batches of about this many changes.
-const BATCH: usize = 1 << 14;
+const BATCH_LEN: usize = 1 << 14;
 
 /// The segments that result from a batch of groups.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) segments: Vec<Segment>,
-    /// The index for finding the segments, by process.
-    pub(super) stabs: BTreeMap<Pid, Stab>,
+    /// For each process, the index for finding its segments.
+    pub(super) indexes: BTreeMap<Pid, SegmentIndex>,
     /// The number of changes that overwrote earlier ones.
     pub(super) overlaps: u64,
 }
 
 /// Replays untimed entries. `changes` are in the sources' order; later ones win.
-pub(super) fn untimed(mut changes: Vec<Change>, pool: &Pool, sink: impl FnMut(Batch)) {
-    changes.iter_mut().zip(0..).for_each(|(change, order)| change.order = order);
-    play(changes, &FxHashMap::default(), pool, sink);
+pub(super) fn replay_untimed(mut changes: Vec<Change>, pool: &Pool, sink: impl FnMut(Batch)) {
+    set_order(&mut changes);
+    replay(changes, &FxHashMap::default(), pool, sink);
 }
 
 /// Replays timed loads and moves. Changes with the same time are replayed in the sources' order.
-pub(super) fn timed(
+pub(super) fn replay_timed(
     mut changes: Vec<Change>,
     codes: &Codes<'_>,
     processes: &Processes,
@@ -56,94 +56,103 @@ pub(super) fn timed(
     if !changes.is_sorted_by_key(|change| change.time) {
         pool.install(|| parallel::sort_by_key(&mut changes, |change| change.time));
     }
-    changes.iter_mut().zip(0..).for_each(|(change, order)| change.order = order);
+    set_order(&mut changes);
     add_gone(&mut changes, codes);
-    let cuts = processes.by_pid.iter().map(|(pid, process)| (*pid, Cuts::of(process)));
-    play(changes, &cuts.collect(), pool, sink);
+    let cuts = processes.by_pid.iter().map(|(pid, process)| (*pid, Cuts::from_process(process)));
+    replay(changes, &cuts.collect(), pool, sink);
+}
+
+fn set_order(changes: &mut [Change]) {
+    for (change, order) in changes.iter_mut().zip(0..) {
+        change.order = order;
+    }
 }
 
 /// For each move, adds a [`ChangeKind::Gone`] for the address from which the code was moved away.
 fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
     // The current address of code that was moved. All other code is where it was loaded.
     let mut moved: FxHashMap<_, Addr> = FxHashMap::default();
-    let gone = |change: &Change| {
-        let old = moved.insert((change.pid, change.code), change.start).unwrap_or_else(|| codes.addr(change.code));
-        let end = Addr(old.0.saturating_add(codes.size(change.code)));
-        Change { start: old, end, kind: ChangeKind::Gone, ..*change }
-    };
-    let gone: Vec<Change> = changes.iter().filter(|change| change.kind == ChangeKind::Move).map(gone).collect();
+    let mut gone = Vec::new();
+    for change in changes.iter().filter(|change| change.kind == ChangeKind::Move) {
+        let previous = moved.insert((change.pid, change.code), change.start);
+        let start = previous.unwrap_or_else(|| codes.addr(change.code));
+        let end = Addr(start.0.saturating_add(codes.size(change.code)));
+        gone.push(Change { start, end, kind: ChangeKind::Gone, ..*change });
+    }
     changes.extend(gone);
 }
 
 /// Replays all changes, in groups, ordered by process and address.
-fn play(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mut sink: impl FnMut(Batch)) {
+fn replay(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mut sink: impl FnMut(Batch)) {
     changes.retain(|change| change.start < change.end);
-    let place = |change: &Change| (change.pid, change.start, change.order, change.kind);
-    pool.install(|| parallel::sort_unstable_by_key(&mut changes, place));
+    let by_place = |change: &Change| (change.pid, change.start, change.order, change.kind);
+    pool.install(|| parallel::sort_unstable_by_key(&mut changes, by_place));
     let mut rest = changes.as_mut_slice();
     let batches = std::iter::from_fn(|| {
         let mut len = 0;
-        while len < BATCH && len < rest.len() {
-            len += group_len(&rest[len..]);
+        while len < BATCH_LEN && len < rest.len() {
+            len += first_group_len(&rest[len..]);
         }
-        (len > 0).then(|| rest.split_off_mut(..len)).flatten()
+        if len > 0 { rest.split_off_mut(..len) } else { None }
     });
-    pool.each(batches, |batch| play_batch(batch, cuts), &mut sink);
+    pool.each(batches, |batch| replay_batch(batch, cuts), &mut sink);
 }
 
 /// The number of changes in the first group. `changes` are sorted by process and address.
-fn group_len(changes: &[Change]) -> usize {
+fn first_group_len(changes: &[Change]) -> usize {
     let mut end = Addr(0);
-    let gap = |(at, change): &(usize, &Change)| {
-        let gap = change.start.0.checked_sub(end.0).is_some_and(|gap| *at >= GROUP || gap >= GAP);
-        let other = *at > 0 && (gap || change.pid != changes[0].pid);
+    for (index, change) in changes.iter().enumerate() {
+        // `None` if the change overlaps the group.
+        let gap = change.start.0.checked_sub(end.0);
+        let is_apart = gap.is_some_and(|gap| index >= GROUP_LEN || gap >= PAGE);
+        if index > 0 && (is_apart || change.pid != changes[0].pid) {
+            return index;
+        }
         end = end.max(change.end);
-        other
-    };
-    changes.iter().enumerate().find(gap).map_or(changes.len(), |(at, _)| at)
+    }
+    changes.len()
 }
 
-fn play_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch {
+fn replay_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch {
     let mut batch = Batch::default();
     let mut live = Live::default();
     while !changes.is_empty() {
-        let (group, behind) = changes.split_at_mut(group_len(changes));
-        changes = behind;
+        let (group, rest) = changes.split_at_mut(first_group_len(changes));
+        changes = rest;
         let Change { pid, start, .. } = group[0];
         let end = group.iter().map(|change| change.end).max().unwrap_or(start);
         group.sort_unstable_by_key(|change| (change.order, change.kind));
-        batch.overlaps += play_group(&mut live, group, cuts.get(&pid), start..end);
+        batch.overlaps += replay_group(&mut live, group, cuts.get(&pid), start..end);
         let first = batch.segments.len();
         live.finish(pid, &mut batch.segments);
-        let places = first..batch.segments.len();
-        batch.stabs.entry(pid).or_default().push(start..end, places, &mut batch.segments);
+        let indices = first..batch.segments.len();
+        batch.indexes.entry(pid).or_default().push(start..end, indices, &mut batch.segments);
     }
     batch
 }
 
 /// Replays one group. Returns how many changes overwrote earlier ones.
-fn play_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresses: Range<Addr>) -> u64 {
+fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresses: Range<Addr>) -> u64 {
     let mut overlaps = 0;
     let mut now = None;
-    let mut cut = |live: &mut Live, until| {
-        cuts.into_iter().for_each(|cuts| cuts.play(live, &addresses, now, until));
-        now = Some(until);
-    };
     for change in changes {
         // At equal times, mappings and execs come before loads.
-        cut(live, change.time);
+        if let Some(cuts) = cuts {
+            cuts.end_code(live, &addresses, now, change.time);
+        }
+        now = Some(change.time);
         match change.kind {
             ChangeKind::Gone => live.remove(change),
-            ChangeKind::Hidden => {
-                live.cut(change.start, change.end, change.time);
-            }
+            ChangeKind::Hidden => _ = live.cut(change.start, change.end, change.time),
             _ => {
                 overlaps += u64::from(live.cut(change.start, change.end, change.time));
                 live.put(change);
             }
         }
     }
-    cut(live, Nanos(u64::MAX));
+    if let Some(cuts) = cuts {
+        cuts.end_code(live, &addresses, now, Nanos(u64::MAX));
+    }
     overlaps
 }
 
@@ -179,56 +188,60 @@ impl Span for MappedFileAt {
 }
 
 impl Cuts {
-    fn of(process: &Process) -> Self {
+    fn from_process(process: &Process) -> Self {
         let mut execs = process.execs.clone();
         execs.sort_unstable();
-        let (mut files, mut shown, mut ended) = (Vec::new(), RangeMap::default(), 0);
+        let mut files = Vec::new();
+        // What the current program has mapped, and how many execs came before it.
+        let (mut mapped, mut program) = (RangeMap::default(), 0);
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
-            while execs.get(ended).is_some_and(|exec| *exec <= mapping.time) {
-                ended += 1;
-                shown = RangeMap::default();
+            while execs.get(program).is_some_and(|exec| *exec <= mapping.time) {
+                program += 1;
+                mapped = RangeMap::default();
             }
-            let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
-            let file = MappedFile { path: &mapping.path, begins: start.0.wrapping_sub(mapping.pgoff) };
-            // Mapping a file again where it already is ends no code: that happens if a compiler maps its code from a
-            // file and changes the protection.
-            let mut covered = start.0;
-            let mut end_from = |from: u64, to: u64| {
-                if from < to && mapping.backing().ends_jit_code() {
-                    files.push(MappedFileAt { start: Addr(from), end: Addr(to), time: mapping.time });
+            let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
+            let file = MappedFile { path: &mapping.path, begins: range.start.wrapping_sub(mapping.pgoff) };
+            if mapping.backing().ends_jit_code() {
+                // Mapping a file again where it already is ends no code: that happens if a compiler maps its code from
+                // a file and changes the protection. Only the gaps between such parts end code.
+                let mut gap_start = range.start;
+                for same in mapped.overlapping(range.clone()).filter(|entry| entry.value == file) {
+                    if gap_start < same.start {
+                        files.push(MappedFileAt { start: Addr(gap_start), end: Addr(same.start), time: mapping.time });
+                    }
+                    gap_start = same.end;
                 }
-            };
-            for same in shown.overlapping(start.0..end.0).filter(|entry| entry.value == file) {
-                end_from(covered, same.start);
-                covered = same.end;
+                if gap_start < range.end {
+                    files.push(MappedFileAt { start: Addr(gap_start), end: Addr(range.end), time: mapping.time });
+                }
             }
-            end_from(covered, end.0);
-            shown.insert(start.0..end.0, file, |_| {});
+            mapped.insert(range, file, |_| {});
         }
         files.sort_by_key(|file| file.time);
         Self { execs, files: OrderedRanges::new(files) }
     }
 
     /// Ends code in `addresses` at each mapping or exec after `now` and up to `until`. Stops early if no code is left.
-    fn play(&self, live: &mut Live, addresses: &Range<Addr>, now: Option<Nanos>, until: Nanos) {
+    fn end_code(&self, live: &mut Live, addresses: &Range<Addr>, now: Option<Nanos>, until: Nanos) {
         if live.is_empty() {
             return;
         }
-        let is_over = |time: Nanos| now.is_some_and(|now| time <= now);
-        let exec = self.execs.get(self.execs.partition_point(|exec| is_over(*exec)));
+        let is_past = |time: Nanos| now.is_some_and(|now| time <= now);
+        let exec = self.execs.get(self.execs.partition_point(|exec| is_past(*exec)));
         let exec = exec.copied().filter(|exec| *exec <= until);
-        let range = || addresses.start.0..addresses.end.0;
-        let mut next = self.files.position(|file| is_over(file.time));
+        let mut next = self.files.position(|file| is_past(file.time));
         while !live.is_empty()
-            && let Some(at) = self.files.first_over(range(), next)
-            && let MappedFileAt { start, end, time } = self.files.as_slice()[at]
+            && let Some(index) = self.files.first_over(addresses.start.0..addresses.end.0, next)
+            && let MappedFileAt { start, end, time } = self.files.as_slice()[index]
             && time <= until
             && exec.is_none_or(|exec| time < exec)
         {
             live.cut(start, end, time);
-            next = at + 1;
+            next = index + 1;
         }
-        if let Some(exec) = exec.filter(|_| !live.is_empty()) {
+        if let Some(exec) = exec
+            && !live.is_empty()
+        {
             live.cut(Addr(0), Addr(u64::MAX), exec);
         }
     }

@@ -347,26 +347,26 @@ fn code_farther_from_its_neighbors_than_32_bits_count_is_found() {
 fn a_layer_that_fills_in_is_queried_if_nothing_else_was_live() {
     let list = |events: Vec<CodeEvent<'static>>| events.into_iter().collect::<CodeList<'_>>();
     let own = list(vec![load(1, Some(20), code("own", 0x100, 0x10)), load(1, None, code("map", 0x200, 0x10))]);
-    let mut beside = list(vec![
-        load(1, Some(10), code("beside", 0x100, 0x10)),
-        load(1, Some(30), code("beside", 0x100, 0x10)),
-        load(1, Some(30), code("beside", 0x200, 0x10)),
-        load(1, Some(30), code("beside", 0x300, 0x10)),
+    let mut filler = list(vec![
+        load(1, Some(10), code("filler", 0x100, 0x10)),
+        load(1, Some(30), code("filler", 0x100, 0x10)),
+        load(1, Some(30), code("filler", 0x200, 0x10)),
+        load(1, Some(30), code("filler", 0x300, 0x10)),
         load(1, Some(40), code("again", 0x300, 0x10)),
         load(1, None, code("untimed", 0x200, 0x20)),
     ]);
-    beside.fill_in();
+    filler.fill_in();
     let pool = Pool::new(NonZeroUsize::new(2)).unwrap();
-    let map = CodeMap::build(vec![own, beside], &Processes::default(), &pool);
+    let map = CodeMap::build(vec![own, filler], &Processes::default(), &pool);
     let at = |addr, time| name_at(&map, 1, addr, Some(time)).map(|(name, _, how)| (name, how));
-    let told = |name: &str, how| Some((name.to_owned(), how));
-    assert_eq!([at(0x108, 15), at(0x108, 25)], [told("beside", How::FilledIn), told("own", How::Live)]);
-    assert_eq!(at(0x108, 35), told("own", How::Live), "though it comes later");
-    assert_eq!([at(0x208, 25), at(0x208, 35)], [told("map", How::Untimed), told("beside", How::FilledIn)]);
-    assert_eq!([at(0x218, 25), at(0x308, 35)], [told("untimed", How::Untimed), told("beside", How::FilledIn)]);
+    let found = |name: &str, how| Some((name.to_owned(), how));
+    assert_eq!([at(0x108, 15), at(0x108, 25)], [found("filler", How::FilledIn), found("own", How::Live)]);
+    assert_eq!(at(0x108, 35), found("own", How::Live), "though it comes later");
+    assert_eq!([at(0x208, 25), at(0x208, 35)], [found("map", How::Untimed), found("filler", How::FilledIn)]);
+    assert_eq!([at(0x218, 25), at(0x308, 35)], [found("untimed", How::Untimed), found("filler", How::FilledIn)]);
     let others = |addr, name: &[u8]| map.has_other_names(Pid(1), Addr(addr), name);
-    assert!(!others(0x108, b"own") && others(0x308, b"beside"));
-    let doubtful = |from, until| map.may_be_other(Pid(1), Addr(0x308), b"beside", (Nanos(from), Nanos(until)));
+    assert!(!others(0x108, b"own") && others(0x308, b"filler"));
+    let doubtful = |from, until| map.may_be_other(Pid(1), Addr(0x308), b"filler", Nanos(from)..Nanos(until));
     assert!(doubtful(35, 41) && !doubtful(31, 40));
     assert_lasting(&map, 1..=1, 0xf0..0x320, 50, 1);
 }

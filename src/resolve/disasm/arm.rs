@@ -4,7 +4,7 @@
 //! Architecture Reference Manual, ARMv7-A, A5 to A8): the target of each branch, and the conditions that an `it`
 //! instruction gives to the instructions after it, which the library doesn't track.
 
-use super::fields::{bits, bytes_text, signed};
+use super::fields::{bits, bytes_text, signed_bits};
 use super::instruction::{Instruction, Target, TargetKind};
 use crate::resolve::symbols::code_kinds::CodeKind;
 use yaxpeax_arch::{Decoder, LengthedInstruction, U8Reader};
@@ -87,7 +87,7 @@ impl Arm {
         let decoded = self.decoder.decode(&mut U8Reader::new(bytes)).ok()?;
         let is_whole = decoded.len().to_const() as usize == bytes.len();
         let text = is_whole.then(|| decoded.to_string()).filter(|text| !text.contains("invalid"))?;
-        Some(respelled(&text, target))
+        Some(respell(&text, target))
     }
 }
 
@@ -103,10 +103,10 @@ fn data(rest: &[u8], addr: u64) -> (usize, String, Option<Target>) {
 
 fn arm_target(word: u32, addr: u64) -> Option<Target> {
     let (kind, distance) = match (word >> 28, bits(word, 24, 4)) {
-        (15, 0b1010 | 0b1011) => (TargetKind::Call, signed(word, 0, 24) * 4 + i64::from(bits(word, 24, 1)) * 2),
+        (15, 0b1010 | 0b1011) => (TargetKind::Call, signed_bits(word, 0, 24) * 4 + i64::from(bits(word, 24, 1)) * 2),
         (15, _) => return None,
-        (_, 0b1010) => (TargetKind::Jump, signed(word, 0, 24) * 4),
-        (_, 0b1011) => (TargetKind::Call, signed(word, 0, 24) * 4),
+        (_, 0b1010) => (TargetKind::Jump, signed_bits(word, 0, 24) * 4),
+        (_, 0b1011) => (TargetKind::Call, signed_bits(word, 0, 24) * 4),
         // ldr register, [pc, #distance]
         (_, 0b0101) if bits(word, 16, 4) == 15 && bits(word, 20, 2) == 1 && bits(word, 22, 1) == 0 => {
             let distance = i64::from(bits(word, 0, 12));
@@ -121,8 +121,8 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
     let (one, two) = (u32::from(first), u32::from(second));
     let pc = addr.wrapping_add(4);
     let (kind, from, distance) = match one >> 11 {
-        0b11100 => (TargetKind::Jump, pc, signed(one, 0, 11) * 2),
-        0b11010 | 0b11011 if bits(one, 8, 4) < 14 => (TargetKind::Jump, pc, signed(one, 0, 8) * 2),
+        0b11100 => (TargetKind::Jump, pc, signed_bits(one, 0, 11) * 2),
+        0b11010 | 0b11011 if bits(one, 8, 4) < 14 => (TargetKind::Jump, pc, signed_bits(one, 0, 8) * 2),
         // cbz, cbnz
         0b10110 | 0b10111 if one & 0xf500 == 0xb100 => {
             (TargetKind::Jump, pc, i64::from(bits(one, 9, 1) << 6 | bits(one, 3, 5) << 1))
@@ -134,13 +134,13 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
             let low = bits(two, 0, 11) << 1;
             let far = sign << 24 | (1 ^ j1 ^ sign) << 23 | (1 ^ j2 ^ sign) << 22 | bits(one, 0, 10) << 12 | low;
             match (bits(two, 14, 1), bits(two, 12, 1)) {
-                (1, 1) => (TargetKind::Call, pc, signed(far, 0, 25)),
-                (1, _) => (TargetKind::Call, pc & !3, signed(far, 0, 25)),
-                (0, 1) => (TargetKind::Jump, pc, signed(far, 0, 25)),
+                (1, 1) => (TargetKind::Call, pc, signed_bits(far, 0, 25)),
+                (1, _) => (TargetKind::Call, pc & !3, signed_bits(far, 0, 25)),
+                (0, 1) => (TargetKind::Jump, pc, signed_bits(far, 0, 25)),
                 _ if bits(one, 7, 3) == 0b111 => return None,
                 _ => {
                     let near = sign << 20 | j2 << 19 | j1 << 18 | bits(one, 0, 6) << 12 | low;
-                    (TargetKind::Jump, pc, signed(near, 0, 21))
+                    (TargetKind::Jump, pc, signed_bits(near, 0, 21))
                 }
             }
         }
@@ -177,7 +177,7 @@ fn condition_of(mnemonic: &str) -> Option<(&str, &'static str)> {
 }
 
 /// Rewrites numbers, registers and conditions as objdump spells them.
-fn respelled(text: &str, target: Option<Target>) -> String {
+fn respell(text: &str, target: Option<Target>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let branch = target.filter(|target| target.kind != TargetKind::Memory);
     let (name, width) = mnemonic.split_once('.').map_or((mnemonic, ""), |(name, _)| (name, &mnemonic[name.len()..]));

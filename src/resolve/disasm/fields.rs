@@ -12,12 +12,12 @@ pub(super) fn bits(word: u32, low: u32, count: u32) -> u32 {
 }
 
 /// Returns `count` bits of a word, starting at bit `low`, as a signed number.
-pub(super) fn signed(word: u32, low: u32, count: u32) -> i64 {
+pub(super) fn signed_bits(word: u32, low: u32, count: u32) -> i64 {
     i64::from((bits(word, low, count) << (32 - count)) as i32 >> (32 - count))
 }
 
 /// Shows code of an unsupported machine as hexadecimal bytes, [`A_LINE`] per line.
-pub(super) fn undecoded(code: &[u8]) -> Vec<Instruction> {
+pub(super) fn mark_undecoded(code: &[u8]) -> Vec<Instruction> {
     let lines = code.chunks(A_LINE).enumerate();
     let line = |(at, bytes): (usize, &[u8])| Instruction {
         offset: (at * A_LINE) as u64,

@@ -52,7 +52,7 @@ impl Disassembler {
             Self::X86(x86) => x86.decode(code, addr),
             Self::Aarch64(aarch64) => aarch64.decode(code, addr),
             Self::Arm(arm) => arm.decode(code, addr),
-            Self::Unknown => fields::undecoded(code),
+            Self::Unknown => fields::mark_undecoded(code),
         }
     }
 

@@ -1,31 +1,45 @@
 //! Parses the lines of a kernel symbol list.
 
-/// Parses the line of each symbol: the address, the type letter, and the offset of the name in `text`.
-pub(super) fn symbols(text: &[u8]) -> impl Iterator<Item = (u64, u8, usize)> {
+/// A symbol as listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SymbolLine {
+    pub(super) addr: u64,
+    /// The type letter, as in nm(1).
+    pub(super) kind: u8,
+    /// Where the name begins, in the line or list that was parsed.
+    pub(super) name: usize,
+}
+
+/// Parses the lines of all symbols in a list.
+pub(super) fn parse_list(text: &[u8]) -> impl Iterator<Item = SymbolLine> {
     let mut next = 0;
     text.split(|&byte| byte == b'\n').filter_map(move |line| {
         let start = next;
         next += line.len() + 1;
-        fields(line).map(|(addr, kind, at)| (addr, kind, start + at))
+        let symbol = parse_line(line)?;
+        Some(SymbolLine { name: start + symbol.name, ..symbol })
     })
 }
 
 /// The address of the first symbol with this name, whatever its type.
-pub(super) fn address_of(text: &[u8], symbol: &[u8]) -> Option<u64> {
-    symbols(text).find(|&(_, _, at)| name(&text[at..]) == symbol).map(|(addr, ..)| addr)
+pub(super) fn find_address(text: &[u8], name: &[u8]) -> Option<u64> {
+    let symbol = parse_list(text).find(|symbol| name_at_start(&text[symbol.name..]) == name)?;
+    Some(symbol.addr)
 }
 
-/// Parses one line: address, type letter, and the offset of the name in the line. Example: `ffffffff81000000 T _text`;
-/// symbols of modules are followed by a tab and `[ext4]`.
-pub(super) fn fields(line: &[u8]) -> Option<(u64, u8, usize)> {
+/// Parses one line, such as `ffffffff81000000 T _text`. Symbols of modules are followed by a tab and `[ext4]`.
+pub(super) fn parse_line(line: &[u8]) -> Option<SymbolLine> {
     let (digits, rest) = line.split_at(line.iter().position(|&byte| byte == b' ')?);
     let [_, kind, b' ', first, ..] = *rest else { return None };
     let addr = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    (!matches!(first, b'\t' | b' ')).then_some((addr, kind, digits.len() + 3))
+    if matches!(first, b'\t' | b' ') {
+        return None;
+    }
+    Some(SymbolLine { addr, kind, name: digits.len() + 3 })
 }
 
 /// The name at the start of `text`.
-pub(super) fn name(text: &[u8]) -> &[u8] {
+pub(super) fn name_at_start(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|byte| matches!(byte, b'\t' | b' ' | b'\n'));
     &text[..end.unwrap_or(text.len())]
 }
@@ -50,7 +64,8 @@ mod tests {
             ("ffffffff81a0b9cf T ", None),
             ("ffffffff81a0b9cfTT f", None),
         ] {
-            assert_eq!(fields(text.as_bytes()), expected, "{text}");
+            let expected = expected.map(|(addr, kind, name)| SymbolLine { addr, kind, name });
+            assert_eq!(parse_line(text.as_bytes()), expected, "{text}");
         }
     }
 
@@ -68,11 +83,11 @@ mod tests {
             let mut start = 0;
             let mut expected = Vec::new();
             for line in text.split('\n') {
-                let found = fields(line.as_bytes());
-                expected.extend(found.map(|(addr, kind, at)| (addr, kind, start + at)));
+                let found = parse_line(line.as_bytes());
+                expected.extend(found.map(|symbol| SymbolLine { name: start + symbol.name, ..symbol }));
                 start += line.len() + 1;
             }
-            assert_eq!(symbols(text.as_bytes()).collect::<Vec<_>>(), expected, "{text}");
+            assert_eq!(parse_list(text.as_bytes()).collect::<Vec<_>>(), expected, "{text}");
         }
     }
 
@@ -80,10 +95,10 @@ mod tests {
     fn the_first_symbol_of_a_name() {
         let list = b"0000000000000010 A my_text\n0000000000000020 t _text_end\n0000000000000030 T _text\t[m]\n\
             0000000000000040 T _text\n";
-        assert_eq!(address_of(list, b"_text"), Some(0x30));
-        assert_eq!(address_of(list, b"_text_end"), Some(0x20));
-        assert_eq!(address_of(list, b"text"), None);
-        assert_eq!(address_of(list, b"T _text"), None);
-        assert_eq!(address_of(list, b""), None);
+        assert_eq!(find_address(list, b"_text"), Some(0x30));
+        assert_eq!(find_address(list, b"_text_end"), Some(0x20));
+        assert_eq!(find_address(list, b"text"), None);
+        assert_eq!(find_address(list, b"T _text"), None);
+        assert_eq!(find_address(list, b""), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Tells whether the recorded kernel is the one running on this machine.
 
-use super::lines::{fields, name};
+use super::lines::{name_at_start, parse_line};
 use crate::io;
 use crate::model::process::BuildId;
 use crate::resolve::symbols::files;
@@ -16,7 +16,7 @@ pub(super) struct RunningKernel {
 }
 
 impl RunningKernel {
-    pub(super) fn of_this_machine() -> Self {
+    pub(super) fn read() -> Self {
         let release = io::of_system(Path::new("/proc/sys/kernel/osrelease")).ok();
         Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
     }
@@ -25,8 +25,8 @@ impl RunningKernel {
     /// `None` if the recording has neither, because its recorder was killed or is still running.
     pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
         match (build_id, self.build_id, release, &self.release) {
-            (Some(recorded), Some(own), ..) => Some(files::hex(recorded) == files::hex(own)),
-            (.., Some(recorded), Some(own)) => Some(own.trim_ascii_end() == recorded.trim_ascii_end()),
+            (Some(recorded), Some(running), ..) => Some(files::hex(recorded) == files::hex(running)),
+            (.., Some(recorded), Some(running)) => Some(running.trim_ascii_end() == recorded.trim_ascii_end()),
             (None, _, None, _) => None,
             _ => Some(false),
         }
@@ -42,22 +42,30 @@ impl RunningKernel {
 /// True if two symbol lists are from the same kernel, even if from different boots: they have the same functions at the
 /// same distances from each other.
 fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
+    let symbols = core_symbols(one);
+    !symbols.is_empty() && symbols == core_symbols(other)
+}
+
+/// The first symbols of the kernel itself, without its modules. Addresses are relative to the first symbol.
+fn core_symbols(list: &[u8]) -> Vec<(u64, &[u8])> {
     /// This many symbols are more than enough to tell two kernels apart, even if both were built from the same source.
-    const MOST: usize = 20_000;
-    let core = |text: &[u8]| -> Vec<(u64, Vec<u8>)> {
-        let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.ends_with(b"]"));
-        let symbols = lines.filter_map(|line| fields(line).map(|(addr, _, at)| (addr, name(&line[at..]).to_vec())));
-        let symbols = symbols.filter(|(addr, _)| addr >> 63 == 1);
-        symbols.take(MOST).collect()
-    };
-    let (one, other) = (core(one), core(other));
-    let from = |list: &[(u64, Vec<u8>)]| list.first().map_or(0, |(addr, _)| *addr);
-    let (from_one, from_other) = (from(&one), from(&other));
-    let same = |at: usize| {
-        let ((addr, name), (there, called)) = (&one[at], &other[at]);
-        addr.wrapping_sub(from_one) == there.wrapping_sub(from_other) && name == called
-    };
-    !one.is_empty() && one.len() == other.len() && (0..one.len()).all(same)
+    const MAX_SYMBOLS: usize = 20_000;
+    let mut symbols = Vec::new();
+    let mut first = None;
+    for line in list.split(|&byte| byte == b'\n') {
+        let is_of_module = line.ends_with(b"]");
+        if !is_of_module
+            && let Some(symbol) = parse_line(line)
+            && symbol.addr >> 63 == 1
+        {
+            let first = *first.get_or_insert(symbol.addr);
+            symbols.push((symbol.addr.wrapping_sub(first), name_at_start(&line[symbol.name..])));
+        }
+        if symbols.len() == MAX_SYMBOLS {
+            break;
+        }
+    }
+    symbols
 }
 
 /// The build ID of the running kernel; `None` if it cannot be read.

@@ -76,7 +76,7 @@ impl Program {
         let parts = symbols::resolve(&request, &images, &options, &Pool::new(None).unwrap(), &mut warnings);
         let frames: &Frames = &parts[0];
         let longest =
-            (0..frames.len()).map(|index| frames.of(index)).max_by_key(|frames| frames.clone().count()).unwrap();
+            (0..frames.len()).map(|index| frames.get(index)).max_by_key(|frames| frames.clone().count()).unwrap();
         let text = |id| String::from_utf8_lossy(frames.text(id)).into_owned();
         let names = longest.clone().map(|frame| frame.name.map_or_else(String::new, text)).collect();
         let file = longest.clone().next().and_then(|frame| frame.file).map_or_else(String::new, text);

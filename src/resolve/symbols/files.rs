@@ -74,6 +74,14 @@ pub struct RecordedTime {
     pub ended: SystemTime,
 }
 
+impl RecordedTime {
+    /// True for file times (seconds and nanoseconds since 1970) during the recording.
+    fn contains(&self, seconds: i64, nanos: i64) -> bool {
+        let since = Duration::new(u64::try_from(seconds).unwrap_or_default(), u32::try_from(nanos).unwrap_or(0));
+        (self.began..=self.ended).contains(&(UNIX_EPOCH + since))
+    }
+}
+
 /// Accepts an ELF file or a PE image. It may contain only debug information.
 pub const ELF: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Any), otherwise: NO_CODE };
 
@@ -88,19 +96,14 @@ fn is_code(head: &[u8]) -> bool {
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        let cache = std::env::var_os("HOME").map(|home| Path::new(&home).join(".debug"));
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let caches = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-        let debuginfod = variable("DEBUGINFOD_CACHE_PATH").or_else(|| Some(caches()?.join("debuginfod_client")));
-        let (symfs, vmlinux, os_release, machine) = (Vec::new(), None, None, None);
         Self {
-            symfs,
+            symfs: Vec::new(),
             debug_dirs: Vec::new(),
-            cache,
-            debuginfod,
-            vmlinux,
-            os_release,
-            machine,
+            cache: std::env::var_os("HOME").map(|home| Path::new(&home).join(".debug")),
+            debuginfod: debuginfod_cache(),
+            vmlinux: None,
+            os_release: None,
+            machine: None,
             force: false,
             kernel_runs_here: false,
             recorded_here: None,
@@ -110,11 +113,24 @@ impl Default for SearchOptions {
     }
 }
 
+/// The cache of debuginfod's client; see [`SearchOptions::debuginfod`].
+fn debuginfod_cache() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(cache) = variable("DEBUGINFOD_CACHE_PATH") {
+        return Some(cache);
+    }
+    let caches = match variable("XDG_CACHE_HOME") {
+        Some(caches) => caches,
+        None => variable("HOME")?.join(".cache"),
+    };
+    Some(caches.join("debuginfod_client"))
+}
+
 impl SearchOptions {
     /// Finds the file that ran. `None` if the file is missing, or if only another build of it is on this machine.
-    pub fn running(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
+    pub fn find_running(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if dso.kind == DsoKind::Kernel {
-            return self.vmlinux(dso, warnings);
+            return self.find_vmlinux(dso, warnings);
         }
         if self.was_replaced(dso) {
             let path = Path::new(OsStr::from_bytes(&dso.path));
@@ -128,42 +144,59 @@ impl SearchOptions {
             warnings.push(Warning::new(message).in_file(path, None));
             return None;
         }
-        // By now, the path of a deleted file may belong to another file. The path is therefore only tried if a build ID
-        // can confirm the match.
-        let deleted = dso.path.strip_suffix(b" (deleted)").filter(|_| dso.build_id.is_some());
-        let own = match dso.kind {
-            DsoKind::File => self.recorded_paths(&dso.path),
-            // The vDSO is in no ordinary directory, but `--symfs` may point to one that was prepared for this
-            // recording.
-            _ if !self.symfs.is_empty() => self.recorded_paths(&dso.path),
-            _ => Vec::new(),
-        };
-        let name = if dso.is_vdso() { "vdso" } else { "elf" };
-        let by_id = dso.build_id.into_iter().flat_map(|id| {
-            let kept = self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(name), id_path(dir, id)]);
-            kept.filter(move |path| !self.is_directory(path)).chain(self.fetched(id, "executable"))
-        });
-        let mut paths =
-            own.into_iter().chain(deleted.into_iter().flat_map(|path| self.recorded_paths(path))).chain(by_id);
-        let mut others = Warnings::new();
-        let found = paths.find_map(|path| {
-            let image = self.open(&path, ELF, &mut others)?;
-            self.matching(image, dso, &mut others)
-        });
-        let found = found.or_else(|| self.own_vdso(dso));
-        if found.is_none() {
-            warnings.append(others);
+        // Only reported if no file is found.
+        let mut rejected = Warnings::new();
+        for path in self.running_paths(dso) {
+            if let Some(image) = self.open(&path, ELF, &mut rejected)
+                && self.is_match(&image, dso, &mut rejected)
+            {
+                return Some(image);
+            }
         }
-        if found.is_none() && dso.kind == DsoKind::File {
+        if let Some(vdso) = self.find_own_vdso(dso) {
+            return Some(vdso);
+        }
+        warnings.append(rejected);
+        if dso.kind == DsoKind::File {
             // If the file exists but isn't an ELF file, it may still contain the code that ran, so say what it is.
             for path in self.recorded_paths(&dso.path) {
-                if let Some(what) = self.no_elf(&path) {
-                    let message = format!("is not an ELF file but {}, so it has no symbols to read", what.name());
+                if let Some(kind) = self.no_elf(&path) {
+                    let message = format!("is not an ELF file but {}, so it has no symbols to read", kind.name());
                     warnings.push(Warning::new(message).in_file(&path, None));
                 }
             }
         }
-        found
+        None
+    }
+
+    /// The paths where the file that ran may be, in the order in which they are to be tried.
+    fn running_paths<'a>(&'a self, dso: &'a Dso) -> impl Iterator<Item = PathBuf> + 'a {
+        let mut paths = Vec::new();
+        // The vDSO is in no ordinary directory, but `--symfs` may point to one that was prepared for this recording.
+        if dso.kind == DsoKind::File || !self.symfs.is_empty() {
+            paths = self.recorded_paths(&dso.path);
+        }
+        // By now, the path of a deleted file may belong to another file. The path is therefore only tried if a build ID
+        // can confirm the match.
+        if dso.build_id.is_some()
+            && let Some(path) = dso.path.strip_suffix(b" (deleted)")
+        {
+            paths.extend(self.recorded_paths(path));
+        }
+        // These directories are only read if no recorded path leads to the file.
+        let by_id = dso.build_id.into_iter().flat_map(|id| self.running_paths_by_id(dso, id));
+        paths.into_iter().chain(by_id)
+    }
+
+    fn running_paths_by_id(&self, dso: &Dso, id: BuildId) -> Vec<PathBuf> {
+        let file_name = if dso.is_vdso() { "vdso" } else { "elf" };
+        let mut paths = Vec::new();
+        for dir in self.id_dirs() {
+            let path = id_path(dir, id);
+            paths.extend([path.join(file_name), path].into_iter().filter(|path| !self.is_directory(path)));
+        }
+        paths.extend(self.debuginfod_path(id, "executable"));
+        paths
     }
 
     /// True if the file at the recorded path was replaced or rewritten while the recording was made. perf reads build
@@ -176,85 +209,84 @@ impl SearchOptions {
             return false;
         }
         let Some(about) = self.door(path).look(path) else { return false };
-        let here = file_id(&about);
-        let is_then = |seconds: i64, nanos: i64| {
-            let since = Duration::new(u64::try_from(seconds).unwrap_or_default(), u32::try_from(nanos).unwrap_or(0));
-            (times.began..=times.ended).contains(&(UNIX_EPOCH + since))
-        };
-        if here == recorded {
-            return is_then(about.mtime(), about.mtime_nsec());
+        let found = file_id(&about);
+        if found == recorded {
+            return times.contains(about.mtime(), about.mtime_nsec());
         }
-        (here.major, here.minor) == (recorded.major, recorded.minor) && is_then(about.ctime(), about.ctime_nsec())
+        let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);
+        is_same_device && times.contains(about.ctime(), about.ctime_nsec())
     }
 
     /// Reads the vDSO from our own memory. The kernel gives all processes of one word size the same one. It is the
     /// recorded one if build IDs match, or if the recording has none but was made by the running kernel.
-    fn own_vdso(&self, dso: &Dso) -> Option<Image> {
+    fn find_own_vdso(&self, dso: &Dso) -> Option<Image> {
         if !dso.is_vdso() {
             return None;
         }
-        let image = running_vdso()?;
+        let image = read_running_vdso()?;
         let is_64 = image.object().is_ok_and(|object| object.is_64());
         let is_ours = match dso.build_id {
-            Some(_) => image.is(dso.build_id),
+            Some(_) => image.has_build_id(dso.build_id),
             None => self.kernel_runs_here && is_64 == (dso.kind == DsoKind::Vdso),
         };
         is_ours.then_some(image)
     }
 
     /// Finds the image of the recorded kernel. Unless given by the user, it must have the recorded build ID.
-    fn vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
+    fn find_vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if let Some(given) = &self.vmlinux {
-            let Some(image) = opened(Named::User.door(true), given, ELF, warnings) else {
+            let Some(image) = open_image(Named::User.door(true), given, ELF, warnings) else {
                 let message = "not used: it is not an ELF file. A compressed kernel (vmlinuz) must be decompressed \
                                first";
                 warnings.push(Warning::new(message).in_file(given, None));
                 return None;
             };
-            return self.matching(image, dso, warnings);
+            return self.is_match(&image, dso, warnings).then_some(image);
         }
         let id = dso.build_id?;
-        let by_id = self.kept(id, "vmlinux");
-        let by_release = self.os_release.iter().flat_map(|release| {
+        let mut paths: Vec<PathBuf> = self.paths_by_id(id, "vmlinux").collect();
+        if let Some(release) = &self.os_release {
             let release = Path::new(OsStr::from_bytes(release));
-            let named = suffixed("vmlinux-".into(), release);
+            let file_name = with_suffix("vmlinux-".into(), release);
             let modules = Path::new("lib/modules").join(release);
-            let installed = [Path::new("/boot").join(&named), Path::new("/").join(&modules).join("build/vmlinux")];
-            let debug =
-                self.id_dirs().flat_map(move |dir| [dir.join("boot").join(&named), dir.join(&modules).join("vmlinux")]);
-            debug.chain(installed).collect::<Vec<_>>()
-        });
-        let mut found = by_id.chain(by_release).filter_map(|path| self.open(&path, ELF, warnings));
-        found.find(|image| image.build_id().is_some() && image.is(Some(id)))
+            for dir in self.id_dirs() {
+                paths.push(dir.join("boot").join(&file_name));
+                paths.push(dir.join(&modules).join("vmlinux"));
+            }
+            paths.push(Path::new("/boot").join(&file_name));
+            paths.push(Path::new("/").join(&modules).join("build/vmlinux"));
+        }
+        let mut images = paths.into_iter().filter_map(|path| self.open(&path, ELF, warnings));
+        images.find(|image| image.build_id().is_some() && image.has_build_id(Some(id)))
     }
 
     /// Finds the separate file with the debug information of `image`, if there is one.
-    pub fn debugging(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
+    pub fn find_debugging(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         if let Some(id) = image.build_id() {
-            let paths = self.kept(id, "debug").chain(self.fetched(id, "debuginfo"));
-            let mut found = paths.filter_map(|path| self.open(&path, DEBUGGING, warnings));
-            let found = found.find(|found| found.is(Some(id)));
-            if found.is_some() {
-                return found;
+            let paths = self.paths_by_id(id, "debug").chain(self.debuginfod_path(id, "debuginfo"));
+            let mut images = paths.filter_map(|path| self.open(&path, DEBUGGING, warnings));
+            if let Some(found) = images.find(|found| found.has_build_id(Some(id))) {
+                return Some(found);
             }
         }
-        self.by_link(image, warnings)
+        self.find_by_debug_link(image, warnings)
     }
 
-    /// The paths where directories with files by build ID may have the debug information (`what`) of this build.
-    fn kept<'a>(&'a self, id: BuildId, what: &'a str) -> impl Iterator<Item = PathBuf> + use<'a> {
-        self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(what), suffixed(id_path(dir, id), ".debug")])
+    /// The paths where directories with files by build ID may have a file (`debug` or `vmlinux`) of this build.
+    fn paths_by_id<'a>(&'a self, id: BuildId, file_name: &'a str) -> impl Iterator<Item = PathBuf> + use<'a> {
+        self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(file_name), with_suffix(id_path(dir, id), ".debug")])
     }
 
     /// The path of this build's file in debuginfod's cache. `None` if the cache has no such file, or an empty one,
     /// which means that no server has it.
-    fn fetched(&self, id: BuildId, what: &str) -> Option<PathBuf> {
-        let path = self.debuginfod.as_ref()?.join(hex(id)).join(what);
-        self.door(&path).look(&path).filter(|about| about.len() > 0).map(|_| path)
+    fn debuginfod_path(&self, id: BuildId, file_name: &str) -> Option<PathBuf> {
+        let path = self.debuginfod.as_ref()?.join(hex(id)).join(file_name);
+        let about = self.door(&path).look(&path)?;
+        if about.len() > 0 { Some(path) } else { None }
     }
 
     /// Follows `.gnu_debuglink`, which holds a file name and a checksum.
-    fn by_link(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
+    fn find_by_debug_link(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = image.object().ok()?;
         let (name, crc) = object.gnu_debuglink().ok().flatten()?;
         let name = Path::new(OsStr::from_bytes(name));
@@ -265,7 +297,7 @@ impl SearchOptions {
         for path in near.into_iter().chain(far) {
             let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
             let same = match image.build_id() {
-                Some(id) => found.is(Some(id)),
+                Some(id) => found.has_build_id(Some(id)),
                 // The checksum needs the whole file, so cheaper checks come first.
                 None => found.may_be_debugging(image) && found.crc32() == crc,
             };
@@ -279,25 +311,28 @@ impl SearchOptions {
     }
 
     /// Finds the file into which dwz moved the parts of `debugging`'s information that several files share.
-    pub fn shared(&self, debugging: &Image, warnings: &mut Warnings) -> Option<Image> {
+    pub fn find_shared(&self, debugging: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = debugging.object().ok()?;
         let (name, id) = object.gnu_debugaltlink().ok().flatten()?;
         let id = BuildId::new(id);
-        let beside = debugging.path().parent()?.join(OsStr::from_bytes(name));
-        let by_id = id.into_iter().flat_map(|id| self.kept(id, "debug"));
-        let mut found = std::iter::once(beside).chain(by_id).filter_map(|path| self.open(&path, DEBUGGING, warnings));
-        found.find(|found| found.is(id))
+        // If the link's path is absolute, it replaces the directory.
+        let mut paths = vec![debugging.path().parent()?.join(OsStr::from_bytes(name))];
+        if let Some(id) = id {
+            paths.extend(self.paths_by_id(id, "debug"));
+        }
+        let mut images = paths.into_iter().filter_map(|path| self.open(&path, DEBUGGING, warnings));
+        images.find(|found| found.has_build_id(id))
     }
 
     /// Finds the package (`.dwp`) of split debug information next to one of these images.
-    pub fn package(&self, images: &[&Image], warnings: &mut Warnings) -> Option<Image> {
-        let mut package = |image: &&Image| self.open(&suffixed(image.path().to_owned(), ".dwp"), DEBUGGING, warnings);
-        images.iter().find_map(&mut package)
+    pub fn find_package(&self, images: &[&Image], warnings: &mut Warnings) -> Option<Image> {
+        let mut paths = images.iter().map(|image| with_suffix(image.path().to_owned(), ".dwp"));
+        paths.find_map(|path| self.open(&path, DEBUGGING, warnings))
     }
 
     /// Opens a file that may not exist. Warns if it exists but may not be used.
     pub fn open(&self, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
-        opened(self.door(path), path, kind, warnings)
+        open_image(self.door(path), path, kind, warnings)
     }
 
     /// The kind of a file that isn't an ELF file. `None` if it is an ELF file or can't be read.
@@ -313,8 +348,11 @@ impl SearchOptions {
     /// How to open a path that comes from a recording or from another file. Below a directory given by the user,
     /// symbolic links can't lead out of that directory.
     fn door(&self, path: &Path) -> Door<'_> {
-        let typed = self.symfs.iter().chain(&self.debug_dirs).find(|typed| path.starts_with(typed));
-        let start = typed.map_or(Start::Here, |typed| Start::Typed(typed));
+        let mut typed = self.symfs.iter().chain(&self.debug_dirs);
+        let start = match typed.find(|directory| path.starts_with(directory)) {
+            Some(directory) => Start::Typed(directory),
+            None => Start::Here,
+        };
         Door { named: Named::Recording, start, force: self.force }
     }
 
@@ -324,9 +362,14 @@ impl SearchOptions {
         if self.symfs.is_empty() {
             return vec![path.to_owned()];
         }
-        let below = path.strip_prefix("/").unwrap_or(path);
-        let paths = || [Some(below.to_owned()), merged(below)].into_iter().flatten();
-        self.symfs.iter().flat_map(|root| paths().map(move |path| root.join(path))).collect()
+        let relative = path.strip_prefix("/").unwrap_or(path);
+        let merged = toggle_usr(relative);
+        let mut paths = Vec::new();
+        for root in &self.symfs {
+            paths.push(root.join(relative));
+            paths.extend(merged.as_ref().map(|merged| root.join(merged)));
+        }
+        paths
     }
 
     /// Directories that store files by build ID.
@@ -338,19 +381,20 @@ impl SearchOptions {
         self.door(path).look(path).is_some_and(|about| about.is_dir())
     }
 
-    fn matching(&self, image: Image, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
-        let reason = if !image.is(dso.build_id) {
-            let ids = (dso.build_id.map(hex), image.build_id().map(hex));
-            let (Some(wanted), Some(found)) = ids else { return None };
+    /// True if an image is of the recorded build and machine. If not, warns.
+    fn is_match(&self, image: &Image, dso: &Dso, warnings: &mut Warnings) -> bool {
+        let reason = if !image.has_build_id(dso.build_id) {
+            let (Some(wanted), Some(found)) = (dso.build_id, image.build_id()) else { return false };
+            let (wanted, found) = (hex(wanted), hex(found));
             format!("not used: it is not the version that ran (build ID {found}, recorded {wanted})")
-        } else if !self.is_of_machine(&image) {
+        } else if !self.is_of_machine(image) {
             let recorded = self.machine.map_or_else(|| "another".to_owned(), machine_name);
             format!("not used: it is for {}, but the recording is from {recorded}", machine_name(image.machine()))
         } else {
-            return Some(image);
+            return true;
         };
         warnings.push(Warning::new(reason).in_file(image.path(), None));
-        None
+        false
     }
 
     /// True if the recorded machine can run this file. 64-bit machines also run 32-bit programs.
@@ -364,7 +408,7 @@ impl SearchOptions {
     }
 }
 
-fn opened(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
+fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
     match door.open(path, kind)? {
         Ok(opened) => {
             let on_disk = opened.about.blocks().saturating_mul(512);
@@ -378,7 +422,7 @@ fn opened(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> O
                 warnings.push(Warning::new(message).in_file(path, None));
                 return None;
             }
-            Image::of_file(path, opened).ok()
+            Image::from_opened(path, opened).ok()
         }
         Err(error) => {
             warnings.push(error.into_warning());
@@ -396,22 +440,23 @@ fn is_mostly_hole(len: u64, on_disk: u64) -> bool {
 }
 
 /// Appends text to a path.
-fn suffixed(path: PathBuf, more: impl AsRef<OsStr>) -> PathBuf {
+fn with_suffix(path: PathBuf, suffix: impl AsRef<OsStr>) -> PathBuf {
     let mut path = path.into_os_string();
-    path.push(more);
+    path.push(suffix);
     path.into()
 }
 
 /// The same path with `/usr` added or removed at its start, as on systems where `/lib`, `/bin` and so on are links into
 /// `/usr`. `None` if the path is not in such a directory.
-fn merged(path: &Path) -> Option<PathBuf> {
-    let is_merged = |path: &Path| {
-        let first = path.iter().next().and_then(OsStr::to_str).unwrap_or_default();
-        first == "bin" || first == "sbin" || first.starts_with("lib")
-    };
-    match path.strip_prefix("usr") {
-        Ok(rest) => is_merged(rest).then(|| rest.to_owned()),
-        Err(_) => is_merged(path).then(|| Path::new("usr").join(path)),
+fn toggle_usr(path: &Path) -> Option<PathBuf> {
+    let without_usr = path.strip_prefix("usr").ok();
+    let first = without_usr.unwrap_or(path).iter().next().and_then(OsStr::to_str).unwrap_or_default();
+    if first != "bin" && first != "sbin" && !first.starts_with("lib") {
+        return None;
+    }
+    match without_usr {
+        Some(rest) => Some(rest.to_owned()),
+        None => Some(Path::new("usr").join(path)),
     }
 }
 
@@ -437,7 +482,7 @@ pub fn file_id(about: &Metadata) -> FileId {
 }
 
 /// The vDSO of the running kernel, read from this process's memory.
-pub fn running_vdso() -> Option<Image> {
+pub fn read_running_vdso() -> Option<Image> {
     use std::os::unix::fs::FileExt;
     let maps = io::text_of_system(Path::new("/proc/self/maps")).ok()?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
@@ -465,16 +510,16 @@ mod tests {
         let dso =
             |build_id| Dso { path: path.as_os_str().as_bytes().into(), build_id, file: None, kind: DsoKind::File };
         let mut warnings = Warnings::new();
-        assert!(options.running(&dso(image.build_id()), &mut warnings).is_some());
-        assert!(options.running(&dso(None), &mut warnings).is_some());
+        assert!(options.find_running(&dso(image.build_id()), &mut warnings).is_some());
+        assert!(options.find_running(&dso(None), &mut warnings).is_some());
         assert!(warnings.is_empty());
         let other = BuildId::new(&[7; 20]);
         assert!(image.build_id().is_some(), "the linker gives test binaries no build ID");
-        assert!(options.running(&dso(other), &mut warnings).is_none());
+        assert!(options.find_running(&dso(other), &mut warnings).is_none());
         let said = warnings.iter().next().unwrap().to_string();
         assert!(said.contains("recorded 07070707"), "{said}");
         let foreign = SearchOptions { machine: Some(elf::EM_S390.0), ..options };
-        assert!(foreign.running(&dso(None), &mut Warnings::new()).is_none());
+        assert!(foreign.find_running(&dso(None), &mut Warnings::new()).is_none());
     }
 
     #[test]
@@ -488,19 +533,19 @@ mod tests {
         std::os::unix::fs::symlink(&path, dir.path().join("prog")).unwrap();
         let mut options = SearchOptions { cache: Some(dir.path().into()), ..SearchOptions::default() };
         let gone = Dso { path: b"/gone/prog".into(), build_id: Some(id), file: None, kind: DsoKind::File };
-        assert!(options.running(&gone, &mut Warnings::new()).is_some());
+        assert!(options.find_running(&gone, &mut Warnings::new()).is_some());
         options.cache = None;
-        assert!(options.running(&gone, &mut Warnings::new()).is_none());
+        assert!(options.find_running(&gone, &mut Warnings::new()).is_none());
         options.symfs = vec![dir.path().into()];
         let below = Dso { path: b"/prog".into(), ..gone };
-        assert!(options.running(&below, &mut Warnings::new()).is_some());
+        assert!(options.find_running(&below, &mut Warnings::new()).is_some());
     }
 
     #[test]
     fn a_file_that_is_mostly_hole_is_reported_and_not_used() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::copy(std::env::current_exe().unwrap(), file.path()).unwrap();
-        let open = |warnings: &mut Warnings| opened(Named::Recording.door(false), file.path(), DEBUGGING, warnings);
+        let open = |warnings: &mut Warnings| open_image(Named::Recording.door(false), file.path(), DEBUGGING, warnings);
         assert!(open(&mut Warnings::new()).is_some());
         let on_disk = std::fs::metadata(file.path()).unwrap().blocks() * 512;
         file.as_file().set_len(20 * on_disk.max(1 << 20)).unwrap();
@@ -526,7 +571,7 @@ mod tests {
             let options = SearchOptions { cache: None, recorded_here: Some(time), ..SearchOptions::default() };
             let dso = Dso { file: Some(file), ..Dso::of_path(path.as_os_str().as_bytes().into(), None) };
             let mut warnings = Warnings::new();
-            let found = options.running(&dso, &mut warnings).is_some();
+            let found = options.find_running(&dso, &mut warnings).is_some();
             assert_eq!(warnings.is_empty(), found);
             found
         };
@@ -548,14 +593,17 @@ mod tests {
         let vdso = |kind| Dso { kind, ..Dso::of_path(b"[vdso]".into(), None) };
         let found = |kernel_runs_here, kind| {
             let options = SearchOptions { cache: None, kernel_runs_here, ..SearchOptions::default() };
-            options.running(&vdso(kind), &mut Warnings::new()).is_some()
+            options.find_running(&vdso(kind), &mut Warnings::new()).is_some()
         };
         let (own, other) = if cfg!(target_pointer_width = "64") {
             (DsoKind::Vdso, DsoKind::Vdso32)
         } else {
             (DsoKind::Vdso32, DsoKind::Vdso)
         };
-        assert_eq!([found(true, own), found(true, other), found(false, own)], [running_vdso().is_some(), false, false]);
+        assert_eq!(
+            [found(true, own), found(true, other), found(false, own)],
+            [read_running_vdso().is_some(), false, false]
+        );
     }
 
     #[test]

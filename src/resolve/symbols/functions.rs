@@ -32,52 +32,65 @@ pub fn extents(
 }
 
 /// The link-time address ranges that have a symbol, sorted and merged.
-pub fn named(dso: DsoId, images: &Images<'_>, options: &SymbolOptions, warnings: &mut Warnings) -> Vec<Range<u64>> {
+pub fn named_ranges(
+    dso: DsoId,
+    images: &Images<'_>,
+    options: &SymbolOptions,
+    warnings: &mut Warnings,
+) -> Vec<Range<u64>> {
     let options = SymbolOptions { inlines: false, lines: false, ..options.clone() };
     let request = Request { dso, offsets: Vec::new(), base: Base::File };
     let Some(file) = open(&request, images, &options, warnings) else { return Vec::new() };
     let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
-    let objects = images.into_iter().flatten().filter_map(|image| image.object().ok());
-    let mut ranges: Vec<Range<u64>> = objects.flat_map(|object| functions(&object)).collect();
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for image in images.into_iter().flatten() {
+        if let Ok(object) = image.object() {
+            ranges.extend(code_ranges(&object));
+        }
+    }
     ranges.extend(GoTable::read(file.running).map(|go| go.extent()));
     ranges.extend(file.running.methods().iter().map(|method| method.start..method.end));
     ranges.sort_unstable_by_key(|range| range.start);
     ranges.dedup_by(|next, kept| {
-        let joined = next.start <= kept.end;
-        if joined {
+        let is_adjacent = next.start <= kept.end;
+        if is_adjacent {
             kept.end = kept.end.max(next.end);
         }
-        joined
+        is_adjacent
     });
     ranges
 }
 
 /// The address ranges of functions and code labels. A symbol without a size extends to the next symbol, but not beyond
 /// the end of its section.
-fn functions(object: &object::File<'_>) -> Vec<Range<u64>> {
-    let section_of = |symbol: &object::Symbol<'_, '_>| object.section_by_index(symbol.section_index()?).ok();
-    let is_in_text =
-        |symbol: &object::Symbol<'_, '_>| section_of(symbol).is_some_and(|section| section.kind() == SectionKind::Text);
-    let is_code = |symbol: &object::Symbol<'_, '_>| match symbol.kind() {
-        SymbolKind::Text => symbol.is_definition(),
-        SymbolKind::Unknown | SymbolKind::Label => is_in_text(symbol),
-        _ => false,
-    };
+fn code_ranges(object: &object::File<'_>) -> Vec<Range<u64>> {
     // On Arm, the lowest bit of a function's address is set for Thumb code.
-    let mark = u64::from(object.architecture() == Architecture::Arm);
+    let thumb_bit = u64::from(object.architecture() == Architecture::Arm);
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    let mut unsized_ones: Vec<Range<u64>> = Vec::new();
-    for symbol in object.symbols().chain(object.dynamic_symbols()).filter(is_code) {
-        let start = symbol.address() & !mark;
+    // Symbols without a size, up to the end of their section.
+    let mut unsized_ranges: Vec<Range<u64>> = Vec::new();
+    for symbol in object.symbols().chain(object.dynamic_symbols()) {
+        let section = symbol.section_index().and_then(|index| object.section_by_index(index).ok());
+        let is_code = match symbol.kind() {
+            SymbolKind::Text => symbol.is_definition(),
+            SymbolKind::Unknown | SymbolKind::Label => {
+                section.as_ref().is_some_and(|section| section.kind() == SectionKind::Text)
+            }
+            _ => false,
+        };
+        if !is_code {
+            continue;
+        }
+        let start = symbol.address() & !thumb_bit;
         if symbol.size() > 0 {
             ranges.push(start..start.saturating_add(symbol.size()));
-        } else if let Some(section) = section_of(&symbol) {
-            unsized_ones.push(start..section.address().saturating_add(section.size()));
+        } else if let Some(section) = section {
+            unsized_ranges.push(start..section.address().saturating_add(section.size()));
         }
     }
-    let mut starts: Vec<u64> = ranges.iter().chain(&unsized_ones).map(|range| range.start).collect();
+    let mut starts: Vec<u64> = ranges.iter().chain(&unsized_ranges).map(|range| range.start).collect();
     starts.sort_unstable();
-    for Range { start, end } in unsized_ones {
+    for Range { start, end } in unsized_ranges {
         let next = starts.get(starts.partition_point(|&other| other <= start)).copied().unwrap_or(end);
         ranges.push(start..end.min(next).max(start.saturating_add(1)));
     }

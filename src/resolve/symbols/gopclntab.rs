@@ -26,10 +26,21 @@ use object::{Object, ObjectSection};
 use std::ops::Range;
 
 /// Longer texts are not names; the table is damaged.
-const LONGEST_NAME: usize = 64 << 10;
+const MAX_NAME_LEN: usize = 64 << 10;
 
 /// How many entries of value tables a lookup may read, so that malicious tables can't make it slow.
-const MOST_STEPS: usize = 1 << 18;
+const MAX_STEPS: usize = 1 << 18;
+
+/// Numbers of the fields of a function record. The field 4 is the table of stack pointers.
+const FIELD_NAME: usize = 1;
+/// The value table of files.
+const FIELD_FILES: usize = 5;
+/// The value table of lines.
+const FIELD_LINES: usize = 6;
+/// The number of further value tables.
+const FIELD_TABLE_COUNT: usize = 7;
+/// The compilation unit.
+const FIELD_UNIT: usize = 8;
 
 /// The table of one Go program.
 #[derive(Debug)]
@@ -134,7 +145,7 @@ impl<'a> Words<'a> {
     /// The text at an offset, up to its terminating NUL.
     fn text_at(&self, at: usize) -> Option<&'a [u8]> {
         let rest = self.bytes.get(at..)?;
-        let rest = &rest[..rest.len().min(LONGEST_NAME)];
+        let rest = &rest[..rest.len().min(MAX_NAME_LEN)];
         Some(&rest[..memchr::memchr(0, rest)?])
     }
 }
@@ -146,19 +157,19 @@ impl<'a> GoTable<'a> {
         let (address, bytes) = find_table(image, &object)?;
         let is_little = object.is_little_endian();
         let pointer = bytes.first_chunk::<8>().filter(|head| is_head(head, is_little))?[7].into();
-        let mut found = Self::of_bytes(image, Words { bytes, is_little, pointer }, build_version(image, &object))?;
-        if found.version >= Version::Go118 {
-            found.read_module(&object, address);
-            if found.text == 0 {
-                found.text = object.section_by_name(".text")?.address();
+        let mut table = Self::from_words(image, Words { bytes, is_little, pointer }, build_version(image, &object))?;
+        if table.version >= Version::Go118 {
+            table.read_module(&object, address);
+            if table.text == 0 {
+                table.text = object.section_by_name(".text")?.address();
             }
         }
-        let is_whole = found.function_count > 0 && found.entry(found.function_count).is_some();
-        is_whole.then_some(found)
+        let is_complete = table.function_count > 0 && table.function_start(table.function_count).is_some();
+        is_complete.then_some(table)
     }
 
     /// Reads the header. `build` is the minor release of Go 1 that built the program; `None` if unknown.
-    fn of_bytes(image: &'a Image, table: Words<'a>, build: Option<u32>) -> Option<Self> {
+    fn from_words(image: &'a Image, table: Words<'a>, build: Option<u32>) -> Option<Self> {
         let head = table.bytes.first_chunk::<8>()?;
         let version = Version::from_magic([head[0], head[1], head[2], head[3]], table.is_little)?;
         let mut parts = Parts::default();
@@ -190,16 +201,16 @@ impl<'a> GoTable<'a> {
 
     /// The link-time address range from the start of the first function to the end of the last one.
     pub fn extent(&self) -> Range<u64> {
-        let first = self.entry(0).unwrap_or_default();
-        first..self.entry(self.function_count).unwrap_or_default().max(first)
+        let first = self.function_start(0).unwrap_or_default();
+        first..self.function_start(self.function_count).unwrap_or_default().max(first)
     }
 
     /// The function that contains an address; `None` if there is none.
     pub fn find(&self, addr: u64) -> Option<GoFunction<'a>> {
-        let index = self.index_of(addr)?;
-        let record = self.record(index)?;
-        let name = self.name(self.field(record, 1)?)?;
-        let range = self.entry(index)?..self.entry(index + 1)?;
+        let index = self.find_index(addr)?;
+        let record = self.record_offset(index)?;
+        let name = self.name(self.record_field(record, FIELD_NAME)?)?;
+        let range = self.function_start(index)?..self.function_start(index + 1)?;
         (!name.is_empty()).then_some(GoFunction { range, name })
     }
 
@@ -207,59 +218,60 @@ impl<'a> GoTable<'a> {
     /// function contains the address.
     pub fn calls(&self, addr: u64) -> Vec<GoCall<'a>> {
         let mut calls = Vec::new();
-        let found = self.index_of(addr).and_then(|index| Some((self.entry(index)?, self.record(index)?)));
-        let Some((entry, record)) = found else { return calls };
-        let mut values = ValueReader { table: self, entry, record, steps_left: MOST_STEPS };
-        let mut inlined = values.inlined_at(addr);
+        let Some(index) = self.find_index(addr) else { return calls };
+        let Some(start) = self.function_start(index) else { return calls };
+        let Some(record) = self.record_offset(index) else { return calls };
+        let mut values = ValueReader { table: self, start, record, steps_left: MAX_STEPS };
+        let mut inlined = values.inlined_call(addr);
         let (mut file, mut line) = values.position(addr);
         while let Some(call) = inlined {
             let Some(name) = self.name(call.name) else { break };
             calls.push(GoCall { name, file, line });
-            let at = entry.saturating_add(call.parent);
-            (file, line) = values.position(at);
+            let call_addr = start.saturating_add(call.parent);
+            (file, line) = values.position(call_addr);
             // A call is listed after the one it was inlined into. Checking this makes sure that the loop ends.
-            inlined = values.inlined_at(at).filter(|outer| outer.index < call.index);
+            inlined = values.inlined_call(call_addr).filter(|outer| outer.index < call.index);
         }
-        if let Some(name) = self.field(record, 1).and_then(|name| self.name(name)) {
+        if let Some(name) = self.record_field(record, FIELD_NAME).and_then(|name| self.name(name)) {
             calls.push(GoCall { name, file, line });
         }
         calls
     }
 
     /// The index of the function that contains an address.
-    fn index_of(&self, addr: u64) -> Option<usize> {
+    fn find_index(&self, addr: u64) -> Option<usize> {
         let (mut low, mut high) = (0, self.function_count);
         while low < high {
             let middle = low.midpoint(high);
-            if self.entry(middle)? <= addr {
+            if self.function_start(middle)? <= addr {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
         let index = low.checked_sub(1)?;
-        (addr < self.entry(index + 1)?).then_some(index)
+        (addr < self.function_start(index + 1)?).then_some(index)
     }
 
     /// The address of a function. For the index after the last function, the address where that one ends.
-    fn entry(&self, index: usize) -> Option<u64> {
+    fn function_start(&self, index: usize) -> Option<u64> {
         let size = self.address_size();
-        let at = index.checked_mul(2 * size)?.checked_add(self.parts.functions)?;
+        let offset = index.checked_mul(2 * size)?.checked_add(self.parts.functions)?;
         if self.version >= Version::Go118 {
-            return self.text.checked_add(u64::from(self.table.u32_at(at)?));
+            return self.text.checked_add(u64::from(self.table.u32_at(offset)?));
         }
-        self.table.pointer_at(at)
+        self.table.pointer_at(offset)
     }
 
     /// The offset of a function's record.
-    fn record(&self, index: usize) -> Option<usize> {
+    fn record_offset(&self, index: usize) -> Option<usize> {
         let size = self.address_size();
-        let at = index.checked_mul(2 * size)?.checked_add(self.parts.functions + size)?;
-        let offset = match size {
-            4 => u64::from(self.table.u32_at(at)?),
-            _ => self.table.pointer_at(at)?,
+        let offset = index.checked_mul(2 * size)?.checked_add(self.parts.functions + size)?;
+        let record = match size {
+            4 => u64::from(self.table.u32_at(offset)?),
+            _ => self.table.pointer_at(offset)?,
         };
-        usize::try_from(offset).ok()?.checked_add(self.parts.records)
+        usize::try_from(record).ok()?.checked_add(self.parts.records)
     }
 
     /// The size of an address in the function table, in bytes.
@@ -267,9 +279,8 @@ impl<'a> GoTable<'a> {
         if self.version >= Version::Go118 { 4 } else { self.table.pointer }
     }
 
-    /// Reads a field of a function record by its number: 1 is the name, 4 the stack pointer table, 5 the file table, 6
-    /// the line table, 7 the number of other value tables, 8 the compilation unit.
-    fn field(&self, record: usize, number: usize) -> Option<u32> {
+    /// Reads a field of the function record at an offset, by the field's number (`FIELD_…`).
+    fn record_field(&self, record: usize, number: usize) -> Option<u32> {
         self.table.u32_at(record.checked_add(self.address_size() + 4 * (number - 1))?)
     }
 
@@ -279,21 +290,23 @@ impl<'a> GoTable<'a> {
 
     fn file(&self, record: usize, number: i32) -> Option<&'a [u8]> {
         let number = usize::try_from(number).ok()?;
-        let offset = if self.version == Version::Go12 {
+        if self.version == Version::Go12 {
             // The first entry of the list holds its length.
-            self.table.u32_at(number.checked_mul(4)?.checked_add(self.parts.files)?).filter(|_| number > 0)?
-        } else {
-            let unit = usize::try_from(self.field(record, 8)?).ok()?;
-            let at = unit.checked_add(number)?.checked_mul(4)?.checked_add(self.parts.units)?;
-            self.table.u32_at(at).filter(|&offset| offset != u32::MAX)?
-        };
-        let base = if self.version == Version::Go12 { 0 } else { self.parts.files };
-        self.table.text_at(base.checked_add(usize::try_from(offset).ok()?)?)
+            if number == 0 {
+                return None;
+            }
+            let offset = self.table.u32_at(number.checked_mul(4)?.checked_add(self.parts.files)?)?;
+            return self.table.text_at(usize::try_from(offset).ok()?);
+        }
+        let unit = usize::try_from(self.record_field(record, FIELD_UNIT)?).ok()?;
+        let entry = unit.checked_add(number)?.checked_mul(4)?.checked_add(self.parts.units)?;
+        let offset = self.table.u32_at(entry).filter(|&offset| offset != u32::MAX)?;
+        self.table.text_at(self.parts.files.checked_add(usize::try_from(offset).ok()?)?)
     }
 
     /// The offset of a record's list of value tables, which follows the fixed part of the record, and the number of the
     /// record's data pointers.
-    fn tables_of(&self, record: usize) -> Option<(usize, usize)> {
+    fn value_tables(&self, record: usize) -> Option<(usize, usize)> {
         let fixed = match self.version {
             Version::Go12 => 7,
             Version::Go116 | Version::Go118 => 8,
@@ -328,8 +341,8 @@ impl<'a> GoTable<'a> {
         };
         let sections = NAMES.iter().filter_map(|name| object.section_by_name(name));
         for bytes in sections.filter_map(|section| section.data().ok()) {
-            for at in memchr::memmem::find_iter(bytes, &wanted).filter(|at| at.is_multiple_of(pointer)) {
-                let module = Words { bytes: &bytes[at..], ..self.table };
+            for offset in memchr::memmem::find_iter(bytes, &wanted).filter(|offset| offset.is_multiple_of(pointer)) {
+                let module = Words { bytes: &bytes[offset..], ..self.table };
                 if self.take_module(&module, table).is_some() {
                     return;
                 }
@@ -355,7 +368,8 @@ impl<'a> GoTable<'a> {
 struct ValueReader<'t, 'a> {
     table: &'t GoTable<'a>,
     /// The function's first address.
-    entry: u64,
+    start: u64,
+    /// The offset of the function's record.
     record: usize,
     /// How many more entries may be read, because reading a malicious table could take hours.
     steps_left: usize,
@@ -364,22 +378,27 @@ struct ValueReader<'t, 'a> {
 impl<'a> ValueReader<'_, 'a> {
     /// The source file and line of an instruction.
     fn position(&mut self, addr: u64) -> (&'a [u8], u32) {
-        let file = self.value_of(5, addr).and_then(|file| self.table.file(self.record, file)).unwrap_or_default();
-        let line = self.value_of(6, addr).and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
+        let file = self.read_field_value(FIELD_FILES, addr);
+        let file = file.and_then(|file| self.table.file(self.record, file)).unwrap_or_default();
+        let line = self.read_field_value(FIELD_LINES, addr);
+        let line = line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
         (file, line)
     }
 
     /// The value at an address, from the value table that a field of the record refers to.
-    fn value_of(&mut self, field: usize, addr: u64) -> Option<i32> {
-        self.value(self.table.field(self.record, field)?, addr)
+    fn read_field_value(&mut self, field: usize, addr: u64) -> Option<i32> {
+        self.read_value(self.table.record_field(self.record, field)?, addr)
     }
 
     /// The value at an address, from the value table at offset `table`.
-    fn value(&mut self, table: u32, addr: u64) -> Option<i32> {
-        // Offset 0 means that the function has no such table.
-        let at = usize::try_from(table).ok().filter(|&table| table != 0)?;
-        let mut rest = self.table.table.bytes.get(self.table.parts.values.checked_add(at)?..)?;
-        let (mut value, mut end) = (-1_i32, self.entry);
+    fn read_value(&mut self, table: u32, addr: u64) -> Option<i32> {
+        // The function has no such table.
+        if table == 0 {
+            return None;
+        }
+        let offset = self.table.parts.values.checked_add(usize::try_from(table).ok()?)?;
+        let mut rest = self.table.table.bytes.get(offset..)?;
+        let (mut value, mut end) = (-1_i32, self.start);
         let mut is_first = true;
         while self.steps_left > 0 {
             self.steps_left -= 1;
@@ -399,24 +418,24 @@ impl<'a> ValueReader<'_, 'a> {
     }
 
     /// The innermost inlined call at an address.
-    fn inlined_at(&mut self, addr: u64) -> Option<InlinedCall> {
+    fn inlined_call(&mut self, addr: u64) -> Option<InlinedCall> {
         let (go, record) = (self.table, self.record);
         let layout = go.inline_layout?;
-        let tables = usize::try_from(go.field(record, 7)?).ok()?;
-        let (first, data_count) = go.tables_of(record)?;
-        if layout.value_table >= tables || layout.data >= data_count {
+        let table_count = usize::try_from(go.record_field(record, FIELD_TABLE_COUNT)?).ok()?;
+        let (tables, data_count) = go.value_tables(record)?;
+        if layout.value_table >= table_count || layout.data >= data_count {
             return None;
         }
-        let table = go.table.u32_at(first.checked_add(4 * layout.value_table)?)?;
-        let index = usize::try_from(self.value(table, addr)?).ok()?;
-        let data = first.checked_add(tables.checked_mul(4)?)?;
+        let table = go.table.u32_at(tables.checked_add(4 * layout.value_table)?)?;
+        let index = usize::try_from(self.read_value(table, addr)?).ok()?;
+        let data = tables.checked_add(table_count.checked_mul(4)?)?;
         let tree = go.tree_address(data, layout.data)?;
         let start = tree.checked_add(u64::try_from(index.checked_mul(layout.entry)?).ok()?)?;
         let bytes = go.image.loaded(start..start.checked_add(layout.entry as u64)?)?;
-        let call = Words { bytes, ..go.table };
-        let (name, parent) = if layout.entry == 16 { (4, 8) } else { (12, 16) };
-        let name = call.u32_at(name)?;
-        let parent = u64::try_from(call.i32_at(parent)?).ok()?;
+        let entry = Words { bytes, ..go.table };
+        let (name_offset, parent_offset) = if layout.entry == 16 { (4, 8) } else { (12, 16) };
+        let name = entry.u32_at(name_offset)?;
+        let parent = u64::try_from(entry.i32_at(parent_offset)?).ok()?;
         Some(InlinedCall { index, name, parent })
     }
 }
@@ -460,8 +479,7 @@ impl Version {
 fn take_varint(rest: &mut &[u8]) -> Option<u32> {
     let mut value = 0_u32;
     for shift in (0..35).step_by(7) {
-        let (&byte, behind) = rest.split_first()?;
-        *rest = behind;
+        let byte = *rest.split_off_first()?;
         value |= u32::from(byte & 0x7f).checked_shl(shift)?;
         if byte & 0x80 == 0 {
             return Some(value);
@@ -641,7 +659,7 @@ mod tests {
         for version in [Version::Go12, Version::Go116, Version::Go118, Version::Go120] {
             let bytes = [&table(version)[..], &extra].concat();
             let table = Words { bytes: &bytes, is_little: true, pointer: 8 };
-            let go = GoTable::of_bytes(&carrier, table, None).unwrap();
+            let go = GoTable::from_words(&carrier, table, None).unwrap();
             let function = go.find(0x100c).unwrap();
             assert_eq!((function.range, function.name), (0x1000..0x1020, &b"a.b"[..]), "{version:?}");
             let at = |addr| go.calls(addr).pop().map(|call| (call.file, call.line));

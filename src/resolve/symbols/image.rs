@@ -45,11 +45,14 @@ struct LoadSegment {
 }
 
 impl LoadSegment {
-    /// If `place` lies in the segment, returns the segment and the distance of `place` from its start. `first` is the
-    /// segment's start, an offset or an address like `place`.
-    fn holds(&self, place: u64, first: u64) -> Option<(&Self, u64)> {
-        let into = place.checked_sub(first).filter(|&into| into < self.size)?;
-        Some((self, into))
+    /// The distance of a file offset from the segment's start; `None` if it isn't in the segment.
+    fn distance_of_offset(&self, offset: u64) -> Option<u64> {
+        offset.checked_sub(self.offset).filter(|&distance| distance < self.size)
+    }
+
+    /// The distance of a link-time address from the segment's start; `None` if it isn't in the segment.
+    fn distance_of_vaddr(&self, vaddr: u64) -> Option<u64> {
+        vaddr.checked_sub(self.vaddr).filter(|&distance| distance < self.size)
     }
 }
 
@@ -62,7 +65,7 @@ pub fn is_core_dump(bytes: &[u8]) -> bool {
 
 impl Image {
     /// Parses an opened file.
-    pub fn of_file(path: &Path, opened: Opened) -> Result<Self> {
+    pub fn from_opened(path: &Path, opened: Opened) -> Result<Self> {
         let (about, is_everybodys) = (Some(opened.about), opened.is_everybodys);
         Ok(Self { about, is_everybodys, ..Self::new(path, opened.bytes)? })
     }
@@ -70,21 +73,29 @@ impl Image {
     /// Parses the bytes of a file. Errors say what is damaged.
     pub fn new(path: &Path, bytes: Bytes) -> Result<Self> {
         if bytes.starts_with(b"MZ") {
-            return Self::of_dot_net(path, bytes);
+            return Self::from_pe(path, bytes);
         }
         let parsed = parse(&bytes).map_err(|error| error.in_file(path))?;
         let Headers { machine, segments, build_id, blank } = match &parsed {
-            object::File::Elf32(file) => headers(file.elf_header(), file.endian(), &bytes),
-            object::File::Elf64(file) => headers(file.elf_header(), file.endian(), &bytes),
+            object::File::Elf32(file) => read_headers(file.elf_header(), file.endian(), &bytes),
+            object::File::Elf64(file) => read_headers(file.elf_header(), file.endian(), &bytes),
             _ => return Err(Error::new("not an ELF file").in_file(path)),
         };
-        let (path, methods) = (path.to_owned(), Vec::new());
-        let (about, is_everybodys) = (None, true);
-        Ok(Self { path, bytes, segments, build_id, machine, methods, blank, about, is_everybodys })
+        Ok(Self {
+            path: path.to_owned(),
+            bytes,
+            segments,
+            build_id,
+            machine,
+            methods: Vec::new(),
+            blank,
+            about: None,
+            is_everybodys: true,
+        })
     }
 
     /// Parses a PE file, which must be a ReadyToRun image.
-    fn of_dot_net(path: &Path, bytes: Bytes) -> Result<Self> {
+    fn from_pe(path: &Path, bytes: Bytes) -> Result<Self> {
         let Some(image) = ReadyToRun::read(&bytes) else {
             return Err(Error::new("not a ReadyToRun image of .NET").in_file(path));
         };
@@ -93,10 +104,17 @@ impl Image {
             vaddr: section.rva.into(),
             size: section.size.into(),
         });
-        let (segments, machine, methods) = (segments.collect(), image.machine, image.methods);
-        let (path, blank) = (path.to_owned(), Vec::new());
-        let (about, is_everybodys) = (None, true);
-        Ok(Self { path, bytes, segments, build_id: None, machine, methods, blank, about, is_everybodys })
+        Ok(Self {
+            path: path.to_owned(),
+            bytes,
+            segments: segments.collect(),
+            build_id: None,
+            machine: image.machine,
+            methods: image.methods,
+            blank: Vec::new(),
+            about: None,
+            is_everybodys: true,
+        })
     }
 
     /// The methods of a ReadyToRun image; empty for ELF files.
@@ -136,14 +154,23 @@ impl Image {
 
     /// The link-time address of the byte at this file offset. `None` if no segment loads it.
     pub fn vaddr(&self, offset: u64) -> Option<u64> {
-        let (segment, into) = self.segments.iter().find_map(|segment| segment.holds(offset, segment.offset))?;
-        Some(segment.vaddr.wrapping_add(into))
+        for segment in &self.segments {
+            if let Some(distance) = segment.distance_of_offset(offset) {
+                return Some(segment.vaddr.wrapping_add(distance));
+            }
+        }
+        None
     }
 
     /// The file offset of this link-time address. `None` if the file has no byte for it.
     pub fn offset(&self, vaddr: u64) -> Option<u64> {
-        let (segment, into) = self.segments.iter().find_map(|segment| segment.holds(vaddr, segment.vaddr))?;
-        segment.offset.checked_add(into)
+        let (segment, distance) = self.find_segment(vaddr)?;
+        segment.offset.checked_add(distance)
+    }
+
+    /// The segment that contains a link-time address, and the distance of the address from its start.
+    fn find_segment(&self, vaddr: u64) -> Option<(&LoadSegment, u64)> {
+        self.segments.iter().find_map(|segment| Some((segment, segment.distance_of_vaddr(vaddr)?)))
     }
 
     /// OpenTelemetry's build ID for any kind of file, `process.executable.build_id.htlhash`: the first half of the
@@ -167,10 +194,10 @@ impl Image {
         if self.blank.iter().any(|blank| blank.contains(&start)) {
             return None;
         }
-        let (segment, from) = self.segments.iter().find_map(|segment| segment.holds(start, segment.vaddr))?;
-        let len = end.checked_sub(start)?.min(segment.size - from);
-        let at = usize::try_from(segment.offset.checked_add(from)?).ok()?;
-        self.bytes.get(at..at.checked_add(usize::try_from(len).ok()?)?)
+        let (segment, distance) = self.find_segment(start)?;
+        let len = end.checked_sub(start)?.min(segment.size - distance);
+        let offset = usize::try_from(segment.offset.checked_add(distance)?).ok()?;
+        self.bytes.get(offset..offset.checked_add(usize::try_from(len).ok()?)?)
     }
 
     /// Parses sections and symbols. Cheap, because only headers are read.
@@ -191,28 +218,31 @@ impl Image {
         name: &str,
         end: impl Fn(&[u8]) -> usize,
     ) -> Cow<'a, [u8]> {
-        let bytes = object.section_by_name(name).and_then(|section| {
-            let packed = section.compressed_data().ok()?;
-            let most = (packed.data.len() as u64).saturating_mul(LARGEST_RATIO).min(LARGEST_SECTION);
-            match packed.format {
-                CompressionFormat::None => Some(Cow::Borrowed(packed.data)),
-                _ if packed.uncompressed_size > most => None,
-                CompressionFormat::Zlib => {
-                    inflate(packed.data, usize::try_from(packed.uncompressed_size).ok()?, end).map(Cow::Owned)
-                }
-                _ => packed.decompress().ok(),
-            }
-        });
-        bytes.unwrap_or_default()
+        let Some(section) = object.section_by_name(name) else { return Cow::default() };
+        let Ok(packed) = section.compressed_data() else { return Cow::default() };
+        let max_size = (packed.data.len() as u64).saturating_mul(LARGEST_RATIO).min(LARGEST_SECTION);
+        let unpacked = match packed.format {
+            CompressionFormat::None => Some(Cow::Borrowed(packed.data)),
+            _ if packed.uncompressed_size > max_size => None,
+            CompressionFormat::Zlib => match usize::try_from(packed.uncompressed_size) {
+                Ok(size) => inflate(packed.data, size, end).map(Cow::Owned),
+                Err(_) => None,
+            },
+            _ => packed.decompress().ok(),
+        };
+        unpacked.unwrap_or_default()
     }
 
     /// True if a link-time address lies in a code section.
     pub fn is_text(&self, vaddr: u64) -> bool {
-        let is_it = |section: object::Section<'_, '_>| {
-            section.kind() == SectionKind::Text
-                && vaddr.checked_sub(section.address()).is_some_and(|into| into < section.size())
-        };
-        !self.methods.is_empty() || self.object().is_ok_and(|object| object.sections().any(is_it))
+        if !self.methods.is_empty() {
+            return true;
+        }
+        let Ok(object) = self.object() else { return false };
+        object.sections().any(|section| {
+            let distance = vaddr.checked_sub(section.address());
+            section.kind() == SectionKind::Text && distance.is_some_and(|distance| distance < section.size())
+        })
     }
 
     /// True if Go's linker made the file.
@@ -239,39 +269,43 @@ impl Image {
     /// True if this file may be the debug information of `running`, judging by section headers: strip and objcopy keep
     /// the address and size of code sections whose bytes they remove.
     pub fn may_be_debugging(&self, running: &Self) -> bool {
-        let text = |image: &Self| {
-            let object = image.object().ok()?;
-            let section = object.section_by_name(".text")?;
-            Some((section.address(), section.size()))
-        };
-        self.machine == running.machine && text(self) == text(running)
+        self.machine == running.machine && self.text_section() == running.text_section()
+    }
+
+    /// The address and size of `.text`.
+    fn text_section(&self) -> Option<(u64, u64)> {
+        let object = self.object().ok()?;
+        let section = object.section_by_name(".text")?;
+        Some((section.address(), section.size()))
     }
 
     /// The checksum that `.gnu_debuglink` uses: zlib's CRC-32 of the whole file. Releases the memory of pages that it
     /// has read.
     pub fn crc32(&self) -> u32 {
-        const AT_ONCE: usize = 16 << 20;
-        let (mut crc, release) = (flate2::Crc::new(), self.bytes.releaser());
-        for (at, chunk) in self.bytes.chunks(AT_ONCE).enumerate() {
+        const CHUNK: usize = 16 << 20;
+        let mut crc = flate2::Crc::new();
+        let release = self.bytes.releaser();
+        for (index, chunk) in self.bytes.chunks(CHUNK).enumerate() {
             crc.update(chunk);
-            release(at * AT_ONCE..at * AT_ONCE + chunk.len());
+            release(index * CHUNK..index * CHUNK + chunk.len());
         }
         crc.sum()
     }
 
     /// True if the file's build ID matches `wanted`, or if either is missing. Recordings pad short IDs with zeros.
-    pub fn is(&self, wanted: Option<BuildId>) -> bool {
-        let (Some(wanted), Some(own)) = (wanted, self.build_id) else { return true };
-        let (wanted, own) = (wanted.as_bytes(), own.as_bytes());
-        let common = wanted.len().min(own.len());
-        let zeros = |rest: &[u8]| rest.iter().all(|&byte| byte == 0);
-        wanted[..common] == own[..common] && zeros(&wanted[common..]) && zeros(&own[common..])
+    pub fn has_build_id(&self, wanted: Option<BuildId>) -> bool {
+        let (Some(wanted), Some(found)) = (wanted, self.build_id) else { return true };
+        let (wanted, found) = (wanted.as_bytes(), found.as_bytes());
+        let common = wanted.len().min(found.len());
+        let is_zero = |rest: &[u8]| rest.iter().all(|&byte| byte == 0);
+        wanted[..common] == found[..common] && is_zero(&wanted[common..]) && is_zero(&found[common..])
     }
 }
 
 /// Decompresses at least as many bytes as `end` asks for, at most `size`. `None` if the data is damaged.
 fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<Vec<u8>> {
-    let (mut bytes, mut inflate) = (Vec::new(), Decompress::new(true));
+    let mut bytes = Vec::new();
+    let mut inflate = Decompress::new(true);
     loop {
         let end = end(&bytes).min(size);
         let missing = end.saturating_sub(bytes.len());
@@ -279,10 +313,11 @@ fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<V
             return Some(bytes);
         }
         bytes.try_reserve_exact(missing).ok()?;
-        let (before, taken) = (bytes.len(), usize::try_from(inflate.total_in()).ok()?);
+        let len_before = bytes.len();
+        let consumed = usize::try_from(inflate.total_in()).ok()?;
         let flush = if end == size { FlushDecompress::Finish } else { FlushDecompress::None };
-        inflate.decompress_vec(packed.get(taken..)?, &mut bytes, flush).ok()?;
-        if bytes.len() == before {
+        inflate.decompress_vec(packed.get(consumed..)?, &mut bytes, flush).ok()?;
+        if bytes.len() == len_before {
             return None;
         }
     }
@@ -308,25 +343,28 @@ struct Headers {
     blank: Vec<Range<u64>>,
 }
 
-fn headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endianness, bytes: &[u8]) -> Headers {
-    let all = header.program_headers(endian, bytes).unwrap_or_default();
-    let loaded = all.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
-    let segments = loaded.map(|segment| LoadSegment {
-        offset: segment.p_offset(endian).into(),
-        vaddr: segment.p_vaddr(endian).into(),
-        size: segment.p_filesz(endian).into(),
-    });
-    let sections = header.sections(endian, bytes).ok();
-    let blank = sections.iter().flat_map(|sections| sections.iter()).filter(|section| {
-        let is_code = section.sh_flags(endian).0 & elf::SHF_EXECINSTR.0 != 0;
-        is_code && section.sh_type(endian) == elf::SHT_NOBITS
-    });
-    let blank = blank.map(|section| {
-        let start: u64 = section.sh_addr(endian).into();
-        start..start.saturating_add(section.sh_size(endian).into())
-    });
-    let (machine, build_id) = (header.e_machine(endian).0, build_id(header, endian, bytes));
-    Headers { machine, segments: segments.collect(), build_id, blank: blank.collect() }
+fn read_headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endianness, bytes: &[u8]) -> Headers {
+    let mut segments = Vec::new();
+    for segment in header.program_headers(endian, bytes).unwrap_or_default() {
+        if segment.p_type(endian) == elf::PT_LOAD {
+            segments.push(LoadSegment {
+                offset: segment.p_offset(endian).into(),
+                vaddr: segment.p_vaddr(endian).into(),
+                size: segment.p_filesz(endian).into(),
+            });
+        }
+    }
+    let mut blank = Vec::new();
+    if let Ok(sections) = header.sections(endian, bytes) {
+        for section in sections.iter() {
+            let is_code = section.sh_flags(endian).0 & elf::SHF_EXECINSTR.0 != 0;
+            if is_code && section.sh_type(endian) == elf::SHT_NOBITS {
+                let start: u64 = section.sh_addr(endian).into();
+                blank.push(start..start.saturating_add(section.sh_size(endian).into()));
+            }
+        }
+    }
+    Headers { machine: header.e_machine(endian).0, segments, build_id: read_build_id(header, endian, bytes), blank }
 }
 
 /// Limits for reading notes, per section and per file. A build ID is at the start of its section, in a note of at most
@@ -335,7 +373,11 @@ const LARGEST_NOTES: usize = 64 << 10;
 const LARGEST_NOTES_OF_ALL_SECTIONS: usize = 16 << 20;
 
 /// Finds the build ID among the notes of the sections, or of the segments if there are no sections.
-fn build_id<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endianness, bytes: &[u8]) -> Option<BuildId> {
+fn read_build_id<Elf: FileHeader<Endian = Endianness>>(
+    header: &Elf,
+    endian: Endianness,
+    bytes: &[u8],
+) -> Option<BuildId> {
     let sections = header.sections(endian, bytes).ok()?;
     let segments = if sections.is_empty() { header.program_headers(endian, bytes).ok()? } else { &[] };
     let of_sections = sections.iter().filter(|section| section.sh_type(endian) == elf::SHT_NOTE);
@@ -419,7 +461,7 @@ mod tests {
         assert_eq!(image.loaded(start..start + 9), text.data().unwrap().get(..9));
         assert_eq!(image.loaded(start..start), Some(&b""[..]));
         assert_eq!(image.loaded(u64::MAX - 1..u64::MAX), None);
-        assert!(image.is(None));
+        assert!(image.has_build_id(None));
         let mut crc = flate2::Crc::new();
         crc.update(&std::fs::read(&path).unwrap());
         assert_eq!(image.crc32(), crc.sum());
@@ -432,8 +474,8 @@ mod tests {
     #[test]
     fn an_address_before_a_segment_is_not_in_it_with_any_size() {
         let segment = LoadSegment { offset: 0x1000, vaddr: 0x40_1000, size: u64::MAX };
-        assert!(segment.holds(0xfff, segment.offset).is_none());
-        assert_eq!(segment.holds(0x1010, segment.offset).map(|(_, into)| into), Some(0x10));
+        assert_eq!(segment.distance_of_offset(0xfff), None);
+        assert_eq!(segment.distance_of_offset(0x1010), Some(0x10));
     }
 
     #[test]

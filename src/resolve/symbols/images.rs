@@ -38,7 +38,7 @@ impl<'a> Images<'a> {
         }
         let (image, _) = self.slots[id.0 as usize].get_or_init(|| {
             let mut warnings = Warnings::new();
-            (self.options.running(dso, &mut warnings), warnings)
+            (self.options.find_running(dso, &mut warnings), warnings)
         });
         image.as_ref()
     }

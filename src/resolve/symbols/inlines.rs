@@ -73,7 +73,7 @@ impl DebugFiles {
         addresses: &[u64],
         warnings: &mut Warnings,
     ) -> Self {
-        let mut files = Self { shared: options.shared(main, warnings), ..Self::default() };
+        let mut files = Self { shared: options.find_shared(main, warnings), ..Self::default() };
         // If a unit is split, its addresses stay in the main file, in `.debug_addr`.
         let may_be_split = main.object().is_ok_and(|object| object.section_by_name(".debug_addr").is_some());
         if !may_be_split {
@@ -82,7 +82,7 @@ impl DebugFiles {
         let sections = DebugSections::load(main, &files, addresses, false);
         let wanted = sections.map(|sections| sections.split_units(addresses));
         let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return files };
-        files.package = options.package(&[running, main], warnings);
+        files.package = options.find_package(&[running, main], warnings);
         if files.package.is_none() {
             let open = |(id, path): (DwoId, PathBuf)| Some((id, options.open(&path, DEBUGGING, warnings)?));
             files.units = wanted.into_iter().filter_map(open).collect();

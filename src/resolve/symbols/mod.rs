@@ -54,7 +54,7 @@ pub struct SymbolOptions {
 
 impl SymbolOptions {
     /// The name to show: demangled, unless demangling is turned off or fails.
-    pub fn shown<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
+    pub fn display_name<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         let readable = if self.demangle { demangle(name) } else { None };
         readable.map_or(Cow::Borrowed(name), |readable| Cow::Owned(readable.into_bytes()))
     }
@@ -68,10 +68,10 @@ impl Default for SymbolOptions {
 
 /// The fewest addresses per shard. Each shard parses the DWARF units it needs, so smaller shards would cost more than
 /// parallelism gains. Measured on a Rust program with 24 MB of DWARF and 5,000 distinct addresses.
-const SHARD: usize = 1024;
+const MIN_SHARD: usize = 1024;
 
-/// Like [`SHARD`], for files without DWARF, where demangling takes most of the time.
-const BARE_SHARD: usize = 256;
+/// Like [`MIN_SHARD`], for files without DWARF, where demangling takes most of the time.
+const MIN_SHARD_WITHOUT_DWARF: usize = 256;
 
 /// The addresses to resolve in one file.
 #[derive(Debug)]
@@ -137,8 +137,8 @@ pub fn resolve(
         (resolve_file(request, file.as_ref(), options, pool, &mut warnings), warnings)
     });
     let mut parts = Vec::new();
-    for (shards, own) in files {
-        warnings.append(own);
+    for (shards, file_warnings) in files {
+        warnings.append(file_warnings);
         parts.extend(shards);
     }
     parts
@@ -152,19 +152,18 @@ fn resolve_file(
     warnings: &mut Warnings,
 ) -> Vec<Frames> {
     let Some(file) = file else {
-        let mut unknown = Frames::default();
-        request.offsets.iter().for_each(|_| unknown.end());
-        return vec![unknown];
+        return vec![Frames::with_addresses(request.offsets.len())];
     };
     let loaded = load(request, file, options, pool);
-    let least = if loaded.sections.is_some() { SHARD } else { BARE_SHARD };
-    let size = request.offsets.len().div_ceil(pool.threads()).max(least);
+    let min_size = if loaded.sections.is_some() { MIN_SHARD } else { MIN_SHARD_WITHOUT_DWARF };
+    let size = request.offsets.len().div_ceil(pool.threads()).max(min_size);
     let frames = pool.map(request.offsets.chunks(size).collect(), |offsets| {
         let mut shard = Shard { frames: Frames::default(), names: FxHashMap::default(), options };
-        shard.fill(request, offsets, file, &loaded);
+        shard.resolve(request, offsets, file, &loaded);
         shard.frames
     });
-    if let Some(left_out) = loaded.sections.as_ref().map(DebugSections::left_out).filter(|calls| *calls > 0) {
+    let left_out = loaded.sections.as_ref().map_or(0, DebugSections::left_out);
+    if left_out > 0 {
         warnings.push(too_deep(left_out).in_file(file.running.path(), None));
     }
     frames
@@ -184,34 +183,25 @@ fn open<'a>(
     warnings: &mut Warnings,
 ) -> Option<OpenedObject<'a>> {
     let running = images.get(request.dso)?;
-    let dwarf = options.inlines || options.lines;
-    let complete = running.has_symtab() && (!dwarf || running.has_dwarf());
-    let debugging = if complete { None } else { options.search.debugging(running, warnings) };
-    let bare = !running.has_symtab() && debugging.is_none();
-    let mini = if bare { mini::image(running) } else { None };
+    let wants_dwarf = options.inlines || options.lines;
+    let is_complete = running.has_symtab() && (!wants_dwarf || running.has_dwarf());
+    let debugging = if is_complete { None } else { options.search.find_debugging(running, warnings) };
+    let has_no_symbols = !running.has_symtab() && debugging.is_none();
+    let mini = if has_no_symbols { mini::image(running) } else { None };
     let main = debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(running);
-    let files = (dwarf && main.has_dwarf()).then(|| {
+    let mut files = None;
+    if wants_dwarf && main.has_dwarf() {
         let addresses: Vec<u64> = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset)).collect();
-        DebugFiles::open(main, running, &options.search, &addresses, warnings)
-    });
+        files = Some(DebugFiles::open(main, running, &options.search, &addresses, warnings));
+    }
     Some(OpenedObject { running, debugging, mini, files })
 }
 
 fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptions, pool: &Pool) -> LoadedSymbols<'a> {
-    let wanted = wanted(request, file.running);
+    let wanted = wanted_addresses(request, file.running);
     let main = file.debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(file.running);
-    let sections = || file.files.as_ref().and_then(|files| DebugSections::load(main, files, &wanted, options.lines));
-    let table = || {
-        if !file.running.methods().is_empty() {
-            return SymbolTable::of_methods(file.running.methods());
-        }
-        let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
-        let objects: Vec<_> = images.into_iter().flatten().filter_map(|image| image.object().ok()).collect();
-        let running = objects.last().filter(|running| plt::covers(running, &wanted));
-        let stubs = running.map(plt::stubs).unwrap_or_default();
-        SymbolTable::new(&objects.iter().collect::<Vec<_>>(), stubs, &wanted)
-    };
-    let (sections, mut table) = pool.install(|| join(sections, table));
+    let load_sections = || DebugSections::load(main, file.files.as_ref()?, &wanted, options.lines);
+    let (sections, mut table) = pool.install(|| join(load_sections, || load_table(file, &wanted)));
     let go = if sections.is_none() { GoTable::read(file.running) } else { None };
     if let Some(go) = &go {
         table.add_go_functions(go, &wanted);
@@ -219,8 +209,21 @@ fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptio
     LoadedSymbols { table, sections, go }
 }
 
+fn load_table<'a>(file: &'a OpenedObject<'a>, wanted: &[u64]) -> SymbolTable<'a> {
+    if !file.running.methods().is_empty() {
+        return SymbolTable::from_methods(file.running.methods());
+    }
+    let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
+    let objects: Vec<_> = images.into_iter().flatten().filter_map(|image| image.object().ok()).collect();
+    let stubs = match objects.last() {
+        Some(running) if plt::covers(running, wanted) => plt::stubs(running),
+        _ => Vec::new(),
+    };
+    SymbolTable::new(&objects.iter().collect::<Vec<_>>(), stubs, wanted)
+}
+
 /// The link-time addresses to which the request's offsets translate, distinct and ascending.
-fn wanted(request: &Request, running: &Image) -> Vec<u64> {
+fn wanted_addresses(request: &Request, running: &Image) -> Vec<u64> {
     let mut wanted: Vec<u64> = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset)).collect();
     wanted.sort_unstable();
     wanted.dedup();
@@ -236,31 +239,31 @@ struct Shard<'a> {
 }
 
 impl<'a> Shard<'a> {
-    fn fill(&mut self, request: &Request, offsets: &[u64], file: &OpenedObject<'_>, loaded: &'a LoadedSymbols<'a>) {
+    fn resolve(&mut self, request: &Request, offsets: &[u64], file: &OpenedObject<'_>, loaded: &'a LoadedSymbols<'a>) {
         let inlines = loaded.sections.as_ref().and_then(Inlines::new);
         for &offset in offsets {
             if let Some(addr) = request.vaddr(file.running, offset) {
-                self.address(addr, loaded, inlines.as_ref());
+                self.add_frames(addr, loaded, inlines.as_ref());
             }
             self.frames.end();
         }
     }
 
-    fn address(&mut self, addr: u64, loaded: &'a LoadedSymbols<'a>, inlines: Option<&Inlines<'a>>) {
+    fn add_frames(&mut self, addr: u64, loaded: &'a LoadedSymbols<'a>, inlines: Option<&Inlines<'a>>) {
         let symbol = loaded.table.find(addr);
         let mut function = Frame {
-            name: symbol.map(|symbol| self.name(&symbol.name)),
+            name: symbol.map(|symbol| self.intern_name(&symbol.name)),
             offset: symbol.map(|symbol| addr.saturating_sub(symbol.start)),
             file: None,
             line: 0,
             inlined: false,
         };
         if let Some(frames) = inlines.and_then(|inlines| inlines.find(addr)) {
-            self.dwarf(frames, &mut function);
+            self.add_dwarf_calls(frames, &mut function);
         } else if let Some(go) = &loaded.go
             && (self.options.inlines || self.options.lines)
         {
-            self.go(go, addr, &mut function);
+            self.add_go_calls(go, addr, &mut function);
         }
         if function.name.is_some() || function.line != 0 {
             self.frames.push(function);
@@ -270,42 +273,46 @@ impl<'a> Shard<'a> {
     /// Adds the inlined calls found in DWARF, and fills in the position of the compiled function. If the symbol table
     /// names that function, its name is kept, because it also tells apart the parts that the compiler split off
     /// (`.cold`, `.constprop.0`).
-    fn dwarf(&mut self, mut frames: FrameIter<'_, Reader<'a>>, function: &mut Frame) {
-        let mut innermost = true;
+    fn add_dwarf_calls(&mut self, mut frames: FrameIter<'_, Reader<'a>>, function: &mut Frame) {
+        let mut is_innermost = true;
         let mut next = frames.next().ok().flatten();
         while let Some(frame) = next {
             next = frames.next().ok().flatten();
-            let last = next.is_none();
-            if innermost || self.options.inlines {
+            let is_compiled_function = next.is_none();
+            // Without inlined calls, the compiled function gets the position of the innermost call.
+            if is_innermost || self.options.inlines {
                 let location = frame.location.as_ref().filter(|_| self.options.lines);
                 let file = location.and_then(|location| location.file);
                 function.file = file.map(|file| self.frames.intern(file.as_bytes()));
                 function.line = location.and_then(|location| location.line).unwrap_or(0);
             }
-            innermost = false;
-            if last && function.name.is_some() || !last && !self.options.inlines {
-                continue;
-            }
-            let name = frame.function.as_ref().map(|function| self.name(function.name.slice()));
-            if last {
-                function.name = name;
-            } else {
+            is_innermost = false;
+            if is_compiled_function {
+                if function.name.is_none() {
+                    function.name = frame.function.as_ref().map(|function| self.intern_name(function.name.slice()));
+                }
+            } else if self.options.inlines {
+                let name = frame.function.as_ref().map(|function| self.intern_name(function.name.slice()));
                 self.frames.push(Frame { name, offset: None, inlined: true, ..*function });
             }
         }
     }
 
     /// Adds the inlined calls found in Go's table, and fills in the position of the compiled function.
-    fn go(&mut self, go: &GoTable<'a>, addr: u64, function: &mut Frame) {
+    fn add_go_calls(&mut self, go: &GoTable<'a>, addr: u64, function: &mut Frame) {
         let calls = go.calls(addr);
-        let Some((last, inlined)) = calls.split_last() else { return };
-        let innermost = calls.first().filter(|_| !self.options.inlines);
-        for call in inlined.iter().filter(|_| self.options.inlines) {
+        let Some((compiled_function, inlined)) = calls.split_last() else { return };
+        if !self.options.inlines {
+            // The compiled function gets the position of the innermost call.
+            (function.file, function.line) = self.go_position(&calls[0]);
+            return;
+        }
+        for call in inlined {
             let (file, line) = self.go_position(call);
-            let name = Some(self.name(call.name));
+            let name = Some(self.intern_name(call.name));
             self.frames.push(Frame { name, offset: None, file, line, inlined: true });
         }
-        (function.file, function.line) = self.go_position(innermost.unwrap_or(last));
+        (function.file, function.line) = self.go_position(compiled_function);
     }
 
     fn go_position(&mut self, call: &GoCall<'a>) -> (Option<TextId>, u32) {
@@ -315,11 +322,11 @@ impl<'a> Shard<'a> {
         (Some(self.frames.intern(call.file)), call.line)
     }
 
-    fn name(&mut self, raw: &'a [u8]) -> TextId {
+    fn intern_name(&mut self, raw: &'a [u8]) -> TextId {
         if let Some(&id) = self.names.get(raw) {
             return id;
         }
-        let id = self.frames.intern(&self.options.shown(raw));
+        let id = self.frames.intern(&self.options.display_name(raw));
         self.names.insert(raw, id);
         id
     }

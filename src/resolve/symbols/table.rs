@@ -13,6 +13,7 @@ use object::read::elf::{ElfFile, FileHeader, Sym, SymbolTable as ElfTable};
 use object::{Endianness, Object, ObjectSection, SectionFlags, SymbolIndex, elf};
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Lowest bit of an Arm function symbol: set for Thumb code. It isn't part of the address (aaelf32, "Symbol Values").
@@ -77,8 +78,8 @@ impl<'data> SymbolTable<'data> {
         for object in objects {
             let sections = executable_sections(object);
             match object {
-                object::File::Elf32(file) => gathering.file(file, &sections),
-                object::File::Elf64(file) => gathering.file(file, &sections),
+                object::File::Elf32(file) => gathering.add_file(file, &sections),
+                object::File::Elf64(file) => gathering.add_file(file, &sections),
                 _ => {}
             }
         }
@@ -88,31 +89,31 @@ impl<'data> SymbolTable<'data> {
     }
 
     /// The methods of a ReadyToRun image, which has no symbols.
-    pub fn of_methods(methods: &'data [Method]) -> Self {
-        let symbol = |method: &'data Method| Symbol::global(method.start, method.end, Cow::Borrowed(&method.name));
-        Self::from_symbols(methods.iter().map(symbol).collect())
+    pub fn from_methods(methods: &'data [Method]) -> Self {
+        let symbols = methods.iter().map(|method| Symbol::global(method.start, method.end, (&*method.name).into()));
+        Self::from_symbols(symbols.collect())
     }
 
     fn from_symbols(mut symbols: Vec<Symbol<'data>>) -> Self {
         symbols.sort_by_key(|symbol| symbol.start);
-        let mut high = 0;
-        let reach = symbols.iter().map(|symbol| {
-            high = high.max(symbol.end);
-            high
-        });
-        let reach = reach.collect();
+        let mut reach = Vec::with_capacity(symbols.len());
+        let mut highest_end = 0;
+        for symbol in &symbols {
+            highest_end = highest_end.max(symbol.end);
+            reach.push(highest_end);
+        }
         Self { symbols, reach }
     }
 
     /// The function that contains an address: the one that starts nearest before it. A symbol without a size counts
     /// only if no sized function contains the address; inside a function it is just a label.
     pub fn find(&self, addr: u64) -> Option<&Symbol<'data>> {
-        let mut at = self.symbols.partition_point(|symbol| symbol.start <= addr);
+        let mut index = self.symbols.partition_point(|symbol| symbol.start <= addr);
         let mut label = None;
-        while at > 0 && self.reach[at - 1] > addr {
-            at -= 1;
-            if self.symbols[at].end > addr {
-                let best = self.best_at(at, addr);
+        while index > 0 && self.reach[index - 1] > addr {
+            index -= 1;
+            if self.symbols[index].end > addr {
+                let best = self.best_with_same_start(index, addr);
                 if best.sized {
                     return Some(best);
                 }
@@ -122,14 +123,16 @@ impl<'data> SymbolTable<'data> {
         label
     }
 
-    /// The best of the symbols that contain `addr` and start at the same address as the symbol with index `last`.
-    fn best_at(&self, last: usize, addr: u64) -> &Symbol<'data> {
-        let start = self.symbols[last].start;
-        let group = self.symbols[..=last].iter().rev().take_while(|symbol| symbol.start == start);
-        let group = group.filter(|symbol| symbol.end > addr);
-        group
-            .reduce(|best, other| if best.is_preferred_to(other) { best } else { other })
-            .unwrap_or(&self.symbols[last])
+    /// The best of the symbols that contain `addr` and start at the same address as the symbol with index `last`, which
+    /// contains it.
+    fn best_with_same_start(&self, last: usize, addr: u64) -> &Symbol<'data> {
+        let mut best = &self.symbols[last];
+        for other in self.symbols[..last].iter().rev().take_while(|symbol| symbol.start == best.start) {
+            if other.end > addr && !best.is_preferred_to(other) {
+                best = other;
+            }
+        }
+        best
     }
 
     /// Adds functions from Go's own table for those wanted addresses that no sized symbol covers.
@@ -138,11 +141,11 @@ impl<'data> SymbolTable<'data> {
         let extent = go.extent();
         for &addr in wanted.iter().filter(|addr| extent.contains(addr)) {
             let is_known = new.last().is_some_and(|last| addr < last.end);
-            if !is_known && self.find(addr).is_none_or(|found| !found.sized) {
-                let function = go.find(addr);
-                new.extend(
-                    function.map(|GoFunction { range, name }| Symbol::global(range.start, range.end, name.into())),
-                );
+            if !is_known
+                && self.find(addr).is_none_or(|found| !found.sized)
+                && let Some(GoFunction { range, name }) = go.find(addr)
+            {
+                new.push(Symbol::global(range.start, range.end, name.into()));
             }
         }
         self.add(new);
@@ -173,9 +176,11 @@ impl<'data> Symbol<'data> {
     /// True if perf would choose this symbol over `other`. False if perf's rules prefer neither.
     fn is_preferred_to(&self, other: &Self) -> bool {
         let rank = |symbol: &Self| (symbol.sized, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
-        // Usually the same symbol is in both tables.
-        let same = || if self.name == other.name { Ordering::Equal } else { self.spelling().cmp(&other.spelling()) };
-        rank(self).cmp(&rank(other)).then_with(same).is_gt()
+        match rank(self).cmp(&rank(other)) {
+            // Usually the same symbol is in both tables, so the names needn't be demangled.
+            Ordering::Equal => self.name != other.name && self.spelling() > other.spelling(),
+            order => order.is_gt(),
+        }
     }
 
     /// The result is cached, because computing it for every lookup would be most of a lookup's cost.
@@ -197,54 +202,75 @@ struct Gathering<'a, 'data> {
     /// address are considered.
     nearest: Vec<Option<u64>>,
     symbols: Vec<Symbol<'data>>,
-    /// An index into `addresses`: the address range is split into slots of 2^n bytes. The pair holds n and, for each
-    /// slot, the number of addresses before it.
-    stretches: (u32, Vec<u32>),
+    slots: AddressSlots,
+}
+
+/// An index into a sorted list of addresses: the address range is split into slots of 2^`bits` bytes.
+struct AddressSlots {
+    bits: u32,
+    /// For each slot, the number of addresses before it.
+    before: Vec<u32>,
+}
+
+impl AddressSlots {
+    fn new(addresses: &[u64]) -> Self {
+        let span = addresses.first().zip(addresses.last()).map_or(0, |(first, last)| last - first);
+        // The slots outnumber the addresses several times, so that most slots contain at most one address.
+        let max_slots = addresses.len() as u64 * 4;
+        let bits = (0..64).find(|bits| span >> bits <= max_slots).unwrap_or(63);
+        let first = addresses.first().copied().unwrap_or_default();
+        let mut before = vec![0; (span >> bits) as usize + 2];
+        for addr in addresses {
+            before[((addr - first) >> bits) as usize + 1] += 1;
+        }
+        for slot in 1..before.len() {
+            before[slot] += before[slot - 1];
+        }
+        Self { bits, before }
+    }
+
+    /// The indices of the addresses in the slot at this distance from the first address. `None` beyond the last slot.
+    fn indices(&self, distance: u64) -> Option<Range<usize>> {
+        let slot = (distance >> self.bits) as usize;
+        Some(*self.before.get(slot)? as usize..*self.before.get(slot + 1)? as usize)
+    }
 }
 
 impl<'a, 'data> Gathering<'a, 'data> {
     fn new(addresses: &'a [u64]) -> Self {
-        let span = addresses.first().zip(addresses.last()).map_or(0, |(first, last)| last - first);
-        // The slots outnumber the addresses several times, so that most slots contain at most one address.
-        let most = addresses.len() as u64 * 4;
-        let bits = (0..64).find(|bits| span >> bits <= most).unwrap_or(63);
-        let first = addresses.first().copied().unwrap_or_default();
-        let mut stretches = vec![0; (span >> bits) as usize + 2];
-        addresses.iter().for_each(|addr| stretches[((addr - first) >> bits) as usize + 1] += 1);
-        for at in 1..stretches.len() {
-            stretches[at] += stretches[at - 1];
-        }
         let nearest = vec![None; addresses.len()];
-        Self { addresses, nearest, symbols: Vec::new(), stretches: (bits, stretches) }
+        Self { addresses, nearest, symbols: Vec::new(), slots: AddressSlots::new(addresses) }
     }
 
-    fn file<Elf: FileHeader<Endian = Endianness>>(
+    fn add_file<Elf: FileHeader<Endian = Endianness>>(
         &mut self,
         file: &ElfFile<'data, Elf>,
         sections: &[Option<CodeSection>],
     ) {
-        let thumb = file.elf_header().e_machine(file.endian()) == elf::EM_ARM;
+        let is_arm = file.elf_header().e_machine(file.endian()) == elf::EM_ARM;
         for table in [file.elf_symbol_table(), file.elf_dynamic_symbol_table()] {
             // The first entry of a symbol table is a placeholder.
             for (index, symbol) in table.enumerate().skip(1) {
-                self.symbol(file.endian(), table, index, symbol, (sections, thumb));
+                self.add_symbol(file.endian(), table, index, symbol, sections, is_arm);
             }
         }
     }
 
-    fn symbol<Elf: FileHeader<Endian = Endianness>>(
+    /// Adds a symbol if it may contain a wanted address. Returns `None` if it certainly doesn't.
+    fn add_symbol<Elf: FileHeader<Endian = Endianness>>(
         &mut self,
         endian: Endianness,
         table: &ElfTable<'data, Elf>,
         index: SymbolIndex,
         symbol: &Elf::Sym,
-        (sections, thumb): (&[Option<CodeSection>], bool),
+        sections: &[Option<CodeSection>],
+        is_arm: bool,
     ) -> Option<()> {
         let value: u64 = symbol.st_value(endian).into();
-        let start = if thumb && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
+        let start = if is_arm && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
         // This check comes first because it rejects most symbols.
-        let first = self.first_from(start)?;
+        let first = self.find_first_from(start)?;
         if size != 0 && start.saturating_add(size) <= self.addresses[first] && self.nearest[first] >= Some(start) {
             return None;
         }
@@ -257,7 +283,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
             _ => return None,
         }
         let end = if size == 0 { section.end } else { start.saturating_add(size) };
-        if self.is_hit(first, start, end) {
+        if self.record_start(first, start, end) {
             let binding = match symbol.st_bind() {
                 elf::STB_WEAK => Binding::Weak,
                 elf::STB_LOCAL => Binding::Local,
@@ -271,37 +297,38 @@ impl<'a, 'data> Gathering<'a, 'data> {
 
     /// Records the symbol's start and returns true if it contains a wanted address. `first` is the index of the lowest
     /// address at or after `start`.
-    fn is_hit(&mut self, first: usize, start: u64, end: u64) -> bool {
+    fn record_start(&mut self, first: usize, start: u64, end: u64) -> bool {
         self.nearest[first] = self.nearest[first].max(Some(start));
         self.addresses[first] < end
     }
 
     /// The index of the lowest wanted address at or after `start`.
-    fn first_from(&self, start: u64) -> Option<usize> {
-        let above = start.saturating_sub(*self.addresses.first()?);
-        let (bits, stretches) = &self.stretches;
-        let stretch = (above >> bits) as usize;
-        let (from, to) = (*stretches.get(stretch)? as usize, *stretches.get(stretch + 1)? as usize);
-        let first = from + self.addresses[from..to].partition_point(|&addr| addr < start);
+    fn find_first_from(&self, start: u64) -> Option<usize> {
+        let in_slot = self.slots.indices(start.saturating_sub(*self.addresses.first()?))?;
+        let first = in_slot.start + self.addresses[in_slot].partition_point(|&addr| addr < start);
         (first < self.addresses.len()).then_some(first)
     }
 
     /// Returns the symbols. A symbol without a size ends after the last address for which it is the nearest symbol.
     fn finish(mut self) -> Vec<Symbol<'data>> {
-        let mut high = None;
+        let mut highest = None;
         for nearest in &mut self.nearest {
-            high = high.max(*nearest);
-            *nearest = high;
+            highest = highest.max(*nearest);
+            *nearest = highest;
         }
         let (addresses, nearest) = (self.addresses, &self.nearest);
         self.symbols.retain_mut(|symbol| {
-            if !symbol.sized {
-                let after = nearest.partition_point(|&nearest| nearest <= Some(symbol.start));
-                let last = after.checked_sub(1).filter(|&last| nearest[last] == Some(symbol.start));
-                let Some(last) = last else { return false };
-                symbol.end = symbol.end.min(addresses[last].saturating_add(1));
+            if symbol.sized {
+                return true;
             }
-            true
+            let after = nearest.partition_point(|&nearest| nearest <= Some(symbol.start));
+            match after.checked_sub(1) {
+                Some(last) if nearest[last] == Some(symbol.start) => {
+                    symbol.end = symbol.end.min(addresses[last].saturating_add(1));
+                    true
+                }
+                _ => false,
+            }
         });
         self.symbols
     }
@@ -358,8 +385,8 @@ mod tests {
     fn found(symbols: &[Symbol<'static>], addresses: &[u64], addr: u64) -> Option<String> {
         let mut gathering = Gathering::new(addresses);
         for symbol in symbols {
-            let first = gathering.first_from(symbol.start);
-            if first.is_some_and(|first| gathering.is_hit(first, symbol.start, symbol.end)) {
+            let first = gathering.find_first_from(symbol.start);
+            if first.is_some_and(|first| gathering.record_start(first, symbol.start, symbol.end)) {
                 gathering.symbols.push(symbol.clone());
             }
         }

@@ -27,9 +27,19 @@ pub struct FrameTable<'a> {
     header: Cow<'a, [u8]>,
     debug_frame: Cow<'a, [u8]>,
     bases: BaseAddresses,
-    /// Frame descriptions sorted by address, for files without an `.eh_frame_hdr` that lists them. Each entry has the
-    /// start, the end, the offset in the section, and true if the section is `.debug_frame`.
-    index: Vec<(u64, u64, usize, bool)>,
+    /// Frame descriptions sorted by address, for files without an `.eh_frame_hdr` that lists them.
+    index: Vec<IndexEntry>,
+}
+
+/// Where the frame description for a range of addresses is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct IndexEntry {
+    start: u64,
+    end: u64,
+    /// The offset in the section.
+    offset: usize,
+    /// True if the section is `.debug_frame`, false for `.eh_frame`.
+    in_debug_frame: bool,
 }
 
 /// The rules that recover the caller's registers, for a frame at one address.
@@ -62,27 +72,29 @@ enum Rule {
 
 impl<'a> FrameTable<'a> {
     /// Reads a file's call frame information. `None` if it has none or if its machine is not supported.
-    pub fn of_image(image: &'a Image) -> Option<Self> {
+    pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
-        let is_little = |machine: &Machine| machine.endian() == RunTimeEndian::Little;
-        let machine = Machine::of_file(image.machine(), object.is_64())
-            .filter(|machine| is_little(machine) == object.is_little_endian())?;
+        let machine = Machine::from_elf(image.machine(), object.is_64())?;
+        if (machine.endian() == RunTimeEndian::Little) != object.is_little_endian() {
+            return None;
+        }
         let addr = |name: &str| object.section_by_name(name).map_or(0, |section| section.address());
         let bases = BaseAddresses::default()
             .set_eh_frame(addr(".eh_frame"))
             .set_eh_frame_hdr(addr(".eh_frame_hdr"))
             .set_text(addr(".text"))
             .set_got(addr(".got"));
-        let section = |name: &str| image.section(&object, name);
-        let (eh_frame, header, debug_frame) = (section(".eh_frame"), section(".eh_frame_hdr"), section(".debug_frame"));
+        let eh_frame = image.section(&object, ".eh_frame");
+        let header = image.section(&object, ".eh_frame_hdr");
+        let debug_frame = image.section(&object, ".debug_frame");
         Self::new(machine, eh_frame, header, debug_frame, bases)
     }
 
     /// Reads the call frame information of JIT code that runs at `start`. The `.eh_frame` is placed after the code,
     /// aligned to 8 bytes, and its addresses are relative to that position.
-    pub fn of_code(machine: Machine, eh_frame: &'a [u8], start: u64, size: u64) -> Option<Self> {
-        let at = start.checked_add(size)?.checked_next_multiple_of(8)?;
-        let bases = BaseAddresses::default().set_eh_frame(at).set_text(start);
+    pub fn from_code(machine: Machine, eh_frame: &'a [u8], start: u64, size: u64) -> Option<Self> {
+        let eh_frame_addr = start.checked_add(size)?.checked_next_multiple_of(8)?;
+        let bases = BaseAddresses::default().set_eh_frame(eh_frame_addr).set_text(start);
         Self::new(machine, eh_frame.into(), Cow::default(), Cow::default(), bases)
     }
 
@@ -96,12 +108,15 @@ impl<'a> FrameTable<'a> {
         let mut table = Self { machine, eh_frame, header, debug_frame, bases, index: Vec::new() };
         let mut index = Vec::new();
         if table.header().is_none() {
-            list(&table.eh_frame_section(), &table.bases, false, &mut index);
+            index_section(&table.eh_frame_section(), &table.bases, false, &mut index);
         }
-        list(&table.debug_frame_section(), &table.bases, true, &mut index);
+        index_section(&table.debug_frame_section(), &table.bases, true, &mut index);
         index.sort_unstable();
         table.index = index;
-        (table.header().is_some() || !table.index.is_empty()).then_some(table)
+        if table.header().is_none() && table.index.is_empty() {
+            return None;
+        }
+        Some(table)
     }
 
     /// The instruction set of the code.
@@ -140,39 +155,39 @@ impl<'a> FrameTable<'a> {
     pub fn row(&self, addr: u64, scratch: &mut Scratch) -> Option<UnwindRow> {
         if let Some(header) = self.header() {
             let section = self.eh_frame_section();
-            if let Some(entry) = self.listed(&header, &section, addr) {
-                return self.row_of(&entry, &section, addr, scratch);
+            if let Some(entry) = self.find_in_header(&header, &section, addr) {
+                return self.read_row(&entry, &section, addr, scratch);
             }
         }
-        let after = self.index.partition_point(|&(start, ..)| start <= addr);
-        let &(_, end, place, in_debug_frame) = self.index[..after].last()?;
+        let after = self.index.partition_point(|entry| entry.start <= addr);
+        let &IndexEntry { end, offset, in_debug_frame, .. } = self.index[..after].last()?;
         if addr >= end {
             return None;
         }
         if in_debug_frame {
             let section = self.debug_frame_section();
-            let entry = section.fde_from_offset(&self.bases, place.into(), DebugFrame::cie_from_offset).ok()?;
-            return self.row_of(&entry, &section, addr, scratch);
+            let entry = section.fde_from_offset(&self.bases, offset.into(), DebugFrame::cie_from_offset).ok()?;
+            return self.read_row(&entry, &section, addr, scratch);
         }
         let section = self.eh_frame_section();
-        let entry = section.fde_from_offset(&self.bases, place.into(), EhFrame::cie_from_offset).ok()?;
-        self.row_of(&entry, &section, addr, scratch)
+        let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
+        self.read_row(&entry, &section, addr, scratch)
     }
 
     /// Finds the frame description of an address using the search table. A damaged table may point before the section.
-    fn listed<'s>(
+    fn find_in_header<'s>(
         &self,
         header: &gimli::ParsedEhFrameHdr<SectionSlice<'s>>,
         section: &EhFrame<SectionSlice<'s>>,
         addr: u64,
     ) -> Option<FrameDescriptionEntry<SectionSlice<'s>>> {
-        let place = header.table()?.lookup(addr, &self.bases).ok()?.direct().ok()?;
-        let offset = usize::try_from(place.checked_sub(header.eh_frame_ptr().direct().ok()?)?).ok()?;
+        let entry_addr = header.table()?.lookup(addr, &self.bases).ok()?.direct().ok()?;
+        let offset = usize::try_from(entry_addr.checked_sub(header.eh_frame_ptr().direct().ok()?)?).ok()?;
         let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
         entry.contains(addr).then_some(entry)
     }
 
-    fn row_of<'s, S: UnwindSection<SectionSlice<'s>>>(
+    fn read_row<'s, S: UnwindSection<SectionSlice<'s>>>(
         &self,
         entry: &FrameDescriptionEntry<SectionSlice<'s>>,
         section: &S,
@@ -217,18 +232,19 @@ impl<'a> FrameTable<'a> {
 }
 
 /// Adds a section's frame descriptions to the index, up to the first unreadable one.
-fn list<'s, S: UnwindSection<SectionSlice<'s>>>(
+fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
     section: &S,
     bases: &BaseAddresses,
     in_debug_frame: bool,
-    index: &mut Vec<(u64, u64, usize, bool)>,
+    index: &mut Vec<IndexEntry>,
 ) {
     let mut entries = section.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
         let gimli::CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
         let start = entry.initial_address();
-        index.push((start, start.saturating_add(entry.len()), entry.offset(), in_debug_frame));
+        let end = start.saturating_add(entry.len());
+        index.push(IndexEntry { start, end, offset: entry.offset(), in_debug_frame });
     }
 }
 
@@ -277,16 +293,17 @@ impl UnwindRow {
                 None => caller.forget(*register),
             }
         }
-        caller.set(machine.pc(), machine.plain(returns.ok_or(Lost)?));
+        caller.set(machine.pc(), machine.code_address(returns.ok_or(Lost)?));
         // For glibc's lazy resolver on AArch64, the rules count what the PLT stub has pushed as part of the caller's
         // frame, so the return address lies above the end of the frame.
         if machine == Machine::Aarch64
-            && let Some((_, Rule::At(above @ 0..))) =
-                self.rules.iter().find(|(number, _)| *number == self.return_register)
+            && let Some(above @ 0..) = self.saved_offset(self.return_register)
         {
             caller.set_low_sp(machine.plus(cfa, above + 8));
         }
-        if let Some(link) = machine.link().filter(|_| !self.is_signal) {
+        if let Some(link) = machine.link()
+            && !self.is_signal
+        {
             // The call has overwritten the link register. If its value is known, that is the return address, not the
             // caller's own value.
             caller.forget(link);
@@ -296,9 +313,27 @@ impl UnwindRow {
 
     /// True if the return address is still where the call left it, in the link register.
     pub fn returns_by_link(&self, machine: Machine) -> bool {
-        let rule = self.rules.iter().find(|(register, _)| *register == self.return_register);
-        let kept = |(_, rule): &(u16, Rule)| matches!(rule, Rule::Register(other) if Some(*other) == machine.link());
-        !self.is_signal && Some(self.return_register) == machine.link() && rule.is_none_or(kept)
+        if self.is_signal || Some(self.return_register) != machine.link() {
+            return false;
+        }
+        match self.rule(self.return_register) {
+            None => true,
+            Some(Rule::Register(other)) => Some(*other) == machine.link(),
+            Some(_) => false,
+        }
+    }
+
+    /// How to restore a register; `None` if the caller's value is the same.
+    fn rule(&self, register: u16) -> Option<&Rule> {
+        self.rules.iter().find(|(number, _)| *number == register).map(|(_, rule)| rule)
+    }
+
+    /// Where a register is saved, relative to the CFA.
+    fn saved_offset(&self, register: u16) -> Option<i64> {
+        match self.rule(register) {
+            Some(Rule::At(offset)) => Some(*offset),
+            _ => None,
+        }
     }
 
     /// Computes the CFA from the frame pointer. On AArch64, `x29` points to the place in the frame where the caller's
@@ -315,15 +350,13 @@ impl UnwindRow {
         if machine != Machine::Aarch64 || !callee.sp_is_low() || register != machine.sp() {
             return None;
         }
-        let saved = |register: u16| {
-            let rule = self.rules.iter().find(|(number, _)| *number == register)?;
-            if let Rule::At(offset) = rule.1 { Some(offset) } else { None }
-        };
-        let below = saved(machine.fp())?;
+        let fp_offset = self.saved_offset(machine.fp())?;
         let fp = callee.fp().filter(|&fp| fp >= sp && fp % 16 == 0)?;
-        let is_record = Some(below.checked_add(8)?) == saved(self.return_register);
-        read(fp).filter(|_| is_record)?;
-        Some(fp.wrapping_sub(below as u64))
+        let is_frame_record = self.saved_offset(self.return_register) == Some(fp_offset.checked_add(8)?);
+        if !is_frame_record || read(fp).is_none() {
+            return None;
+        }
+        Some(fp.wrapping_sub(fp_offset as u64))
     }
 
     fn evaluate(
@@ -404,7 +437,7 @@ mod tests {
     #[test]
     fn rules_before_and_after_the_prologue() {
         let bytes = eh_frame(0x1000, true);
-        let table = FrameTable::of_code(Machine::X86_64, &bytes, 0x1000, 0x40).unwrap();
+        let table = FrameTable::from_code(Machine::X86_64, &bytes, 0x1000, 0x40).unwrap();
         let mut scratch = Scratch::new();
         let read = |addr| Some(addr * 10);
         let mut caller = |pc: u64| table.row(pc, &mut scratch)?.caller(&registers(pc, 800, 7), &read).ok();
@@ -418,9 +451,9 @@ mod tests {
     #[test]
     fn memory_that_is_not_there_makes_no_caller() {
         let bytes = eh_frame(0x1000, false);
-        let table = FrameTable::of_code(Machine::X86_64, &bytes, 0x1000, 0x40).unwrap();
+        let table = FrameTable::from_code(Machine::X86_64, &bytes, 0x1000, 0x40).unwrap();
         let row = table.row(0x1000, &mut Scratch::new()).unwrap();
         assert_eq!(row.caller(&registers(0x1000, 800, 7), &|_| None), Err(Lost));
-        assert!(FrameTable::of_code(Machine::X86_64, &bytes[..10], 0x1000, 0x40).is_none());
+        assert!(FrameTable::from_code(Machine::X86_64, &bytes[..10], 0x1000, 0x40).is_none());
     }
 }

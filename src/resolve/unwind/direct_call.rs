@@ -14,7 +14,7 @@
 //! Spec: Arm Architecture Reference Manual (DDI 0406), A8.8.18 and A8.8.25; Arm A64 instruction set (DDI 0602),
 //! "Branches"; RISC-V Instruction Set Manual, 2.5.
 
-use super::link_register::{self, Does};
+use super::link_register::Effect;
 use super::registers::Machine;
 use crate::resolve::symbols::image::Image;
 use object::{Object, ObjectSymbol, SymbolKind};
@@ -57,21 +57,26 @@ impl Branch {
 
 impl<'a> Functions<'a> {
     /// Returns `None` for machines whose files always have call frame information.
-    pub fn of_image(image: &'a Image) -> Option<Self> {
+    pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
-        let machine = Machine::of_file(image.machine(), object.is_64())?;
+        let machine = Machine::from_elf(image.machine(), object.is_64())?;
         if !matches!(machine, Machine::Arm | Machine::Riscv64) || !object.is_little_endian() {
             return None;
         }
-        let mark = u64::from(machine == Machine::Arm);
-        let is_function = |symbol: &object::Symbol<'_, '_>| symbol.kind() == SymbolKind::Text && symbol.is_definition();
-        let function = |symbol: object::Symbol<'_, '_>| {
-            let start = symbol.address() & !mark;
-            let code = image.loaded(start..start.checked_add(symbol.size())?)?;
-            Some(Function { start, is_thumb: symbol.address() & mark == 1, code })
-        };
-        let symbols = object.symbols().chain(object.dynamic_symbols()).filter(is_function);
-        Some(Self::new(symbols.filter_map(function).collect()))
+        // On Arm, the lowest bit of a function's address is set for Thumb code.
+        let thumb_bit = u64::from(machine == Machine::Arm);
+        let mut list = Vec::new();
+        for symbol in object.symbols().chain(object.dynamic_symbols()) {
+            if symbol.kind() != SymbolKind::Text || !symbol.is_definition() {
+                continue;
+            }
+            let start = symbol.address() & !thumb_bit;
+            let Some(end) = start.checked_add(symbol.size()) else { continue };
+            if let Some(code) = image.loaded(start..end) {
+                list.push(Function { start, is_thumb: symbol.address() & thumb_bit == 1, code });
+            }
+        }
+        Some(Self::new(list))
     }
 
     fn new(mut list: Vec<Function<'a>>) -> Self {
@@ -81,7 +86,7 @@ impl<'a> Functions<'a> {
     }
 
     /// The function at a link-time address.
-    pub fn at(&self, addr: u64) -> Option<Function<'a>> {
+    pub fn find(&self, addr: u64) -> Option<Function<'a>> {
         let last = self.list.partition_point(|function| function.start <= addr).checked_sub(1)?;
         self.list.get(last).filter(|function| function.contains(addr)).copied()
     }
@@ -90,60 +95,84 @@ impl<'a> Functions<'a> {
 /// True if the link register proves who called the running function.
 ///
 /// `running` is an address in the running function. `link` is the link register's value, including Arm's Thumb bit.
-/// `at` finds functions by address.
-pub(crate) fn proves<'a>(machine: Machine, running: u64, link: u64, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
-    let returns = machine.plain(link);
-    let Some(caller) = returns.checked_sub(1).and_then(at) else { return false };
-    let Some(Branch::Call(target)) = caller.branch_before(machine, returns) else { return false };
-    let Some(callee) = at(running).filter(|callee| callee.start != caller.start) else { return false };
+/// `find` finds functions by address.
+pub(crate) fn proves_caller<'a>(
+    machine: Machine,
+    running: u64,
+    link: u64,
+    find: &impl Fn(u64) -> Option<Function<'a>>,
+) -> bool {
+    let return_addr = machine.code_address(link);
+    let Some(caller) = return_addr.checked_sub(1).and_then(find) else { return false };
+    let Some(Branch::Call(target)) = caller.branch_before(machine, return_addr) else { return false };
+    let Some(callee) = find(running) else { return false };
+    if callee.start == caller.start {
+        return false;
+    }
     match machine {
         Machine::Arm => {
             let is_call = caller.is_thumb == (link & 1 == 1) && target == callee.start;
-            is_call && !may_reach(&callee, &caller, at)
+            is_call && !may_call(&callee, &caller, find)
         }
-        _ => leads_to(machine, target, &callee, at),
+        _ => reaches_by_jumps(machine, target, &callee, find),
     }
 }
 
-/// True if `place` lies in the function `to`, or if the code there reaches `to` by jumps alone.
-fn leads_to<'a>(machine: Machine, place: u64, to: &Function<'_>, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
+/// True if `addr` lies in the function `to`, or if the code there reaches `to` by jumps alone.
+fn reaches_by_jumps<'a>(
+    machine: Machine,
+    addr: u64,
+    to: &Function<'_>,
+    find: &impl Fn(u64) -> Option<Function<'a>>,
+) -> bool {
     /// How many functions the jumps may pass through.
-    const MOST: usize = 32;
-    let (mut ways, mut passed) = (vec![place], Vec::new());
-    while let Some(place) = ways.pop() {
-        if to.contains(place) {
+    const MAX_FUNCTIONS: usize = 32;
+    let mut waiting = vec![addr];
+    let mut passed = Vec::new();
+    while let Some(addr) = waiting.pop() {
+        if to.contains(addr) {
             return true;
         }
-        let Some(function) = at(place).filter(|new| passed.len() < MOST && !passed.contains(&new.start)) else {
+        let Some(function) = find(addr) else { continue };
+        if passed.len() >= MAX_FUNCTIONS || passed.contains(&function.start) {
             continue;
-        };
+        }
         passed.push(function.start);
-        let leaves = |branch: &Branch| matches!(branch, Branch::Jump(to) if !function.contains(*to));
-        ways.extend(function.branches(machine, place).into_iter().filter(leaves).filter_map(Branch::target));
+        for branch in function.branches(machine, addr) {
+            if let Branch::Jump(target) = branch
+                && !function.contains(target)
+            {
+                waiting.push(target);
+            }
+        }
     }
     false
 }
 
 /// True if the 32-bit Arm function `from` may have called `to`, directly or through others, in which case `to` may have
 /// returned without using the link register.
-fn may_reach<'a>(from: &Function<'a>, to: &Function<'_>, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
+fn may_call<'a>(from: &Function<'a>, to: &Function<'_>, find: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
     /// How many functions are examined. Functions that call each other indirectly rarely have more between them.
-    const MOST: usize = 64;
-    let starting_at = |addr| at(addr).filter(|function| function.start == addr);
-    let is_unknown = |branch: &Branch| match branch {
+    const MAX_FUNCTIONS: usize = 64;
+    let find_start = |addr| find(addr).filter(|function| function.start == addr);
+    let is_unknown_call = |branch: &Branch| match branch {
         Branch::CallRegister => true,
-        Branch::Call(target) => starting_at(*target).is_none(),
+        Branch::Call(target) => find_start(*target).is_none(),
         Branch::Jump(_) => false,
     };
-    if from.branches(Machine::Arm, from.start).iter().any(is_unknown) {
+    if from.branches(Machine::Arm, from.start).iter().any(is_unknown_call) {
         return true;
     }
-    let (mut reached, mut next) = (vec![*from], 0);
-    while next < reached.len().min(MOST) {
+    let mut reached = vec![*from];
+    let mut next = 0;
+    while next < reached.len().min(MAX_FUNCTIONS) {
         let function = reached[next];
         for target in function.branches(Machine::Arm, function.start).into_iter().filter_map(Branch::target) {
-            let new = starting_at(target).filter(|new| reached.iter().all(|old| old.start != new.start));
-            reached.extend(new);
+            if let Some(callee) = find_start(target)
+                && reached.iter().all(|known| known.start != callee.start)
+            {
+                reached.push(callee);
+            }
         }
         next += 1;
     }
@@ -163,10 +192,10 @@ impl Function<'_> {
     fn branch_before(&self, machine: Machine, end: u64) -> Option<Branch> {
         let code = self.code.get(..usize::try_from(end.checked_sub(self.start)?).ok()?)?;
         match machine {
-            Machine::Riscv64 => riscv64(code, end),
-            Machine::Aarch64 => aarch64(code, end),
-            Machine::Arm if self.is_thumb => thumb(code, end),
-            Machine::Arm => arm(code, end),
+            Machine::Riscv64 => decode_riscv64(code, end),
+            Machine::Aarch64 => decode_aarch64(code, end),
+            Machine::Arm if self.is_thumb => decode_thumb(code, end),
+            Machine::Arm => decode_arm(code, end),
             Machine::X86_64 | Machine::I386 | Machine::S390x => None,
         }
     }
@@ -174,43 +203,47 @@ impl Function<'_> {
     /// All branches from address `from` on, in 32-bit or 64-bit Arm code. Data between the instructions is decoded as
     /// well.
     fn branches(&self, machine: Machine, from: u64) -> Vec<Branch> {
-        let (mut branches, mut at) = (Vec::new(), (from - self.start) as usize);
-        while let Some(first) = self.code.get(at..).and_then(|rest| rest.first_chunk()) {
+        let mut branches = Vec::new();
+        let mut offset = (from - self.start) as usize;
+        while let Some(first) = self.code.get(offset..).and_then(|rest| rest.first_chunk()) {
             let is_wide = !self.is_thumb || u16::from_le_bytes(*first) >> 11 >= 29;
-            at += if is_wide { 4 } else { 2 };
-            branches.extend(self.branch_before(machine, self.start.wrapping_add(at as u64)));
+            offset += if is_wide { 4 } else { 2 };
+            branches.extend(self.branch_before(machine, self.start.wrapping_add(offset as u64)));
         }
         branches
     }
 }
 
 /// The lowest `bits` bits of a number, sign-extended.
-fn signed(number: u32, bits: u32) -> i64 {
+fn sign_extend(number: u32, bits: u32) -> i64 {
     i64::from((number << (32 - bits)).cast_signed() >> (32 - bits))
 }
 
-fn bit(number: u32, at: u32) -> u32 {
-    number >> at & 1
+fn bit(number: u32, index: u32) -> u32 {
+    number >> index & 1
 }
 
-/// Decodes `bl`, `blx` and `b` in Arm code.
-fn arm(code: &[u8], end: u64) -> Option<Branch> {
+/// Decodes `bl`, `blx` and `b` in Arm code, if that is the last instruction of `code`. `end` is the address after it.
+fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
-    let to = |more: i64| Machine::Arm.plus(end, signed(word, 24) * 4 + 4 + more);
+    let target = Machine::Arm.plus(end, sign_extend(word, 24) * 4 + 4);
     match (word >> 28, word >> 24 & 15) {
-        (15, 0b1010 | 0b1011) => Some(Branch::Call(to(2 * i64::from(bit(word, 24))))),
+        // `blx` calls Thumb code, whose instructions may start at odd multiples of 2.
+        (15, 0b1010 | 0b1011) => Some(Branch::Call(Machine::Arm.plus(target, 2 * i64::from(bit(word, 24))))),
         (15, _) => None,
-        (_, 0b1011) => Some(Branch::Call(to(0))),
-        (_, 0b1010) => Some(Branch::Jump(to(0))),
+        (_, 0b1011) => Some(Branch::Call(target)),
+        (_, 0b1010) => Some(Branch::Jump(target)),
         _ => (word & 0x0fff_fff0 == 0x012f_ff30).then_some(Branch::CallRegister),
     }
 }
 
-/// Decodes `bl`, `blx` and `b.w` in Thumb code.
-fn thumb(code: &[u8], end: u64) -> Option<Branch> {
-    let half = |bytes: &[u8; 2]| u32::from(u16::from_le_bytes(*bytes));
-    let second = half(code.last_chunk()?);
-    let first = code.len().checked_sub(4).and_then(|at| code[at..].first_chunk()).map_or(0, half);
+/// Decodes `bl`, `blx` and `b.w` in Thumb code, like [`decode_arm`].
+fn decode_thumb(code: &[u8], end: u64) -> Option<Branch> {
+    let second = u32::from(u16::from_le_bytes(*code.last_chunk()?));
+    let first = match code.len().checked_sub(4) {
+        Some(start) => u32::from(u16::from_le_bytes(*code[start..].first_chunk()?)),
+        None => 0,
+    };
     let (sign, kind) = (bit(first, 10), second >> 12 & 0b1101);
     if first & 0xf800 != 0xf000 || ![0b1001, 0b1100, 0b1101].contains(&kind) {
         return (second & 0xff87 == 0x4780).then_some(Branch::CallRegister);
@@ -219,23 +252,23 @@ fn thumb(code: &[u8], end: u64) -> Option<Branch> {
     let distance = sign << 24 | high << 23 | low << 22 | (first & 0x3ff) << 12 | (second & 0x7ff) << 1;
     // `blx` calls Arm code; its distance counts from a multiple of 4.
     let from = if kind == 0b1100 { end & !3 } else { end };
-    let target = Machine::Arm.plus(from, signed(distance, 25));
+    let target = Machine::Arm.plus(from, sign_extend(distance, 25));
     Some(if kind == 0b1001 { Branch::Jump(target) } else { Branch::Call(target) })
 }
 
-/// Decodes `bl`, and `b`, `b.cond`, `cbz`, `tbz` and so on.
-fn aarch64(code: &[u8], end: u64) -> Option<Branch> {
+/// Decodes `bl`, and `b`, `b.cond`, `cbz`, `tbz` and so on, like [`decode_arm`].
+fn decode_aarch64(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
-    let to = |instructions: i64| (end - 4).wrapping_add_signed(4 * instructions);
-    match link_register::does(word) {
-        Does::Jumps(distance) | Does::Branches(distance) => Some(Branch::Jump(to(distance))),
-        Does::Leaves if word >> 26 == 0b10_0101 => Some(Branch::Call(to(signed(word, 26)))),
+    let target = |instructions: i64| (end - 4).wrapping_add_signed(4 * instructions);
+    match Effect::decode(word) {
+        Effect::Jumps(distance) | Effect::Branches(distance) => Some(Branch::Jump(target(distance))),
+        Effect::Leaves if word >> 26 == 0b10_0101 => Some(Branch::Call(target(sign_extend(word, 26)))),
         _ => None,
     }
 }
 
-/// Decodes `jal ra` and `auipc ra; jalr ra, ra`.
-fn riscv64(code: &[u8], end: u64) -> Option<Branch> {
+/// Decodes `jal ra` and `auipc ra; jalr ra, ra`, like [`decode_arm`].
+fn decode_riscv64(code: &[u8], end: u64) -> Option<Branch> {
     // The opcode with `ra` (register 1) as destination, and for `jalr` also as base.
     const JAL_RA: u32 = 0x6f | 1 << 7;
     const JALR_RA_RA: u32 = 0x67 | 1 << 7 | 1 << 15;
@@ -243,12 +276,14 @@ fn riscv64(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
     if word & 0xfff == JAL_RA {
         let distance = bit(word, 31) << 20 | (word & 0xf_f000) | bit(word, 20) << 11 | (word >> 20 & 0x7fe);
-        return Some(Branch::Call((end - 4).wrapping_add_signed(signed(distance, 21))));
+        return Some(Branch::Call((end - 4).wrapping_add_signed(sign_extend(distance, 21))));
     }
-    let high = u32::from_le_bytes(*code.get(..code.len().checked_sub(4)?)?.last_chunk()?);
-    let is_pair = word & 0xf_ffff == JALR_RA_RA && high & 0xfff == AUIPC_RA;
-    let distance = i64::from((high & 0xffff_f000).cast_signed()) + signed(word >> 20, 12);
-    is_pair.then(|| Branch::Call((end - 8).wrapping_add_signed(distance)))
+    let before = u32::from_le_bytes(*code.get(..code.len().checked_sub(4)?)?.last_chunk()?);
+    if word & 0xf_ffff != JALR_RA_RA || before & 0xfff != AUIPC_RA {
+        return None;
+    }
+    let distance = i64::from((before & 0xffff_f000).cast_signed()) + sign_extend(word >> 20, 12);
+    Some(Branch::Call((end - 8).wrapping_add_signed(distance)))
 }
 
 #[cfg(test)]
@@ -258,21 +293,24 @@ mod tests {
     #[test]
     fn targets_of_branches() {
         // Thumb, at 0x10000: bl 1b098; at 0x10002: blx 1b098; at 0x10000: bl 10000; b.w 10004; blx r3
-        assert_eq!(thumb(&[0x0b, 0xf0, 0x4a, 0xf8], 0x10004), Some(Branch::Call(0x1b098)));
-        assert_eq!(thumb(&[0x0b, 0xf0, 0x4a, 0xe8], 0x10006), Some(Branch::Call(0x1b098)));
-        assert_eq!(thumb(&[0xff, 0xf7, 0xfe, 0xff], 0x10004), Some(Branch::Call(0x10000)));
-        assert_eq!(thumb(&[0, 0xf0, 0, 0xb8], 0x10004), Some(Branch::Jump(0x10004)));
-        assert_eq!(thumb(&[0, 0xbf, 0x98, 0x47], 0x10004), Some(Branch::CallRegister));
+        assert_eq!(decode_thumb(&[0x0b, 0xf0, 0x4a, 0xf8], 0x10004), Some(Branch::Call(0x1b098)));
+        assert_eq!(decode_thumb(&[0x0b, 0xf0, 0x4a, 0xe8], 0x10006), Some(Branch::Call(0x1b098)));
+        assert_eq!(decode_thumb(&[0xff, 0xf7, 0xfe, 0xff], 0x10004), Some(Branch::Call(0x10000)));
+        assert_eq!(decode_thumb(&[0, 0xf0, 0, 0xb8], 0x10004), Some(Branch::Jump(0x10004)));
+        assert_eq!(decode_thumb(&[0, 0xbf, 0x98, 0x47], 0x10004), Some(Branch::CallRegister));
         // Arm, at 0x10000: bl 10048; blx 10048; b 10048; blx r3; bx lr
-        assert_eq!(arm(&[0x10, 0, 0, 0xeb], 0x10004), Some(Branch::Call(0x10048)));
-        assert_eq!(arm(&[0x10, 0, 0, 0xfa], 0x10004), Some(Branch::Call(0x10048)));
-        assert_eq!(arm(&[0x10, 0, 0, 0xea], 0x10004), Some(Branch::Jump(0x10048)));
-        assert_eq!(arm(&[0x33, 0xff, 0x2f, 0xe1], 0x10004), Some(Branch::CallRegister));
-        assert_eq!(arm(&[0x1e, 0xff, 0x2f, 0xe1], 0x10004), None);
+        assert_eq!(decode_arm(&[0x10, 0, 0, 0xeb], 0x10004), Some(Branch::Call(0x10048)));
+        assert_eq!(decode_arm(&[0x10, 0, 0, 0xfa], 0x10004), Some(Branch::Call(0x10048)));
+        assert_eq!(decode_arm(&[0x10, 0, 0, 0xea], 0x10004), Some(Branch::Jump(0x10048)));
+        assert_eq!(decode_arm(&[0x33, 0xff, 0x2f, 0xe1], 0x10004), Some(Branch::CallRegister));
+        assert_eq!(decode_arm(&[0x1e, 0xff, 0x2f, 0xe1], 0x10004), None);
         // RISC-V: jal 81c at 0x852; auipc ra, -1; jalr -0x40(ra) at 0x2000; jalr t1, t3
-        assert_eq!(riscv64(&[0xef, 0xf0, 0xbf, 0xfc], 0x856), Some(Branch::Call(0x81c)));
-        assert_eq!(riscv64(&[0x97, 0xf0, 0xff, 0xff, 0xe7, 0x80, 0x00, 0xfc], 0x2008), Some(Branch::Call(0xfc0)));
-        assert_eq!(riscv64(&[0, 0, 0, 0, 0x67, 0x03, 0x0e, 0], 0x698), None);
+        assert_eq!(decode_riscv64(&[0xef, 0xf0, 0xbf, 0xfc], 0x856), Some(Branch::Call(0x81c)));
+        assert_eq!(
+            decode_riscv64(&[0x97, 0xf0, 0xff, 0xff, 0xe7, 0x80, 0x00, 0xfc], 0x2008),
+            Some(Branch::Call(0xfc0))
+        );
+        assert_eq!(decode_riscv64(&[0, 0, 0, 0, 0x67, 0x03, 0x0e, 0], 0x698), None);
     }
 
     /// True if the link register proves the caller. The functions consist of these words and start at 0x8000, 16 bytes
@@ -281,7 +319,7 @@ mod tests {
         let code: Vec<u8> = words.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
         let function = |(at, code)| Function { start: 0x8000 + 16 * at as u64, is_thumb: false, code };
         let functions = Functions::new(code.chunks(16).enumerate().map(function).collect());
-        proves(machine, running, link, &|addr| functions.at(addr))
+        proves_caller(machine, running, link, &|addr| functions.find(addr))
     }
 
     const NOP: u32 = 0xe320_f000;

@@ -31,85 +31,90 @@ pub struct ExidxRow {
 }
 
 /// The size of an index entry in bytes.
-const ENTRY: usize = 8;
-/// `EXIDX_CANTUNWIND`: the value of an entry for a function that can't be unwound.
-const CANNOT: u32 = 1;
+const ENTRY_SIZE: usize = 8;
+/// The value of an entry for a function that can't be unwound.
+const EXIDX_CANTUNWIND: u32 = 1;
 /// The most words of operations in an entry: their number is stored in a byte.
-const MOST_WORDS: usize = 255;
+const MAX_WORDS: usize = 255;
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+fn read_word(bytes: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
 }
 
-/// Decodes a `prel31`: a signed 31-bit distance from the address `at` of the word itself.
-fn place(word: u32, at: u64) -> u64 {
-    at.wrapping_add_signed(i64::from((word << 1).cast_signed() >> 1)) & 0xffff_ffff
+/// Decodes a `prel31`: a signed 31-bit distance from the address of the word itself.
+fn decode_prel31(word: u32, word_addr: u64) -> u64 {
+    word_addr.wrapping_add_signed(i64::from((word << 1).cast_signed() >> 1)) & 0xffff_ffff
 }
 
 impl<'a> ExidxTable<'a> {
     /// Returns `None` if the file is not little-endian 32-bit Arm or has no index.
-    pub fn of_image(image: &'a Image) -> Option<Self> {
+    pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
-        let machine = Machine::of_file(image.machine(), object.is_64());
+        let machine = Machine::from_elf(image.machine(), object.is_64());
         if machine != Some(Machine::Arm) || !object.is_little_endian() {
             return None;
         }
         let addr = object.section_by_name(".ARM.exidx")?.address();
         let index = image.section(&object, ".ARM.exidx");
-        Some(Self { index, addr, image }).filter(|table| table.index.len() >= ENTRY)
+        (index.len() >= ENTRY_SIZE).then_some(Self { index, addr, image })
     }
 
     /// How to unwind the function at a link-time address; `None` if the index has no entry for it. The last function is
     /// assumed to have no end.
     pub fn row(&self, addr: u64) -> Option<ExidxRow> {
-        let (mut low, mut high) = (0, self.index.len() / ENTRY);
+        let (mut low, mut high) = (0, self.index.len() / ENTRY_SIZE);
         while low < high {
             let middle = low.midpoint(high);
-            if self.start(middle)? <= addr { low = middle + 1 } else { high = middle }
+            if self.function_start(middle)? <= addr { low = middle + 1 } else { high = middle }
         }
         let entry = low.checked_sub(1)?;
-        let (start, what) = (self.start(entry)?, word(&self.index, entry * ENTRY + 4)?);
-        let operations = match what {
-            CANNOT => None,
-            _ if what >> 31 == 1 => Some(compact(what, |_| None)?),
-            _ => Some(self.operations(place(what, self.addr + (entry * ENTRY + 4) as u64))?),
+        let start = self.function_start(entry)?;
+        let value_offset = entry * ENTRY_SIZE + 4;
+        let value = read_word(&self.index, value_offset)?;
+        let operations = match value {
+            EXIDX_CANTUNWIND => None,
+            _ if value >> 31 == 1 => Some(read_compact(value, &[])?),
+            _ => Some(self.read_extab(decode_prel31(value, self.addr + value_offset as u64))?),
         };
         Some(ExidxRow { start, operations })
     }
 
-    fn start(&self, entry: usize) -> Option<u64> {
-        let at = entry * ENTRY;
-        Some(place(word(&self.index, at)?, self.addr.wrapping_add(at as u64)))
+    /// The link-time address of the function that an entry describes.
+    fn function_start(&self, entry: usize) -> Option<u64> {
+        let offset = entry * ENTRY_SIZE;
+        Some(decode_prel31(read_word(&self.index, offset)?, self.addr.wrapping_add(offset as u64)))
     }
 
     /// Reads the operations of an entry in `.ARM.extab`.
-    fn operations(&self, at: u64) -> Option<Box<[u8]>> {
-        let bytes = self.image.loaded(at..at.checked_add(4 * (MOST_WORDS as u64 + 2))?)?;
-        let first = word(bytes, 0)?;
+    fn read_extab(&self, addr: u64) -> Option<Box<[u8]>> {
+        let bytes = self.image.loaded(addr..addr.checked_add(4 * (MAX_WORDS as u64 + 2))?)?;
+        let first = read_word(bytes, 0)?;
         if first >> 31 == 1 {
-            return compact(first, |index| word(bytes, 4 * (index + 1)));
+            return read_compact(first, &bytes[4..]);
         }
         // A custom personality routine. GCC's routines store operations like the compact model's second format, but one
         // byte earlier.
-        let second = word(bytes, 4)?;
-        listed(&second.to_be_bytes()[1..], (second >> 24) as usize, |index| word(bytes, 4 * (index + 2)))
+        let second = read_word(bytes, 4)?;
+        read_operations(&second.to_be_bytes()[1..], (second >> 24) as usize, &bytes[8..])
     }
 }
 
-/// Reads the operations of the compact model, from the first word and the words that follow it.
-fn compact(first: u32, behind: impl Fn(usize) -> Option<u32>) -> Option<Box<[u8]>> {
+/// Reads the operations of the compact model, from the first word and the bytes that follow it.
+fn read_compact(first: u32, rest: &[u8]) -> Option<Box<[u8]>> {
     let bytes = first.to_be_bytes();
     match first >> 24 & 15 {
-        0 => listed(&bytes[1..], 0, behind),
-        1 | 2 => listed(&bytes[2..], bytes[1].into(), behind),
+        0 => read_operations(&bytes[1..], 0, rest),
+        1 | 2 => read_operations(&bytes[2..], bytes[1].into(), rest),
         _ => None,
     }
 }
 
-fn listed(first: &[u8], words: usize, behind: impl Fn(usize) -> Option<u32>) -> Option<Box<[u8]>> {
+/// Reads the operations in the rest of the first word and in this many words after it. The first operation is in a
+/// word's highest byte.
+fn read_operations(first: &[u8], words: usize, rest: &[u8]) -> Option<Box<[u8]>> {
     let mut operations = first.to_vec();
     for index in 0..words {
-        operations.extend(behind(index)?.to_be_bytes());
+        operations.extend(read_word(rest, 4 * index)?.to_be_bytes());
     }
     Some(operations.into())
 }
@@ -129,7 +134,7 @@ impl ExidxRow {
         let ExidxFrame { mut registers, sp, has_pc, .. } = frame;
         let returns = registers.get(if has_pc { arm::PC } else { arm::LR }).ok_or(Lost)?;
         registers.set(arm::SP, sp);
-        registers.set(arm::PC, Machine::Arm.plain(returns));
+        registers.set(arm::PC, Machine::Arm.code_address(returns));
         registers.forget(arm::LR);
         Ok(Some(registers))
     }
@@ -163,7 +168,10 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 0x80..=0x8f => {
                     let mask = u16::from(byte & 15) << 8 | u16::from(bytes.next()?);
                     // 0x8000 means that the function must not be unwound.
-                    (mask != 0).then(|| self.pop(mask << 4))??;
+                    if mask == 0 {
+                        return None;
+                    }
+                    self.pop(mask << 4)?;
                 }
                 0x9d | 0x9f => return None,
                 0x90..=0x9f => self.sp = self.registers.get(u16::from(byte & 15))?,
@@ -216,15 +224,14 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
 
 /// True if `code` ends with a call instruction, in Arm or Thumb code. Return addresses always follow one.
 pub(crate) fn ends_in_call(code: &[u8]) -> bool {
-    let half = |back: usize| {
-        let at = code.len().checked_sub(back)?;
-        Some(u16::from_le_bytes(*code.get(at..)?.first_chunk()?))
-    };
-    let (Some(last), before) = (half(2), half(4).unwrap_or(0)) else { return false };
-    let thumb = last & 0xff87 == 0x4780 || before & 0xf800 == 0xf000 && last & 0xc000 == 0xc000;
-    let word = u32::from(last) << 16 | u32::from(before);
+    let Some(second) = code.last_chunk().map(|bytes| u16::from_le_bytes(*bytes)) else { return false };
+    let is_thumb_blx_register = second & 0xff87 == 0x4780;
+    let Some(word) = code.last_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else { return is_thumb_blx_register };
+    let first = word as u16;
+    let is_thumb_bl = first & 0xf800 == 0xf000 && second & 0xc000 == 0xc000;
     let is_bl = word >> 24 & 15 == 0b1011 || word >> 25 == 0b111_1101;
-    thumb || code.len() >= 4 && (is_bl || word & 0x0fff_fff0 == 0x012f_ff30)
+    let is_blx_register = word & 0x0fff_fff0 == 0x012f_ff30;
+    is_thumb_blx_register || is_thumb_bl || is_bl || is_blx_register
 }
 
 #[cfg(test)]
@@ -281,10 +288,9 @@ mod tests {
 
     #[test]
     fn words_of_the_compact_model() {
-        let none = |_| None;
-        assert_eq!(compact(0x80a8_b0b0, none).as_deref(), Some(&[0xa8, 0xb0, 0xb0][..]));
-        assert_eq!(compact(0x8101_a8b0, |_| Some(0x0102_0304)).as_deref(), Some(&[0xa8, 0xb0, 1, 2, 3, 4][..]));
-        assert_eq!((compact(0x8101_a8b0, none), compact(0x8300_0000, none)), (None, None));
-        assert_eq!((place(0x7fff_fff0, 0x1000), place(0x10, 0x1000)), (0xff0, 0x1010));
+        assert_eq!(read_compact(0x80a8_b0b0, &[]).as_deref(), Some(&[0xa8, 0xb0, 0xb0][..]));
+        assert_eq!(read_compact(0x8101_a8b0, &[4, 3, 2, 1]).as_deref(), Some(&[0xa8, 0xb0, 1, 2, 3, 4][..]));
+        assert_eq!((read_compact(0x8101_a8b0, &[]), read_compact(0x8300_0000, &[])), (None, None));
+        assert_eq!((decode_prel31(0x7fff_fff0, 0x1000), decode_prel31(0x10, 0x1000)), (0xff0, 0x1010));
     }
 }

@@ -88,7 +88,7 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
         // On Arm and s390x, functions have no frame pointer, or one that doesn't lead to the caller's frame.
         (Machine::Arm | Machine::S390x, _) => return None,
     };
-    caller.set(machine.pc(), machine.plain(returns));
+    caller.set(machine.pc(), machine.code_address(returns));
     match stage {
         Stage::InLink { above: Some(_) } | Stage::NoFrame | Stage::Pushed => caller.set(machine.sp(), frame_end),
         Stage::InLink { above: None } | Stage::Framed => caller.set_low_sp(frame_end),

@@ -13,12 +13,13 @@
 //! Encodings: Arm A64 instruction set (DDI 0602), "Loads and Stores", "Data Processing -- Immediate", "Branches".
 
 use super::frame_pointer::Stage;
+use std::ops::RangeInclusive;
 
 /// How many instructions are examined ahead. Epilogues can be further away than prologues, for example after a leaf
 /// function's loop.
-const AHEAD: usize = 128;
-/// How many instructions are examined backwards for a prologue.
-const BEHIND: usize = 8;
+const MAX_AHEAD: usize = 128;
+/// How many instructions of a prologue are examined, backwards or ahead.
+const MAX_PROLOGUE: usize = 8;
 
 const FP: u32 = 29;
 const LINK: u32 = 30;
@@ -26,7 +27,7 @@ const SP: u32 = 31;
 
 /// What an instruction does to the link register, the frame pointer, the stack pointer or the control flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Does {
+pub(super) enum Effect {
     /// Saves the link register, and lowers the stack pointer by this many bytes.
     SavesLink(i64),
     /// Makes `x29` point to this function's frame.
@@ -49,196 +50,229 @@ pub(super) enum Does {
     Changes,
 }
 
-fn field(word: u32, at: u32, bits: u32) -> u32 {
-    word >> at & ((1 << bits) - 1)
+/// The field of an instruction that starts at bit `low`.
+fn field(word: u32, low: u32, bits: u32) -> u32 {
+    word >> low & ((1 << bits) - 1)
 }
 
-fn signed(word: u32, at: u32, bits: u32) -> i64 {
-    i64::from(((field(word, at, bits) << (32 - bits)).cast_signed()) >> (32 - bits))
+fn signed_field(word: u32, low: u32, bits: u32) -> i64 {
+    i64::from(((field(word, low, bits) << (32 - bits)).cast_signed()) >> (32 - bits))
 }
 
-pub(super) fn does(word: u32) -> Does {
-    let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
-    let by_stack = rn == SP;
-    match word {
-        // ret, retaa, retab; br x30 returns, too
-        0xd65f_03c0 | 0xd65f_0bff | 0xd65f_0fff | 0xd61f_03c0 => Does::Returns,
-        // paciasp, autiasp, pacibsp, autibsp: add or remove a signature, but the address stays the same
-        0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Does::Other,
-        _ if field(word, 26, 6) == 0b00_0101 => Does::Jumps(signed(word, 0, 26)),
-        // tbz, tbnz; below: b.cond, cbz, cbnz
-        _ if field(word, 25, 6) == 0b01_1011 => Does::Branches(signed(word, 5, 14)),
-        _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => {
-            Does::Branches(signed(word, 5, 19))
-        }
-        // svc, nop and similar
-        _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Does::Other,
-        // All other branches, exceptions and system instructions: bl, blr, br, brk, …
-        _ if field(word, 26, 3) == 0b101 => Does::Leaves,
-        // stp, ldp of 64-bit registers: post-indexed (1), with offset (2) or pre-indexed (3)
-        _ if field(word, 25, 7) == 0b101_0100 => {
-            let (offset, loads, moves) = (signed(word, 15, 7) * 8, field(word, 22, 1) == 1, field(word, 23, 1) == 1);
-            let moved = if by_stack && moves { offset } else { 0 };
-            let has = |register| rd == register || rt2 == register;
-            match loads {
-                false if has(LINK) => Does::SavesLink(-moved),
-                true if has(LINK) || has(FP) => Does::Changes,
-                _ if moves && (rn == FP || rn == LINK) => Does::Changes,
-                _ if moved != 0 => Does::MovesStack(moved),
-                _ => Does::Other,
+impl Effect {
+    pub(super) fn decode(word: u32) -> Self {
+        let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
+        match word {
+            // ret, retaa, retab; br x30 returns, too
+            0xd65f_03c0 | 0xd65f_0bff | 0xd65f_0fff | 0xd61f_03c0 => Effect::Returns,
+            // paciasp, autiasp, pacibsp, autibsp: add or remove a signature, but the address stays the same
+            0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Effect::Other,
+            _ if field(word, 26, 6) == 0b00_0101 => Effect::Jumps(signed_field(word, 0, 26)),
+            // tbz, tbnz; below: b.cond, cbz, cbnz
+            _ if field(word, 25, 6) == 0b01_1011 => Effect::Branches(signed_field(word, 5, 14)),
+            _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => {
+                Effect::Branches(signed_field(word, 5, 19))
             }
-        }
-        // str, ldr of a 64-bit register, post-indexed or pre-indexed
-        _ if word & 0xffa0_0400 == 0xf800_0400 => {
-            let (offset, loads) = (signed(word, 12, 9), field(word, 22, 1) == 1);
-            let moved = if by_stack { offset } else { 0 };
-            match loads {
-                false if rd == LINK => Does::SavesLink(-moved),
-                true if rd == LINK || rd == FP => Does::Changes,
-                _ if rn == FP || rn == LINK => Does::Changes,
-                _ if moved != 0 => Does::MovesStack(moved),
-                _ => Does::Other,
+            // svc, nop and similar
+            _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Effect::Other,
+            // All other branches, exceptions and system instructions: bl, blr, br, brk, …
+            _ if field(word, 26, 3) == 0b101 => Effect::Leaves,
+            // stp, ldp of 64-bit registers: post-indexed (1), with offset (2) or pre-indexed (3)
+            _ if field(word, 25, 7) == 0b101_0100 => {
+                let offset = signed_field(word, 15, 7) * 8;
+                let (is_load, writes_base) = (field(word, 22, 1) == 1, field(word, 23, 1) == 1);
+                let moved = if rn == SP && writes_base { offset } else { 0 };
+                let has = |register| rd == register || rt2 == register;
+                match is_load {
+                    false if has(LINK) => Effect::SavesLink(-moved),
+                    true if has(LINK) || has(FP) => Effect::Changes,
+                    _ if writes_base && (rn == FP || rn == LINK) => Effect::Changes,
+                    _ if moved != 0 => Effect::MovesStack(moved),
+                    _ => Effect::Other,
+                }
             }
-        }
-        // str xt, [xn, #offset]
-        _ if field(word, 22, 10) == 0b11_1110_0100 => {
-            if rd == LINK {
-                Does::SavesLink(0)
-            } else {
-                Does::Other
+            // str, ldr of a 64-bit register, post-indexed or pre-indexed
+            _ if word & 0xffa0_0400 == 0xf800_0400 => {
+                let is_load = field(word, 22, 1) == 1;
+                let moved = if rn == SP { signed_field(word, 12, 9) } else { 0 };
+                match is_load {
+                    false if rd == LINK => Effect::SavesLink(-moved),
+                    true if rd == LINK || rd == FP => Effect::Changes,
+                    _ if rn == FP || rn == LINK => Effect::Changes,
+                    _ if moved != 0 => Effect::MovesStack(moved),
+                    _ => Effect::Other,
+                }
             }
-        }
-        // add, sub with an immediate, 64 bits
-        _ if word & 0xbf80_0000 == 0x9100_0000 && (rd == SP || rd == FP) => {
-            let number = i64::from(field(word, 10, 12)) << (12 * field(word, 22, 1));
-            let subtracts = field(word, 30, 1) == 1;
-            match (rd, rn) {
-                (SP, SP) => Does::MovesStack(if subtracts { -number } else { number }),
-                (SP, _) => Does::SetsStack,
-                (_, SP) if !subtracts => Does::MakesFrame,
-                _ => Does::Changes,
+            // str xt, [xn, #offset]
+            _ if field(word, 22, 10) == 0b11_1110_0100 && rd == LINK => Effect::SavesLink(0),
+            _ if field(word, 22, 10) == 0b11_1110_0100 => Effect::Other,
+            // add, sub with an immediate, 64 bits
+            _ if word & 0xbf80_0000 == 0x9100_0000 && (rd == SP || rd == FP) => {
+                let number = i64::from(field(word, 10, 12)) << (12 * field(word, 22, 1));
+                let subtracts = field(word, 30, 1) == 1;
+                match (rd, rn) {
+                    (SP, SP) => Effect::MovesStack(if subtracts { -number } else { number }),
+                    (SP, _) => Effect::SetsStack,
+                    (_, SP) if !subtracts => Effect::MakesFrame,
+                    _ => Effect::Changes,
+                }
             }
+            // add, sub with an extended register
+            _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Effect::SetsStack,
+            // The register is in the field that holds the destination in most instructions; below, in the second
+            // destination of a load.
+            _ if rd == FP || rd == LINK => Effect::Changes,
+            _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => {
+                Effect::Changes
+            }
+            _ => Effect::Other,
         }
-        // add, sub with an extended register
-        _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Does::SetsStack,
-        // The register is in the field that holds the destination in most instructions; below, in the second
-        // destination of a load.
-        _ if rd == FP || rd == LINK => Does::Changes,
-        _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Does::Changes,
-        _ => Does::Other,
     }
 }
 
-/// The code around an instruction.
+/// The next instruction to run, in its code.
 #[derive(Debug, Clone, Copy)]
-struct Around<'c> {
+struct Position<'c> {
     code: &'c [[u8; 4]],
-    /// The index of the next instruction to run.
-    at: usize,
+    /// The index of the instruction.
+    index: usize,
 }
 
-impl<'c> Around<'c> {
+/// What the straight-line code before an instruction has done.
+struct Prologue {
+    /// How many bytes it has lowered the stack pointer.
+    lowered: i64,
+    saved_link: bool,
+}
+
+impl<'c> Position<'c> {
+    /// `None` if no instruction starts at this offset.
     fn new(code: &'c [u8], offset: u64) -> Option<Self> {
+        if !offset.is_multiple_of(4) {
+            return None;
+        }
         let (code, _) = code.as_chunks();
-        let at = usize::try_from(offset / 4).ok().filter(|&at| offset.is_multiple_of(4) && at < code.len())?;
-        Some(Self { code, at })
+        let index = usize::try_from(offset / 4).ok()?;
+        (index < code.len()).then_some(Self { code, index })
     }
 
-    fn does(&self, at: usize) -> Option<Does> {
-        self.code.get(at).map(|bytes| does(u32::from_le_bytes(*bytes)))
+    fn word(&self, index: usize) -> Option<u32> {
+        self.code.get(index).map(|bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// How many bytes the straight-line code before the instruction has lowered the stack pointer, and whether that
-    /// code has saved the link register.
-    fn behind(&self) -> (i64, bool) {
-        let (mut lowered, mut saved) = (0, false);
-        for at in (self.at.saturating_sub(BEHIND)..self.at).rev() {
-            match self.does(at) {
-                Some(Does::Other) => {}
-                Some(Does::MovesStack(by)) if by < 0 => lowered -= by,
-                Some(Does::SavesLink(by)) => {
-                    lowered += by;
-                    saved = true;
+    fn effect(&self, index: usize) -> Option<Effect> {
+        self.word(index).map(Effect::decode)
+    }
+
+    fn prologue(&self) -> Prologue {
+        let mut prologue = Prologue { lowered: 0, saved_link: false };
+        for index in (self.index.saturating_sub(MAX_PROLOGUE)..self.index).rev() {
+            match self.effect(index) {
+                Some(Effect::Other) => {}
+                Some(Effect::MovesStack(by)) if by < 0 => prologue.lowered -= by,
+                Some(Effect::SavesLink(by)) => {
+                    prologue.lowered += by;
+                    prologue.saved_link = true;
                 }
                 _ => break,
             }
         }
-        (lowered, saved)
+        prologue
+    }
+
+    /// The stage if the link register still holds the return address, but the prologue may have begun.
+    fn stage_in_prologue(&self) -> Stage {
+        Stage::in_link(Some(self.prologue().lowered))
     }
 
     /// True in the middle of a prologue: the link register was saved, but `x29` is not set yet.
-    fn is_half_made(&self) -> bool {
-        let mut ahead = (self.at..self.code.len().min(self.at + BEHIND)).map_while(|at| self.does(at));
-        ahead.find(|does| *does != Does::Other) == Some(Does::MakesFrame) && self.behind().1
+    fn is_half_framed(&self) -> bool {
+        let end = self.code.len().min(self.index + MAX_PROLOGUE);
+        let mut effects = (self.index..end).map_while(|index| self.effect(index));
+        effects.find(|effect| *effect != Effect::Other) == Some(Effect::MakesFrame) && self.prologue().saved_link
     }
 
     fn stage(&self) -> Stage {
-        if self.is_half_made() {
-            return Stage::in_link(Some(self.behind().0));
+        if self.is_half_framed() {
+            return self.stage_in_prologue();
         }
         // The paths still to be followed, each with how many bytes it has raised the stack pointer (`None` if unknown).
-        let (mut ways, mut seen, mut found) = (vec![(self.at, Some(0))], Vec::new(), None);
-        while let Some((at, raised)) = ways.pop() {
-            if seen.len() >= AHEAD || seen.contains(&at) {
+        let mut paths = vec![(self.index, Some(0))];
+        let mut seen = Vec::new();
+        let mut found = None;
+        while let Some((index, raised)) = paths.pop() {
+            if seen.len() >= MAX_AHEAD || seen.contains(&index) {
                 continue;
             }
-            seen.push(at);
-            let to = |distance: i64| Some((at.checked_add_signed(isize::try_from(distance).ok()?)?, raised));
-            match self.does(at) {
-                Some(Does::Returns) => _ = found.get_or_insert(raised),
+            seen.push(index);
+            let jump = |distance: i64| Some((index.checked_add_signed(isize::try_from(distance).ok()?)?, raised));
+            match self.effect(index) {
+                Some(Effect::Returns) => _ = found.get_or_insert(Stage::in_link(raised)),
                 // The prologue may have lowered the stack pointer already.
-                Some(Does::SavesLink(_)) => _ = found.get_or_insert_with(|| Some(self.behind().0)),
-                Some(Does::MakesFrame | Does::Changes) => return Stage::Framed,
-                Some(Does::MovesStack(by)) => ways.push((at + 1, raised.map(|sum| sum + by))),
-                Some(Does::SetsStack) => ways.push((at + 1, None)),
-                Some(Does::Other) => ways.push((at + 1, raised)),
-                Some(Does::Jumps(distance)) => ways.extend(to(distance)),
-                Some(Does::Branches(distance)) => {
-                    ways.extend(to(distance));
-                    ways.push((at + 1, raised));
+                Some(Effect::SavesLink(_)) => _ = found.get_or_insert_with(|| self.stage_in_prologue()),
+                Some(Effect::MakesFrame | Effect::Changes) => return Stage::Framed,
+                Some(Effect::MovesStack(by)) => paths.push((index + 1, raised.map(|sum| sum + by))),
+                Some(Effect::SetsStack) => paths.push((index + 1, None)),
+                Some(Effect::Other) => paths.push((index + 1, raised)),
+                Some(Effect::Jumps(distance)) => paths.extend(jump(distance)),
+                Some(Effect::Branches(distance)) => {
+                    paths.extend(jump(distance));
+                    paths.push((index + 1, raised));
                 }
-                Some(Does::Leaves) | None => {}
+                Some(Effect::Leaves) | None => {}
             }
         }
-        found.map_or(Stage::Framed, Stage::in_link)
+        found.unwrap_or(Stage::Framed)
     }
 
     /// True inside a PLT stub: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n; [autia1716]; br x17`. A stub
     /// changes no other registers.
-    fn is_stub(&self) -> bool {
-        let word = |at: usize| self.code.get(at).map(|bytes| u32::from_le_bytes(*bytes));
-        let is_adrp = |word: u32| word & 0x9f00_001f == 0x9000_0010;
-        let from = (self.at.saturating_sub(5)..=self.at + 1).rev();
-        let mut starts = from.filter(|&at| word(at).is_some_and(is_adrp));
-        starts.any(|adrp| {
-            let (Some(load), Some(add)) = (word(adrp + 1), word(adrp + 2)) else { return false };
-            let (at, authenticates) = (adrp + 3, |word: u32| word == 0xd503_219f);
-            let jump = if word(at).is_some_and(authenticates) { at + 1 } else { at };
-            let has_mark = adrp.checked_sub(1).and_then(word) == Some(0xd503_245f);
-            let start = if has_mark { adrp - 1 } else { adrp };
-            load & 0xffc0_03ff == 0xf940_0211
-                && add & 0xffc0_03ff == 0x9100_0210
-                && matches!(word(jump), Some(0xd61f_0220 | 0xd71f_0a30))
-                && (start..=jump).contains(&self.at)
-        })
+    fn is_in_stub(&self) -> bool {
+        let candidates = (self.index.saturating_sub(5)..=self.index + 1).rev();
+        let mut stubs = candidates.filter_map(|adrp| self.stub_range(adrp));
+        stubs.any(|stub| stub.contains(&self.index))
+    }
+
+    /// The indices of the instructions of a PLT stub whose `adrp` has this index; `None` if there is no stub.
+    fn stub_range(&self, adrp: usize) -> Option<RangeInclusive<usize>> {
+        const BTI_C: u32 = 0xd503_245f;
+        const AUTIA1716: u32 = 0xd503_219f;
+        let is_stub = self.word(adrp)? & 0x9f00_001f == 0x9000_0010
+            && self.word(adrp + 1)? & 0xffc0_03ff == 0xf940_0211
+            && self.word(adrp + 2)? & 0xffc0_03ff == 0x9100_0210;
+        let jump = if self.word(adrp + 3)? == AUTIA1716 { adrp + 4 } else { adrp + 3 };
+        if !is_stub || !matches!(self.word(jump)?, 0xd61f_0220 | 0xd71f_0a30) {
+            return None;
+        }
+        let has_bti = adrp > 0 && self.word(adrp - 1) == Some(BTI_C);
+        let start = if has_bti { adrp - 1 } else { adrp };
+        Some(start..=jump)
     }
 }
 
 /// How much of its frame JIT code has set up at `offset`, according to its instructions.
 pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
-    Around::new(code, offset).map_or(Stage::Framed, |around| around.stage())
+    match Position::new(code, offset) {
+        Some(position) => position.stage(),
+        None => Stage::Framed,
+    }
 }
 
 /// Like [`stage_aarch64`], for code of a file, which may also be a PLT stub.
-pub(crate) fn stage_of_file(code: &[u8], offset: u64) -> Stage {
-    let Some(around) = Around::new(code, offset) else { return Stage::Framed };
-    if around.is_stub() { Stage::in_link(Some(around.behind().0)) } else { around.stage() }
+pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
+    match Position::new(code, offset) {
+        Some(position) if position.is_in_stub() => position.stage_in_prologue(),
+        Some(position) => position.stage(),
+        None => Stage::Framed,
+    }
 }
 
 /// Recognizes only code that has saved the link register but hasn't set `x29` yet. Everything else counts as framed.
-pub(crate) fn half_framed(code: &[u8], offset: u64) -> Stage {
-    let around = Around::new(code, offset).filter(Around::is_half_made);
-    around.map_or(Stage::Framed, |around| Stage::in_link(Some(around.behind().0)))
+pub(crate) fn stage_if_half_framed(code: &[u8], offset: u64) -> Stage {
+    match Position::new(code, offset) {
+        Some(position) if position.is_half_framed() => position.stage_in_prologue(),
+        _ => Stage::Framed,
+    }
 }
 
 #[cfg(test)]
@@ -288,12 +322,12 @@ mod tests {
     fn stubs_of_files_only() {
         // bti c; adrp x16; ldr x17, [x16, #8]; add x16, x16, #8; br x17; nop
         let stub = [0xd503_245f, 0x9000_0110, 0xf940_0611, 0x9100_2210, 0xd61f_0220, 0xd503_201f];
-        let told = stages(&stub, stage_of_file);
-        assert_eq!(told[..5], [in_link(0); 5]);
-        assert_eq!(told[5], Stage::Framed);
+        let found = stages(&stub, stage_in_file);
+        assert_eq!(found[..5], [in_link(0); 5]);
+        assert_eq!(found[5], Stage::Framed);
         assert_eq!(stages(&stub, stage_aarch64), [Stage::Framed; 6]);
         // The PLT's first stub begins with stp x16, x30, [sp, #-16]!
         let first = [0xa9bf_7bf0, 0x9000_0110, 0xf940_0611, 0x9100_2210, 0xd61f_0220];
-        assert_eq!(stages(&first, stage_of_file), [in_link(0), in_link(16), in_link(16), in_link(16), in_link(16)]);
+        assert_eq!(stages(&first, stage_in_file), [in_link(0), in_link(16), in_link(16), in_link(16), in_link(16)]);
     }
 }

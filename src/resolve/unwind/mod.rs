@@ -116,9 +116,12 @@ pub struct Cache {
 #[derive(Debug, Clone)]
 enum Rules {
     Row(Rc<UnwindRow>),
-    /// The entry in the exception index of 32-bit Arm, and true if the return address certainly is in the link
-    /// register.
-    Exidx(Rc<ExidxRow>, bool),
+    /// The entry in the exception index of 32-bit Arm.
+    Exidx {
+        row: Rc<ExidxRow>,
+        /// True if the return address certainly is in the link register.
+        by_link: bool,
+    },
     FramePointer(Stage),
     /// The address is in no known mapping or code.
     Nowhere,
@@ -137,21 +140,24 @@ impl<'a> Unwinder<'a> {
     pub fn unwind(&self, stack: &UserStack<'_>, cache: &mut Cache, chain: &mut UnwoundChain) {
         /// Larger than most stacks (`ulimit -s` is 8 MiB). An address further from the stack pointer doesn't point into
         /// the stack.
-        const DEEPEST: usize = 16 << 20;
+        const LARGEST_STACK: usize = 16 << 20;
         chain.frames.clear();
         (chain.truncated, chain.copy_ended) = (true, false);
         let (Some(pc), Some(base)) = (stack.registers.pc(), stack.registers.sp()) else { return };
-        let (machine, ran_out) = (stack.registers.machine(), Cell::new(false));
+        let machine = stack.registers.machine();
         let moment = Moment { pid: stack.pid, time: stack.time, machine };
+        let copy_ended = Cell::new(false);
         let read = |addr: u64| {
-            let at = usize::try_from(addr.checked_sub(base)?).ok()?;
-            let word = stack.bytes.get(at..).and_then(|rest| machine.read(rest));
-            ran_out.set(ran_out.get() || word.is_none() && at < DEEPEST);
+            let offset = usize::try_from(addr.checked_sub(base)?).ok()?;
+            let word = stack.bytes.get(offset..).and_then(|rest| machine.read(rest));
+            if word.is_none() && offset < LARGEST_STACK {
+                copy_ended.set(true);
+            }
             word
         };
         let mut registers = *stack.registers;
         let mut frame = FrameAddr::Ip(Addr(pc));
-        let mut rules = self.rules(moment, frame, cache);
+        let mut rules = self.find_rules(moment, frame, cache);
         loop {
             chain.frames.push(frame);
             if chain.frames.len() >= self.max_depth {
@@ -165,12 +171,13 @@ impl<'a> Unwinder<'a> {
                 // instruction.
                 *last = FrameAddr::Ip(frame.raw());
             }
-            let (caller, interrupted) = match rules {
+            let is_signal = matches!(&rules, Rules::Row(row) if row.is_signal);
+            let caller = match rules {
                 Rules::Nowhere => return,
-                Rules::Row(row) => (row.caller(&registers, &read), row.is_signal),
-                Rules::Exidx(row, by_link) => (self.by_index(&row, by_link, moment, &registers, frame, &read), false),
+                Rules::Row(row) => row.caller(&registers, &read),
+                Rules::Exidx { row, by_link } => self.caller_by_exidx(&row, by_link, moment, &registers, frame, &read),
                 Rules::FramePointer(stage) => {
-                    (self.by_frame_pointer(stage, moment, &registers, frame, &read).map(Some).ok_or(Lost), false)
+                    self.caller_by_frame_pointer(stage, moment, &registers, frame, &read).map(Some).ok_or(Lost)
                 }
             };
             let caller = match caller {
@@ -180,7 +187,7 @@ impl<'a> Unwinder<'a> {
                     return;
                 }
                 Err(Lost) => {
-                    chain.copy_ended = ran_out.get();
+                    chain.copy_ended = copy_ended.get();
                     return;
                 }
             };
@@ -190,11 +197,12 @@ impl<'a> Unwinder<'a> {
                 chain.truncated = false;
                 return;
             }
-            if !progresses(&registers, &caller, frame) {
+            if !is_further_up(&registers, &caller, frame) {
                 return;
             }
-            frame = if interrupted { FrameAddr::Ip(Addr(pc)) } else { FrameAddr::Return(Addr(pc)) };
-            rules = self.rules(moment, frame, cache);
+            // A function that a signal interrupted didn't make a call.
+            frame = if is_signal { FrameAddr::Ip(Addr(pc)) } else { FrameAddr::Return(Addr(pc)) };
+            rules = self.find_rules(moment, frame, cache);
             if matches!(rules, Rules::Nowhere) {
                 return;
             }
@@ -215,114 +223,136 @@ impl<'a> Unwinder<'a> {
         next: Option<Addr>,
         cache: &mut Cache,
     ) -> Option<Addr> {
-        let frame = FrameAddr::Ip(pc);
+        let caller = Addr(moment.machine.code_address(link));
+        if caller.0 == 0 {
+            return None;
+        }
+        let is_missing = self.is_in_link(moment, FrameAddr::Ip(pc), cache)
+            || next != Some(caller) && self.was_called_from(moment, pc, link);
+        if !is_missing || matches!(self.find_rules(moment, FrameAddr::Return(caller), cache), Rules::Nowhere) {
+            return None;
+        }
+        Some(caller)
+    }
+
+    /// True if call frame information or the code itself shows that a frame's return address is in the link register.
+    fn is_in_link(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> bool {
         let key = (moment.pid, frame);
-        let in_link = match cache.in_link.get(&key).filter(|(_, holds)| holds.contains(&moment.time)) {
-            Some((in_link, _)) => *in_link,
-            None => {
-                let rules = self.rules(moment, frame, cache);
-                let in_link = self.returns_by_link(moment, &rules, frame);
-                let holds = cache.known.get(&key).map_or(ALWAYS, |(_, holds)| holds.clone());
-                cache.in_link.insert(key, (in_link, holds));
-                in_link
-            }
-        };
-        let caller = Addr(moment.machine.plain(link));
-        let mut is_code = || !matches!(self.rules(moment, FrameAddr::Return(caller), cache), Rules::Nowhere);
-        let is_missing = || in_link || next != Some(caller) && self.was_called_from(moment, pc, link);
-        (caller.0 != 0 && is_missing() && is_code()).then_some(caller)
+        if let Some((in_link, holds)) = cache.in_link.get(&key)
+            && holds.contains(&moment.time)
+        {
+            return *in_link;
+        }
+        let rules = self.find_rules(moment, frame, cache);
+        let in_link = self.returns_by_link(moment, &rules, frame);
+        let holds = cache.known.get(&key).map_or(ALWAYS, |(_, holds)| holds.clone());
+        cache.in_link.insert(key, (in_link, holds));
+        in_link
     }
 
     /// True if the link register holds the address after a direct call of the running function.
     fn was_called_from(&self, moment: Moment, pc: Addr, link: u64) -> bool {
-        let in_jit = |addr: u64| {
-            let addr = Addr(addr);
-            let hit = self.code(moment, addr, self.place(moment, addr).answer).answer?;
-            let code = self.codes.code(hit.code).bytes?;
-            Some(Function { start: addr.0.checked_sub(hit.offset)?, is_thumb: false, code })
-        };
-        let linked = |addr: Addr| {
-            let place = self.place(moment, addr).answer?;
-            Some((place.dso, self.images.get(place.dso)?.vaddr(place.offset)?))
-        };
-        if direct_call::proves(moment.machine, pc.0, link, &in_jit) {
+        let find_jit_code = |addr: u64| self.find_jit_function(moment, Addr(addr));
+        if direct_call::proves_caller(moment.machine, pc.0, link, &find_jit_code) {
             return true;
         }
-        let returns = moment.machine.plain(link);
-        let before = linked(Addr(returns.wrapping_sub(1)));
-        let Some(((dso, running), (other, before))) = linked(pc).zip(before) else { return false };
-        let functions = self.functions(dso).filter(|_| dso == other);
-        let link = before.wrapping_add(1) | link ^ returns;
-        functions
-            .is_some_and(|functions| direct_call::proves(moment.machine, running, link, &|addr| functions.at(addr)))
+        let return_addr = moment.machine.code_address(link);
+        let call_addr = Addr(return_addr.wrapping_sub(1));
+        let Some((dso, running)) = self.find_in_file(moment, pc) else { return false };
+        let Some((caller_dso, call)) = self.find_in_file(moment, call_addr) else { return false };
+        if caller_dso != dso {
+            return false;
+        }
+        let Some(functions) = self.functions(dso) else { return false };
+        // Keeps Arm's Thumb bit.
+        let link = call.wrapping_add(1) | link ^ return_addr;
+        direct_call::proves_caller(moment.machine, running, link, &|addr| functions.find(addr))
+    }
+
+    /// The JIT code at an address, as a function.
+    fn find_jit_function(&self, moment: Moment, addr: Addr) -> Option<Function<'a>> {
+        let place = self.find_place(moment, addr).answer;
+        let hit = self.find_code(moment, addr, place).answer?;
+        let code = self.codes.code(hit.code).bytes?;
+        Some(Function { start: addr.0.checked_sub(hit.offset)?, is_thumb: false, code })
+    }
+
+    /// The file at an address, and the link-time address in it.
+    fn find_in_file(&self, moment: Moment, addr: Addr) -> Option<(DsoId, u64)> {
+        let place = self.find_place(moment, addr).answer?;
+        Some((place.dso, self.images.get(place.dso)?.vaddr(place.offset)?))
     }
 
     fn functions(&self, dso: DsoId) -> Option<&Functions<'a>> {
         let slot = self.functions.get(dso.0 as usize)?;
-        slot.get_or_init(|| self.images.get(dso).and_then(Functions::of_image)).as_ref()
+        slot.get_or_init(|| self.images.get(dso).and_then(Functions::from_image)).as_ref()
     }
 
     fn returns_by_link(&self, moment: Moment, rules: &Rules, frame: FrameAddr) -> bool {
         match rules {
             Rules::Row(row) if row.returns_by_link(moment.machine) => true,
             Rules::Row(_) if moment.machine == Machine::Aarch64 => {
-                let place = self.place(moment, frame.raw()).answer;
-                place.is_some_and(|place| self.file_stage(place, link_register::half_framed) != Stage::Framed)
+                let Some(place) = self.find_place(moment, frame.raw()).answer else { return false };
+                self.file_stage(place, link_register::stage_if_half_framed) != Stage::Framed
             }
-            Rules::Exidx(_, by_link) => *by_link,
+            Rules::Exidx { by_link, .. } => *by_link,
             Rules::Row(_) | Rules::Nowhere => false,
             Rules::FramePointer(stage) => matches!(stage, Stage::InLink { .. }),
         }
     }
 
-    /// The rules for a frame's code.
-    fn rules(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> Rules {
+    fn find_rules(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> Rules {
         if let Some((rules, holds)) = cache.known.get(&(moment.pid, frame))
             && holds.contains(&moment.time)
         {
             return rules.clone();
         }
         let (addr, machine) = (frame.for_lookup(), moment.machine);
-        let Lasting { answer: place, holds: mapped } = self.place(moment, addr);
-        let Lasting { answer: hit, holds: known } = self.code(moment, addr, place);
+        let Lasting { answer: place, holds: place_holds } = self.find_place(moment, addr);
+        let Lasting { answer: hit, holds: hit_holds } = self.find_code(moment, addr, place);
         let rules = match (hit, place) {
-            (Some(hit), _) => {
-                let row = self.code_row(&hit, frame, machine, cache);
-                row.map_or_else(|| Rules::FramePointer(self.stage(&hit, frame, machine)), Rules::Row)
-            }
+            (Some(hit), _) => match self.code_row(&hit, frame, machine, cache) {
+                Some(row) => Rules::Row(row),
+                None => Rules::FramePointer(self.jit_stage(&hit, frame, machine)),
+            },
             (None, None) => Rules::Nowhere,
             (None, Some(place)) => match self.file_row(place, machine, cache) {
                 Some(row) => Rules::Row(row),
-                None => self.without_row(place, frame, machine),
+                None => self.rules_without_row(place, frame, machine),
             },
         };
-        cache.known.insert((moment.pid, frame), (rules.clone(), both(mapped, known)));
+        cache.known.insert((moment.pid, frame), (rules.clone(), both(place_holds, hit_holds)));
         rules
     }
 
     /// The rules for code in a file that its call frame information doesn't cover.
-    fn without_row(&self, place: Place, frame: FrameAddr, machine: Machine) -> Rules {
-        let running = matches!(frame, FrameAddr::Ip(_));
+    fn rules_without_row(&self, place: Place, frame: FrameAddr, machine: Machine) -> Rules {
+        let is_running = matches!(frame, FrameAddr::Ip(_));
         match machine {
-            Machine::Aarch64 if running => Rules::FramePointer(self.file_stage(place, link_register::stage_of_file)),
-            Machine::Arm => self.exidx_row(place, running).unwrap_or(Rules::FramePointer(Stage::Framed)),
+            Machine::Aarch64 if is_running => Rules::FramePointer(self.file_stage(place, link_register::stage_in_file)),
+            Machine::Arm => match self.exidx_row(place) {
+                Some((row, addr)) => {
+                    let by_link = is_running && row.returns_by_link(addr);
+                    Rules::Exidx { row: Rc::new(row), by_link }
+                }
+                None => Rules::FramePointer(Stage::Framed),
+            },
             _ => Rules::FramePointer(Stage::Framed),
         }
     }
 
-    fn exidx_row(&self, place: Place, running: bool) -> Option<Rules> {
+    /// The entry in a file's exception index for this place, and the link-time address of the place.
+    fn exidx_row(&self, place: Place) -> Option<(ExidxRow, u64)> {
         let image = self.images.get(place.dso)?;
         let table = self.indexes.get(place.dso.0 as usize)?;
-        let table = table.get_or_init(|| ExidxTable::of_image(image)).as_ref()?;
+        let table = table.get_or_init(|| ExidxTable::from_image(image)).as_ref()?;
         let addr = image.vaddr(place.offset)?;
-        let row = table.row(addr)?;
-        let by_link = running && row.returns_by_link(addr);
-        Some(Rules::Exidx(Rc::new(row), by_link))
+        Some((table.row(addr)?, addr))
     }
 
     /// Unwinds by frame pointer. If a direct call proves that the return address is in the link register, but the frame
     /// record has another return address, then the record belongs to the caller.
-    fn by_frame_pointer(
+    fn caller_by_frame_pointer(
         &self,
         stage: Stage,
         moment: Moment,
@@ -331,20 +361,19 @@ impl<'a> Unwinder<'a> {
         read: &impl Fn(u64) -> Option<u64>,
     ) -> Option<Registers> {
         let caller = frame_pointer::caller(registers, stage, read);
-        let by_record = caller.and_then(|caller| caller.pc());
-        let link = registers.link().filter(|&link| by_record != Some(moment.machine.plain(link)));
-        match (frame, link) {
-            (FrameAddr::Ip(pc), Some(link)) if self.was_called_from(moment, pc, link) => {
-                frame_pointer::caller(registers, Stage::in_link(None), read)
-            }
-            _ => caller,
+        if let (FrameAddr::Ip(pc), Some(link)) = (frame, registers.link())
+            && caller.and_then(|caller| caller.pc()) != Some(moment.machine.code_address(link))
+            && self.was_called_from(moment, pc, link)
+        {
+            return frame_pointer::caller(registers, Stage::in_link(None), read);
         }
+        caller
     }
 
     /// Unwinds by the exception index, whose entries are valid only at calls. The running function may not have saved
     /// registers yet, or may have restored them, so its return address is accepted only if a call instruction precedes
     /// it.
-    fn by_index(
+    fn caller_by_exidx(
         &self,
         row: &ExidxRow,
         by_link: bool,
@@ -356,46 +385,60 @@ impl<'a> Unwinder<'a> {
         if matches!(frame, FrameAddr::Return(_)) {
             return row.caller(registers, read);
         }
+        if !by_link
+            && let Ok(Some(caller)) = row.caller(registers, read)
+            && self.returns_behind_call(moment, &caller)
+        {
+            return Ok(Some(caller));
+        }
+        let caller = frame_pointer::caller(registers, Stage::in_link(Some(0)), read).ok_or(Lost)?;
         // If the function has called others, the link register holds an address in the function itself.
-        let is_own = |caller: &Registers| caller.pc().is_some_and(|pc| self.is_in_function(moment, Addr(pc), row));
-        let link =
-            || frame_pointer::caller(registers, Stage::in_link(Some(0)), read).filter(|to| by_link || !is_own(to));
-        let is_behind_call = |caller: &Registers| caller.pc().is_some_and(|pc| self.is_behind_call(moment, Addr(pc)));
-        let by_row = || if by_link { None } else { row.caller(registers, read).ok().flatten() };
-        by_row().filter(is_behind_call).or_else(|| link().filter(is_behind_call)).map(Some).ok_or(Lost)
+        if (by_link || !self.returns_into(moment, &caller, row)) && self.returns_behind_call(moment, &caller) {
+            return Ok(Some(caller));
+        }
+        Err(Lost)
     }
 
-    /// True if a return address lies in the function that `row` describes.
-    fn is_in_function(&self, moment: Moment, addr: Addr, row: &ExidxRow) -> bool {
-        let place = self.place(moment, FrameAddr::Return(addr).for_lookup()).answer;
-        let other = place.and_then(|place| self.exidx_row(place, false));
-        matches!(other, Some(Rules::Exidx(other, _)) if *other == *row)
+    /// True if the caller continues in the function that `row` describes.
+    fn returns_into(&self, moment: Moment, caller: &Registers, row: &ExidxRow) -> bool {
+        let Some(pc) = caller.pc() else { return false };
+        let place = self.find_place(moment, FrameAddr::Return(Addr(pc)).for_lookup()).answer;
+        place.and_then(|place| self.exidx_row(place)).is_some_and(|(other, _)| other == *row)
     }
 
-    /// True if a call instruction precedes `addr` in 32-bit Arm code.
-    fn is_behind_call(&self, moment: Moment, addr: Addr) -> bool {
-        let Some(place) = self.place(moment, Addr(addr.0.wrapping_sub(1))).answer else { return false };
-        let Some(image) = self.images.get(place.dso) else { return false };
-        let end = image.vaddr(place.offset).and_then(|at| at.checked_add(1));
-        let code = end.and_then(|end| image.loaded(end.checked_sub(4)?..end));
-        code.is_some_and(exidx::ends_in_call)
-    }
-
-    /// How much of its frame the code at this place in a file has set up, as determined by `stage`.
-    fn file_stage(&self, place: Place, stage: fn(&[u8], u64) -> Stage) -> Stage {
-        /// How many bytes before and after the place are examined, if the file has that many.
-        const BEFORE: u64 = 64;
-        const BEHIND: u64 = 1024;
-        let code = || {
-            let image = self.images.get(place.dso).filter(|image| image.machine() == EM_AARCH64)?;
-            let at = image.vaddr(place.offset)?;
-            let start = if image.loaded(at.saturating_sub(BEFORE)..at).is_some() { at - BEFORE.min(at) } else { at };
-            Some((image.loaded(start..at.saturating_add(BEHIND))?, at - start))
+    /// True if the caller continues behind a call instruction in 32-bit Arm code.
+    fn returns_behind_call(&self, moment: Moment, caller: &Registers) -> bool {
+        let code_before_return = || {
+            let place = self.find_place(moment, Addr(caller.pc()?.wrapping_sub(1))).answer?;
+            let image = self.images.get(place.dso)?;
+            let end = image.vaddr(place.offset)?.checked_add(1)?;
+            image.loaded(end.checked_sub(4)?..end)
         };
-        code().map_or(Stage::Framed, |(code, offset)| stage(code, offset))
+        code_before_return().is_some_and(exidx::ends_in_call)
     }
 
-    fn place(&self, moment: Moment, addr: Addr) -> Lasting<Option<Place>> {
+    /// How much of its frame the AArch64 code at this place in a file has set up, as determined by `find_stage`.
+    fn file_stage(&self, place: Place, find_stage: fn(&[u8], u64) -> Stage) -> Stage {
+        /// How many bytes before the place are examined, if the file has that many.
+        const BEFORE: u64 = 64;
+        /// How many bytes after the place are examined.
+        const AFTER: u64 = 1024;
+        let Some(image) = self.images.get(place.dso) else { return Stage::Framed };
+        let Some(addr) = image.vaddr(place.offset) else { return Stage::Framed };
+        if image.machine() != EM_AARCH64 {
+            return Stage::Framed;
+        }
+        let mut start = addr.saturating_sub(BEFORE);
+        if image.loaded(start..addr).is_none() {
+            start = addr;
+        }
+        match image.loaded(start..addr.saturating_add(AFTER)) {
+            Some(code) => find_stage(code, addr - start),
+            None => Stage::Framed,
+        }
+    }
+
+    fn find_place(&self, moment: Moment, addr: Addr) -> Lasting<Option<Place>> {
         match self.spaces.lookup(moment.pid, addr, moment.time, CpuMode::User) {
             Some(place) if place.until > moment.time => {
                 Lasting { answer: Some(place), holds: moment.time..place.until }
@@ -405,18 +448,19 @@ impl<'a> Unwinder<'a> {
     }
 
     /// The JIT code at an address, unless a file mapped there hides it.
-    fn code(&self, moment: Moment, addr: Addr, place: Option<Place>) -> Lasting<Option<Hit>> {
+    fn find_code(&self, moment: Moment, addr: Addr, place: Option<Place>) -> Lasting<Option<Hit>> {
         if self.codes.is_empty() {
             return Lasting { answer: None, holds: ALWAYS };
         }
-        let mut code = self.codes.lookup_lasting(moment.pid, addr, moment.time);
-        if let Some(place) = place {
-            let anonymous = self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
-            let wins =
-                |hit: &Hit| anonymous || hit.how == How::Live && self.codes.segment(hit.segment).from >= place.mapped;
-            code.answer = code.answer.filter(wins);
+        let mut found = self.codes.lookup_lasting(moment.pid, addr, moment.time);
+        if let (Some(hit), Some(place)) = (&found.answer, place) {
+            let is_anonymous = self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
+            let is_newer = hit.how == How::Live && self.codes.segment(hit.segment).from >= place.mapped;
+            if !is_anonymous && !is_newer {
+                found.answer = None;
+            }
         }
-        code
+        found
     }
 
     fn file_row(&self, place: Place, machine: Machine, cache: &mut Cache) -> Option<Rc<UnwindRow>> {
@@ -424,9 +468,11 @@ impl<'a> Unwinder<'a> {
         let row = in_files.entry((place.dso, place.offset)).or_insert_with(|| {
             let image = self.images.get(place.dso)?;
             let slot = self.tables.get(place.dso.0 as usize)?;
-            let table = slot.get_or_init(|| FrameTable::of_image(image)).as_ref()?;
-            let row = (table.machine() == machine).then(|| table.row(image.vaddr(place.offset)?, scratch));
-            row.flatten().map(Rc::new)
+            let table = slot.get_or_init(|| FrameTable::from_image(image)).as_ref()?;
+            if table.machine() != machine {
+                return None;
+            }
+            table.row(image.vaddr(place.offset)?, scratch).map(Rc::new)
         });
         row.clone()
     }
@@ -438,7 +484,7 @@ impl<'a> Unwinder<'a> {
         let start = addr.checked_sub(hit.offset)?;
         let Cache { in_code, scratch, .. } = cache;
         let row = in_code.entry((hit.code.0, start, hit.offset)).or_insert_with(|| {
-            let table = FrameTable::of_code(machine, unwind.eh_frame, start, code.size)?;
+            let table = FrameTable::from_code(machine, unwind.eh_frame, start, code.size)?;
             table.row(addr, scratch).map(Rc::new)
         });
         row.clone()
@@ -446,7 +492,7 @@ impl<'a> Unwinder<'a> {
 
     /// How much of its frame JIT code has set up. Only the running function can be in its prologue or epilogue; its
     /// callers are all at a call.
-    fn stage(&self, hit: &Hit, frame: FrameAddr, machine: Machine) -> Stage {
+    fn jit_stage(&self, hit: &Hit, frame: FrameAddr, machine: Machine) -> Stage {
         match (frame, machine, self.codes.code(hit.code).bytes) {
             (FrameAddr::Ip(_), Machine::X86_64, Some(bytes)) => frame_pointer::stage_x86_64(bytes, hit.offset),
             (FrameAddr::Ip(_), Machine::Aarch64, Some(bytes)) => link_register::stage_aarch64(bytes, hit.offset),
@@ -457,7 +503,7 @@ impl<'a> Unwinder<'a> {
 
 /// True if the caller's frame lies higher on the stack than the callee's, because stacks grow down. The first step may
 /// leave the stack pointer unchanged, because a leaf function on AArch64 may have no frame.
-fn progresses(callee: &Registers, caller: &Registers, frame: FrameAddr) -> bool {
+fn is_further_up(callee: &Registers, caller: &Registers, frame: FrameAddr) -> bool {
     match (callee.sp(), caller.sp()) {
         (Some(callee), Some(caller)) => caller > callee || caller == callee && matches!(frame, FrameAddr::Ip(_)),
         _ => false,

@@ -124,7 +124,7 @@ impl Machine {
     /// The instruction set of a sampled process, from the recording's `e_machine` and the ABI of the sample's registers
     /// (`PERF_SAMPLE_REGS_ABI_*`). The ABI is needed because 64-bit kernels also run 32-bit processes. `None` if stacks
     /// can't be unwound.
-    pub fn of_sample(machine: u16, abi: u64) -> Option<Self> {
+    pub fn from_sample(machine: u16, abi: u64) -> Option<Self> {
         match (machine, abi) {
             (EM_X86_64, ABI_64) => Some(Self::X86_64),
             (EM_X86_64 | EM_386, ABI_32) => Some(Self::I386),
@@ -137,16 +137,16 @@ impl Machine {
     }
 
     /// The instruction set of a file's code, from its `e_machine` and its ELF class.
-    pub fn of_file(machine: u16, is_64: bool) -> Option<Self> {
+    pub fn from_elf(machine: u16, is_64: bool) -> Option<Self> {
         match machine {
-            EM_386 | EM_ARM => Self::of_sample(machine, ABI_32).filter(|_| !is_64),
-            _ => Self::of_sample(machine, ABI_64).filter(|_| is_64),
+            EM_386 | EM_ARM => Self::from_sample(machine, ABI_32).filter(|_| !is_64),
+            _ => Self::from_sample(machine, ABI_64).filter(|_| is_64),
         }
     }
 
     /// True if the stacks of at least some processes can be unwound in a recording with this `e_machine`.
     pub fn is_any_known(machine: u16) -> bool {
-        [ABI_32, ABI_64].iter().any(|&abi| Self::of_sample(machine, abi).is_some())
+        [ABI_32, ABI_64].iter().any(|&abi| Self::from_sample(machine, abi).is_some())
     }
 
     /// True if registers have 64 bits.
@@ -165,19 +165,19 @@ impl Machine {
     }
 
     pub(super) fn pc(self) -> u16 {
-        self.usual().0
+        self.special_registers().0
     }
 
     pub(super) fn sp(self) -> u16 {
-        self.usual().1
+        self.special_registers().1
     }
 
     pub(super) fn fp(self) -> u16 {
-        self.usual().2
+        self.special_registers().2
     }
 
     /// The numbers of instruction pointer, stack pointer and frame pointer.
-    fn usual(self) -> (u16, u16, u16) {
+    fn special_registers(self) -> (u16, u16, u16) {
         match self {
             Self::X86_64 => (x86_64::RIP, x86_64::RSP, x86_64::RBP),
             Self::Aarch64 => (aarch64::PC, aarch64::SP, aarch64::FP),
@@ -201,7 +201,7 @@ impl Machine {
 
     /// Removes additional information from an address: AArch64's signature or tag in the upper bits, and Arm's Thumb
     /// bit, which is the lowest one.
-    pub fn plain(self, addr: u64) -> u64 {
+    pub fn code_address(self, addr: u64) -> u64 {
         match self {
             Self::X86_64 | Self::Riscv64 | Self::S390x => addr,
             Self::Aarch64 => addr & 0x0000_ffff_ffff_ffff,
@@ -227,7 +227,7 @@ impl Machine {
     }
 
     /// Translates perf's number of a register to DWARF's; `None` for registers that aren't needed.
-    fn of_perf(self, number: u64) -> Option<u16> {
+    fn dwarf_register(self, number: u64) -> Option<u16> {
         let same = u16::try_from(number).ok();
         match self {
             Self::X86_64 => x86_64::OF_PERF.get(number as usize).copied().flatten(),
@@ -276,7 +276,7 @@ impl Registers {
         let mut registers = Self::new(machine);
         let bits = (0..64).filter(|bit| mask >> bit & 1 == 1);
         for (bit, value) in bits.zip(values) {
-            if let Some(register) = machine.of_perf(bit) {
+            if let Some(register) = machine.dwarf_register(bit) {
                 registers.set(register, value);
             }
         }
@@ -368,18 +368,18 @@ mod tests {
 
     #[test]
     fn a_32_bit_process_on_a_64_bit_kernel_has_its_own_registers() {
-        let i386 = Machine::of_sample(EM_X86_64, ABI_32).unwrap();
+        let i386 = Machine::from_sample(EM_X86_64, ABI_32).unwrap();
         let registers = Registers::from_perf(i386, 0b1_1100_0010, [3, 6, 7, 8]);
         assert_eq!((registers.get(3), registers.fp()), (Some(3), Some(6)));
         assert_eq!((registers.sp(), registers.pc()), (Some(7), Some(8)));
         // For a 32-bit Arm process on a 64-bit kernel, the kernel also reports these registers under the numbers of a
         // 64-bit process.
-        let arm = Machine::of_sample(EM_AARCH64, ABI_32).unwrap();
+        let arm = Machine::from_sample(EM_AARCH64, ABI_32).unwrap();
         let registers = Registers::from_perf(arm, 0b111 << 13 | 0b111 << 30, [1, 2, 3, 2, 1, 3]);
         assert_eq!((registers.sp(), registers.link(), registers.pc()), (Some(1), Some(2), Some(3)));
         assert_eq!(Registers::from_perf(arm, 1 << 30, [7]).link(), Some(7));
-        assert_eq!((arm.plain(0x1_0000_8001), arm.word()), (0x8000, 4));
-        assert_eq!(Machine::of_sample(EM_S390, ABI_32), None);
-        assert_eq!((Machine::of_file(EM_X86_64, false), Machine::of_file(EM_AARCH64, false)), (None, None));
+        assert_eq!((arm.code_address(0x1_0000_8001), arm.word()), (0x8000, 4));
+        assert_eq!(Machine::from_sample(EM_S390, ABI_32), None);
+        assert_eq!((Machine::from_elf(EM_X86_64, false), Machine::from_elf(EM_AARCH64, false)), (None, None));
     }
 }

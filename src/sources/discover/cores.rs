@@ -4,7 +4,7 @@
 //! A core dump states which process it is from and what that process had mapped. Therefore its name needn't contain the
 //! process ID (`core`), and mappings that contradict the recording rule it out.
 
-use super::{Finder, Source, logs, used_unasked};
+use super::{Finder, Source, logs, unasked_use_remark};
 use crate::error::Error;
 use crate::model::Pid;
 use crate::model::backing::base_name;
@@ -12,17 +12,16 @@ use crate::model::process::Process;
 use crate::records::jit_logs::{LogId, LogProcess, MappedFile};
 use crate::sources::account::Kind;
 use crate::sources::live::recorded_files;
-use crate::sources::registered::{CopiedObjects, registered};
+use crate::sources::registered::{CopiedObjects, copy_registered_objects};
 use crate::sources::trust::Named;
 use std::ffi::OsStr;
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 /// Where systemd stores core dumps that it doesn't compress.
 const SYSTEMD: &str = "/var/lib/systemd/coredump";
 
 /// The maximum number of core dumps to open per directory.
-const MOST: usize = 32;
+const MAX_PER_DIRECTORY: usize = 32;
 
 /// A file that is named like a core dump.
 struct CoreFile {
@@ -30,65 +29,70 @@ struct CoreFile {
     named: Named,
     kind: LogId,
     /// The process ID in its name.
-    of: Option<Pid>,
+    pid: Option<Pid>,
 }
 
 impl Finder<'_> {
     /// Looks for core dumps of processes that have no better source.
-    pub(super) fn cores(&mut self) {
-        if self.without_better().next().is_none() {
+    pub(super) fn find_cores(&mut self) {
+        if self.processes_without_better_source().next().is_none() {
             return;
         }
-        for CoreFile { path, named, kind, of } in self.core_files() {
+        for CoreFile { path, named, kind, pid: pid_in_name } in self.core_files() {
             let bytes = match self.open(&path, named) {
                 Some(Ok(opened)) => opened.bytes,
                 Some(Err(error)) => {
-                    self.core_refused(&path, kind, of, error);
+                    self.report_refused_core(&path, kind, pid_in_name, error);
                     continue;
                 }
                 None => continue,
             };
-            let Some(LogProcess { pid: Some(own), .. }) = logs::process(kind, &bytes) else { continue };
-            let own = Pid(own);
-            let is_it = |pid: &Pid| self.inner_pids(*pid).contains(&own) && !self.shared.contains(&own);
-            let Some(pid) = self.without_better().find(is_it) else { continue };
+            let Some(LogProcess { pid: Some(inner), .. }) = logs::read_process(kind, &bytes) else { continue };
+            let inner = Pid(inner);
+            if self.shared_pids.contains(&inner) {
+                continue;
+            }
+            let Some(pid) = self.find_process_of_core(inner) else { continue };
             // Most core dumps contain no registered code.
-            if logs::ranges(kind, &bytes).is_some_and(|ranges| !ranges.is_empty()) {
-                let source =
-                    |path, contents| Source { inner: Some(own), ..Source::new(path, Kind::Log(kind), pid, contents) };
-                self.first_good(&[(path, named)], source);
+            if logs::code_ranges(kind, &bytes).is_some_and(|ranges| !ranges.is_empty()) {
+                self.use_first_good(&[(path, named)], |path, contents| Source {
+                    inner: Some(inner),
+                    ..Source::new(path, Kind::Log(kind), pid, contents)
+                });
             }
         }
     }
 
+    /// The process without a better source that may have this ID in its own namespace.
+    fn find_process_of_core(&self, inner: Pid) -> Option<Pid> {
+        self.processes_without_better_source().find(|pid| self.inner_pids(*pid).contains(&inner))
+    }
+
     /// Processes with JIT memory that have no source except perhaps a perf map. Libraries inside a runtime, such as
     /// Numba in Python, register their code with GDB's JIT interface, and the runtime's perf map only contains its own.
-    fn without_better(&self) -> impl Iterator<Item = Pid> {
-        self.not_injected().filter(|pid| self.kinds_of(*pid).all(|kind| kind == Kind::PerfMap))
+    fn processes_without_better_source(&self) -> impl Iterator<Item = Pid> {
+        self.processes_not_injected().filter(|pid| self.kinds_of(*pid).all(|kind| kind == Kind::PerfMap))
     }
 
     /// Reports a core dump that can't be read, if its name says that it belongs to a process without a better source.
     /// Its contents can't say so if it can't be read.
-    fn core_refused(&mut self, path: &Path, kind: LogId, of: Option<Pid>, error: Error) {
-        let Some(of) = of else { return };
-        let is_it = |pid: &Pid| self.inner_pids(*pid).contains(&of);
-        let pid = self.without_better().find(is_it);
-        if let Some(pid) = pid {
-            self.refused(path, Kind::Log(kind), pid, error);
+    fn report_refused_core(&mut self, path: &Path, kind: LogId, pid_in_name: Option<Pid>, error: Error) {
+        if let Some(pid) = pid_in_name.and_then(|inner| self.find_process_of_core(inner)) {
+            self.report_refused(path, Kind::Log(kind), pid, error);
         }
     }
 
     /// Adds the objects that running processes without any source have registered with GDB's JIT interface.
-    pub(super) fn registered_now(&mut self) {
+    pub(super) fn add_registered_objects(&mut self) {
         let Some((kind, _)) = LogId::find_by_name("core").next() else { return };
         let mut refused: Option<(PathBuf, Pid, Error)> = None;
-        for pid in self.without_sources() {
+        for pid in self.processes_without_source() {
             let Some(live) = self.found.live.get(&pid) else { continue };
-            match registered(live, pid) {
+            match copy_registered_objects(live, pid) {
                 None => {}
                 Some(Ok(CopiedObjects { path, core })) => {
                     let why = "which is still running and has registered its code with GDB's JIT interface";
-                    let remark = Some(used_unasked(&path, pid, why));
+                    let remark = Some(unasked_use_remark(&path, pid, why));
                     let source = Source::new(path, Kind::Log(kind), pid, core);
                     self.add(Source { remark, ..source });
                 }
@@ -99,7 +103,7 @@ impl Finder<'_> {
             }
         }
         if let Some((path, pid, error)) = refused {
-            self.refused(&path, Kind::Log(kind), pid, error);
+            self.report_refused(&path, Kind::Log(kind), pid, error);
         }
     }
 
@@ -107,51 +111,61 @@ impl Finder<'_> {
     fn core_files(&self) -> Vec<CoreFile> {
         let mut files = Vec::new();
         for (directory, named) in self.log_directories(&[".", "/tmp", SYSTEMD]) {
-            let core = |name: &OsStr| LogId::find_by_name(name.to_str()?).find(|(id, _)| id.log().process.is_some());
-            let entries = self.door(directory, named).entries(directory, |name| core(name).is_some()).into_iter();
-            let cores = entries.filter_map(|(name, about)| {
-                let written = Some(about).filter(Metadata::is_file)?.modified().ok()?;
-                Some((written, directory.join(&name), core(&name)?))
-            });
-            let mut cores: Vec<_> = cores.filter(|(_, path, _)| !self.seen.contains(path)).collect();
+            let mut cores = Vec::new();
+            for (name, about) in self.door(directory, named).entries(directory, |name| parse_core_name(name).is_some())
+            {
+                let path = directory.join(&name);
+                if about.is_file()
+                    && !self.used_paths.contains(&path)
+                    && let Ok(written) = about.modified()
+                    && let Some((kind, pid)) = parse_core_name(&name)
+                {
+                    cores.push((written, path, kind, pid));
+                }
+            }
             cores.sort();
-            let cores = cores.into_iter().rev().take(MOST);
-            files.extend(cores.map(|(_, path, (kind, of))| CoreFile { path, named, kind, of: of.map(Pid) }));
+            let newest = cores.into_iter().rev().take(MAX_PER_DIRECTORY);
+            files.extend(newest.map(|(_, path, kind, pid)| CoreFile { path, named, kind, pid: pid.map(Pid) }));
         }
         files
     }
 
     /// Explains why a core dump belongs to another process than the one it was found for, going by its mappings; `None`
     /// if nothing contradicts.
-    pub(super) fn core_is_of_another(&self, source: &Source) -> Option<String> {
+    pub(super) fn explain_if_core_contradicts(&self, source: &Source) -> Option<String> {
         let Kind::Log(kind) = source.kind else { return None };
         let process = self.processes.by_pid.get(&source.pid)?;
-        disagrees(process, &logs::process(kind, &source.bytes)?)
+        explain_difference(process, &logs::read_process(kind, &source.bytes)?)
     }
 }
 
-/// Explains how a process's mapped files differ from the recorded ones: another file at the same address, or most of
-/// the recorded files missing. `None` if they agree.
-fn disagrees(process: &Process, of: &LogProcess) -> Option<String> {
-    if of.files.is_empty() {
+/// Recognizes a core dump by its file name. Returns its kind and the process ID in the name.
+fn parse_core_name(name: &OsStr) -> Option<(LogId, Option<i32>)> {
+    LogId::find_by_name(name.to_str()?).find(|(id, _)| id.log().process.is_some())
+}
+
+/// Explains how the mapped files of a core dump's process differ from the recorded ones: another file at the same
+/// address, or most of the recorded files missing. `None` if they agree.
+fn explain_difference(recorded: &Process, core: &LogProcess) -> Option<String> {
+    if core.files.is_empty() {
         return None;
     }
     let (mut same, mut gone) = (0, 0);
-    for mapping in recorded_files(process).into_values() {
-        let at = mapping.addr.0;
-        match MappedFile::find(&of.files, at) {
+    for mapping in recorded_files(recorded).into_values() {
+        let addr = mapping.addr.0;
+        match MappedFile::find(&core.files, addr) {
             None => gone += 1,
-            Some(file) if base(&file.path) == base(&mapping.path) => same += 1,
+            Some(file) if file_name(&file.path) == file_name(&mapping.path) => same += 1,
             Some(_) => {
-                return Some(format!("the mapping of its process at {at:#x} is not the recorded one"));
+                return Some(format!("the mapping of its process at {addr:#x} is not the recorded one"));
             }
         }
     }
     (gone > same).then(|| "the mappings of its process are not the recorded ones".to_owned())
 }
 
-/// Compares file names only, because files in containers have other paths outside.
-fn base(path: &[u8]) -> &[u8] {
+/// The last part of a path. Files in containers have other directories outside.
+fn file_name(path: &[u8]) -> &[u8] {
     let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
     base_name(path)
 }
@@ -182,9 +196,9 @@ mod tests {
     fn a_core_of_another_run_has_other_files_there() {
         let file = MappedFile { start: 0x1000, end: 0x3000, offset: 0, path: b"/usr/bin/lli".to_vec() };
         let core = LogProcess { pid: Some(7), files: vec![file] };
-        assert_eq!(disagrees(&recorded(0x2000, "/root/of/it/usr/bin/lli"), &core), None);
-        assert!(disagrees(&recorded(0x2000, "/usr/bin/node"), &core).is_some());
-        assert!(disagrees(&recorded(0x9000, "/usr/bin/lli"), &core).is_some());
-        assert_eq!(disagrees(&recorded(0x9000, "/usr/bin/lli"), &LogProcess::default()), None);
+        assert_eq!(explain_difference(&recorded(0x2000, "/root/of/it/usr/bin/lli"), &core), None);
+        assert!(explain_difference(&recorded(0x2000, "/usr/bin/node"), &core).is_some());
+        assert!(explain_difference(&recorded(0x9000, "/usr/bin/lli"), &core).is_some());
+        assert_eq!(explain_difference(&recorded(0x9000, "/usr/bin/lli"), &LogProcess::default()), None);
     }
 }

@@ -13,8 +13,8 @@ pub(super) struct GivenFiles<'a> {
     paths: FxHashSet<&'a Path>,
     pub(super) dumps: GivenList<'a>,
     pub(super) maps: GivenList<'a>,
-    /// The process IDs in the headers of jitdumps that have been read so far.
-    pub(super) stated: RefCell<FxHashMap<&'a Path, Option<Pid>>>,
+    /// The process IDs in the headers of jitdumps that have been read so far; `None` for unreadable files.
+    pub(super) pids_in_dumps: RefCell<FxHashMap<&'a Path, Option<Pid>>>,
 }
 
 /// The files and directories passed with one option.
@@ -22,9 +22,9 @@ pub(super) struct GivenFiles<'a> {
 pub(super) struct GivenList<'a> {
     files: &'a [GivenFile],
     /// Indices in `files` of those for a certain process.
-    of: FxHashMap<Pid, Vec<usize>>,
+    by_pid: FxHashMap<Pid, Vec<usize>>,
     /// Indices in `files` of those for any process.
-    of_any: Vec<usize>,
+    for_any: Vec<usize>,
 }
 
 impl<'a> GivenFiles<'a> {
@@ -32,7 +32,7 @@ impl<'a> GivenFiles<'a> {
         let SourceOptions { jitdump, perf_map, jit_log, .. } = options;
         let paths = jitdump.iter().chain(perf_map).chain(jit_log).map(|given| given.path.as_path()).collect();
         let (dumps, maps) = (GivenList::new(jitdump), GivenList::new(perf_map));
-        Self { paths, dumps, maps, stated: RefCell::default() }
+        Self { paths, dumps, maps, pids_in_dumps: RefCell::default() }
     }
 
     /// The longest of the user's paths that `path` equals or starts with.
@@ -43,11 +43,11 @@ impl<'a> GivenFiles<'a> {
 
 impl<'a> GivenList<'a> {
     fn new(files: &'a [GivenFile]) -> Self {
-        let mut list = Self { files, of: FxHashMap::default(), of_any: Vec::new() };
-        for (at, given) in files.iter().enumerate() {
+        let mut list = Self { files, by_pid: FxHashMap::default(), for_any: Vec::new() };
+        for (index, given) in files.iter().enumerate() {
             match given.pid {
-                Some(pid) => list.of.entry(pid).or_default().push(at),
-                None => list.of_any.push(at),
+                Some(pid) => list.by_pid.entry(pid).or_default().push(index),
+                None => list.for_any.push(index),
             }
         }
         list
@@ -55,10 +55,12 @@ impl<'a> GivenList<'a> {
 
     /// The files that may belong to a process, in the order of the options. `is_shared`: several processes have this ID
     /// in their namespaces, so files for any process don't count.
-    pub(super) fn meant_for(&self, pid: Pid, is_shared: bool) -> Vec<&'a GivenFile> {
-        let of_any = if is_shared { &[][..] } else { &self.of_any };
-        let mut places: Vec<usize> = self.of.get(&pid).into_iter().flatten().chain(of_any).copied().collect();
-        places.sort_unstable();
-        places.into_iter().map(|at| &self.files[at]).collect()
+    pub(super) fn files_for(&self, pid: Pid, is_shared: bool) -> Vec<&'a GivenFile> {
+        let mut indices: Vec<usize> = self.by_pid.get(&pid).cloned().unwrap_or_default();
+        if !is_shared {
+            indices.extend(&self.for_any);
+        }
+        indices.sort_unstable();
+        indices.into_iter().map(|index| &self.files[index]).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Finds logs of runtimes by their file names, even for processes that have a jitdump or perf map (see `beside`).
+//! Finds logs of runtimes by their file names, even for processes that have a jitdump or perf map (see `log_pairing`).
 //!
 //! A log with a process ID in its name is used like a jitdump. A process may have several (V8 writes one per isolate).
 //! Logs without a process ID (`v8.log`) are matched by their contents (see `orphans`).
@@ -22,44 +22,57 @@ pub(super) fn detect(bytes: &[u8]) -> Option<LogId> {
 }
 
 /// The address ranges (start, end) of a log's code; `None` if it isn't a log of this kind.
-pub(super) fn ranges(id: LogId, bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
-    detect(bytes).filter(|known| *known == id)?;
+pub(super) fn code_ranges(id: LogId, bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
+    if detect(bytes) != Some(id) {
+        return None;
+    }
     let log = (id.log().read)(bytes).ok()?;
-    let events = log.events.iter();
-    let ranges = events.filter_map(|event| match event.kind {
-        LogEventKind::Load(code) => Some((code.addr, code.addr.saturating_add(code.size))),
-        LogEventKind::Move { .. } | LogEventKind::Unload { .. } => None,
-    });
-    Some(ranges.collect())
+    let mut ranges = Vec::new();
+    for event in &log.events {
+        if let LogEventKind::Load(code) = event.kind {
+            ranges.push((code.addr, code.addr.saturating_add(code.size)));
+        }
+    }
+    Some(ranges)
 }
 
 /// The process that a log or core dump states near its start; `None` if it isn't of this kind or states none.
-pub(super) fn process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
-    detect(bytes).filter(|known| *known == id)?;
-    id.log().process.and_then(|process| process(bytes))
+pub(super) fn read_process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
+    if detect(bytes) != Some(id) {
+        return None;
+    }
+    let read = id.log().process?;
+    read(bytes)
 }
 
 impl Finder<'_> {
     /// Adds logs of processes that have none from the user.
-    pub(super) fn logs(&mut self) {
+    pub(super) fn find_logs(&mut self) {
         let has_log = |pid: &Pid| self.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_)));
-        let without: Vec<Pid> = self.not_injected().filter(|pid| !has_log(pid)).collect();
-        if without.is_empty() {
+        let without_log: Vec<Pid> = self.processes_not_injected().filter(|pid| !has_log(pid)).collect();
+        if without_log.is_empty() {
             return;
         }
         let logs = self.log_files();
-        let mut by_number: FxHashMap<Pid, Vec<usize>> = FxHashMap::default();
-        for (at, log) in logs.iter().enumerate().filter(|(_, log)| !self.shared.contains(&log.of)) {
-            by_number.entry(log.of).or_default().push(at);
+        // Indices of logs by the process ID in their names.
+        let mut by_pid: FxHashMap<Pid, Vec<usize>> = FxHashMap::default();
+        for (index, log) in logs.iter().enumerate() {
+            if !self.shared_pids.contains(&log.pid) {
+                by_pid.entry(log.pid).or_default().push(index);
+            }
         }
-        for pid in without {
-            let numbers = self.inner_pids(pid);
-            let mut own: Vec<usize> = numbers.iter().filter_map(|of| by_number.get(of)).flatten().copied().collect();
-            own.sort_unstable();
-            for LogFile { path, named, kind, of } in own.into_iter().map(|at| logs[at].clone()) {
-                let source = |path, contents| Source { inner: Some(of), ..Source::new(path, kind, pid, contents) };
-                if !self.seen.contains(&path) {
-                    self.first_good(&[(path, named)], source);
+        for pid in without_log {
+            let inner_pids = self.inner_pids(pid);
+            let logs_of_process = inner_pids.iter().filter_map(|inner| by_pid.get(inner));
+            let mut indices: Vec<usize> = logs_of_process.flatten().copied().collect();
+            indices.sort_unstable();
+            for index in indices {
+                let LogFile { path, named, kind, pid: inner } = logs[index].clone();
+                if !self.used_paths.contains(&path) {
+                    self.use_first_good(&[(path, named)], |path, contents| Source {
+                        inner: Some(inner),
+                        ..Source::new(path, kind, pid, contents)
+                    });
                 }
             }
         }
@@ -70,10 +83,10 @@ impl Finder<'_> {
     pub(super) fn date_logs(&mut self) {
         let Some(samples) = self.site.samples else { return };
         // If the process also has a jitdump, the log is related to that instead.
-        let of_dumps = self.found.files.iter().filter(|source| source.kind == Kind::JitDump).map(|source| source.pid);
-        let with_dump: BTreeSet<Pid> = of_dumps.collect();
-        let is_log = |source: &&mut Source| matches!(source.kind, Kind::Log(_)) && !with_dump.contains(&source.pid);
-        let mut logs = self.found.files.iter_mut().filter(is_log).peekable();
+        let dumps = self.found.files.iter().filter(|source| source.kind == Kind::JitDump);
+        let with_dump: BTreeSet<Pid> = dumps.map(|source| source.pid).collect();
+        let logs = self.found.files.iter_mut().filter(|source| matches!(source.kind, Kind::Log(_)));
+        let mut logs = logs.filter(|source| !with_dump.contains(&source.pid)).peekable();
         if logs.peek().is_none() {
             return;
         }
@@ -88,17 +101,22 @@ impl Finder<'_> {
         let mut files: Vec<LogFile> = Vec::new();
         let mut names: FxHashSet<OsString> = FxHashSet::default();
         for (directory, named) in self.log_directories(&[".", "/tmp"]) {
-            let entries = self.door(directory, named).entries(directory, |name| log_named(name).is_some());
-            let mut logs: Vec<_> = entries.into_iter().filter_map(|(name, _)| log_named(&name)).collect();
+            let entries = self.door(directory, named).entries(directory, |name| parse_log_name(name).is_some());
+            let mut logs = Vec::new();
+            for (name, _) in entries {
+                if let Some((id, pid)) = parse_log_name(&name) {
+                    logs.push((name, id, pid));
+                }
+            }
             logs.sort_unstable();
-            for (name, id, of) in logs {
+            for (name, id, pid) in logs {
                 // Kinds of logs that state their process, such as core dumps, are handled by `cores`.
                 if id.log().process.is_some() {
                     continue;
                 }
                 // The first directory that contains a file of this name wins.
                 if names.insert(name.clone()) {
-                    files.push(LogFile { path: directory.join(name), named, kind: Kind::Log(id), of });
+                    files.push(LogFile { path: directory.join(name), named, kind: Kind::Log(id), pid });
                 }
             }
         }
@@ -106,10 +124,10 @@ impl Finder<'_> {
     }
 }
 
-/// Recognizes a log by its file name: the name, the kind of log, and the process ID in it.
-fn log_named(name: &OsStr) -> Option<(OsString, LogId, Pid)> {
-    let (id, of) = LogId::find_by_name(name.to_str()?).next()?;
-    Some((name.to_owned(), id, Pid(of?)))
+/// Recognizes a log by its file name. Returns its kind and the process ID in the name.
+fn parse_log_name(name: &OsStr) -> Option<(LogId, Pid)> {
+    let (id, pid) = LogId::find_by_name(name.to_str()?).next()?;
+    Some((id, Pid(pid?)))
 }
 
 /// A file that is named like a log.
@@ -119,5 +137,5 @@ struct LogFile {
     named: Named,
     kind: Kind,
     /// The process ID in the file's name.
-    of: Pid,
+    pid: Pid,
 }

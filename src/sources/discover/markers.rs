@@ -30,22 +30,20 @@ impl<'a> Markers<'a> {
     }
 
     /// The markers of a process, by time.
-    pub(super) fn of(&self, pid: Pid) -> &[&'a Marker] {
+    pub(super) fn of_process(&self, pid: Pid) -> &[&'a Marker] {
         self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// The file of a process's first marker with this ID in its name.
-    pub(super) fn file(&self, pid: Pid, inner: Pid) -> Option<FileId> {
-        let first = self.of(pid).iter().find(|marker| inner_pid(&marker.path) == Some(inner))?;
-        first.file
+    /// The file of a process's first marker with this ID (`inner`) in its name.
+    pub(super) fn file_with_pid_in_name(&self, pid: Pid, inner: Pid) -> Option<FileId> {
+        self.of_process(pid).iter().find(|marker| inner_pid(&marker.path) == Some(inner))?.file
     }
 
     /// True if another process mapped a different jitdump under the same path.
     pub(super) fn is_contested(&self, marker: &Marker) -> bool {
-        let Some(own) = marker.file else { return false };
-        let files = self.by_path.get(marker.path.as_os_str());
-        let mut others = files.into_iter().flatten().filter(|(file, _)| **file != own);
-        others.any(|(_, pids)| pids.iter().any(|pid| *pid != marker.pid))
+        let Some(marker_file) = marker.file else { return false };
+        let Some(files) = self.by_path.get(marker.path.as_os_str()) else { return false };
+        files.iter().any(|(file, pids)| *file != marker_file && pids.iter().any(|pid| *pid != marker.pid))
     }
 }
 
@@ -95,8 +93,8 @@ mod tests {
         let markers = [marker(1, "/tmp/jit-1.dump", 7), marker(2, "/tmp/jit-1.dump", 8)];
         let processes = Processes { markers: markers.to_vec(), ..Processes::default() };
         let index = Markers::new(&processes);
-        assert_eq!(index.of(Pid(2)), [&markers[1]]);
-        assert_eq!(index.file(Pid(2), Pid(1)), markers[1].file);
-        assert_eq!((index.file(Pid(2), Pid(2)), index.of(Pid(3)).len()), (None, 0));
+        assert_eq!(index.of_process(Pid(2)), [&markers[1]]);
+        assert_eq!(index.file_with_pid_in_name(Pid(2), Pid(1)), markers[1].file);
+        assert_eq!((index.file_with_pid_in_name(Pid(2), Pid(2)), index.of_process(Pid(3)).len()), (None, 0));
     }
 }

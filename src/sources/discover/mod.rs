@@ -113,9 +113,22 @@ pub(super) struct Source {
 impl Source {
     /// A source of code for a process, given by its recorded ID.
     pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, contents: impl Into<Contents>) -> Self {
-        let (inner, marker, remark, seen) = (None, None, None, FirstSeen::new());
-        let (log, guest, Contents { bytes, about, mode }) = (OnceLock::new(), OnceLock::new(), contents.into());
-        Self { path, kind, pid, inner, bytes, about, mode, marker, addr: Addr(0), remark, log, seen, guest }
+        let Contents { bytes, about, mode } = contents.into();
+        Self {
+            path,
+            kind,
+            pid,
+            inner: None,
+            bytes,
+            about,
+            mode,
+            marker: None,
+            addr: Addr(0),
+            remark: None,
+            log: OnceLock::new(),
+            seen: FirstSeen::new(),
+            guest: OnceLock::new(),
+        }
     }
 
     fn contents(&self) -> Contents {
@@ -155,18 +168,24 @@ impl Found {
     pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {
         let files = self.files.iter().filter(|source| source.kind != Kind::PlacedElf);
         files.filter_map(|source| {
-            let (path, bytes, about) = (&source.path, &source.bytes, source.about.as_ref());
-            let name = match about {
-                Some(_) => path.file_name()?.to_owned(),
+            let name = match source.about {
+                Some(_) => source.path.file_name()?.to_owned(),
                 // The name that gcore would use.
                 None => format!("core.{}", source.pid).into(),
             };
-            Some(FoundFile { path, name, bytes, about, mode: source.mode, of: Some((source.kind, source.pid)) })
+            Some(FoundFile {
+                path: &source.path,
+                name,
+                bytes: &source.bytes,
+                about: source.about.as_ref(),
+                of: Some((source.kind, source.pid)),
+                mode: source.mode,
+            })
         })
     }
 
     /// Files that exist but aren't used, with the reason.
-    pub fn refused(&self) -> impl Iterator<Item = String> {
+    pub fn refused_files(&self) -> impl Iterator<Item = String> {
         self.failed.iter().filter_map(|account| match &account.state {
             SourceState::Refused(why) => Some(format!("{}: {why}", account.path.display())),
             SourceState::Loaded { .. } | SourceState::Missing { .. } | SourceState::Offered(_) => None,
@@ -192,8 +211,8 @@ pub fn find(processes: &Processes, options: &SourceOptions, beside: Option<&Path
 
 /// Like [`find`], for an input about which more is known.
 pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, warnings: &mut Warnings) -> Found {
-    let with_memory = processes.by_pid.iter().filter(|(_, process)| process.has_jit_memory);
-    let jit_processes: Vec<Pid> = with_memory.map(|(pid, _)| *pid).collect();
+    let has_jit_memory = processes.by_pid.iter().filter(|(_, process)| process.has_jit_memory);
+    let jit_processes: Vec<Pid> = has_jit_memory.map(|(pid, _)| *pid).collect();
     let mut finder = Finder {
         processes,
         jit_processes: &jit_processes,
@@ -204,30 +223,30 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
         site,
         not_running: BTreeMap::new(),
         found: Found { options: options.clone(), beside: site.beside.map(Path::to_owned), ..Found::none() },
-        seen: BTreeSet::new(),
-        nobodys: Vec::new(),
-        shared: BTreeSet::new(),
+        used_paths: BTreeSet::new(),
+        unassigned: Vec::new(),
+        shared_pids: BTreeSet::new(),
         missing: Vec::new(),
-        told: BTreeSet::new(),
+        reported: BTreeSet::new(),
         warnings,
     };
-    finder.look_at_running();
-    finder.shared = finder.shared_numbers();
-    finder.marked();
-    finder.named_by_user();
-    finder.by_number();
-    finder.by_number_elsewhere();
-    finder.by_parent();
-    finder.by_shared_memory();
-    finder.logs();
-    finder.cores();
-    finder.registered_now();
-    finder.orphans();
+    finder.find_running_processes();
+    finder.shared_pids = finder.find_shared_pids();
+    finder.find_marked_dumps();
+    finder.add_user_files();
+    finder.find_by_pid();
+    finder.find_quietly_by_pid();
+    finder.use_maps_of_parents();
+    finder.use_maps_of_shared_memory();
+    finder.find_logs();
+    finder.find_cores();
+    finder.add_registered_objects();
+    finder.match_orphans();
     // A matched file may serve several processes that share JIT memory.
-    finder.by_shared_memory();
-    finder.say_what_is_missing();
-    finder.say_who_is_another();
-    finder.placed();
+    finder.use_maps_of_shared_memory();
+    finder.report_missing_dumps();
+    finder.report_reused_pids();
+    finder.add_placed_objects();
     finder.date_logs();
     finder.found
 }
@@ -246,15 +265,15 @@ struct Finder<'a> {
     not_running: BTreeMap<Pid, String>,
     found: Found,
     /// Paths that have been used already, so that no file is read twice.
-    seen: BTreeSet<PathBuf>,
+    used_paths: BTreeSet<PathBuf>,
     /// Files from the user whose process ID isn't that of a recorded process.
-    nobodys: Vec<(PathBuf, Kind)>,
+    unassigned: Vec<(PathBuf, Kind)>,
     /// IDs that several processes have in their own namespaces, such as the process 1 of two containers.
-    shared: BTreeSet<Pid>,
+    shared_pids: BTreeSet<Pid>,
     /// Markers whose jitdump wasn't found, and the paths that were tried.
     missing: Vec<(Marker, Vec<PathBuf>)>,
     /// Reports about unused files that were already made. A file may have several paths and be tried in several ways.
-    told: BTreeSet<(Pid, FileId, String)>,
+    reported: BTreeSet<(Pid, FileId, String)>,
     warnings: &'a mut Warnings,
 }
 
@@ -266,43 +285,45 @@ impl Finder<'_> {
 
     /// The kinds of sources that a process has.
     fn kinds_of(&self, pid: Pid) -> impl Iterator<Item = Kind> {
-        self.kinds.range((pid, Kind::JitDump)..).map_while(move |(of, kind)| (*of == pid).then_some(*kind))
+        // `JitDump` is the least kind.
+        let from_pid = self.kinds.range((pid, Kind::JitDump)..);
+        from_pid.take_while(move |(other, _)| *other == pid).map(|(_, kind)| *kind)
     }
 
     /// Finds out which processes that may have JIT code are still running.
-    fn look_at_running(&mut self) {
-        let marked = self.processes.markers.iter().map(|marker| marker.pid);
-        let pids: BTreeSet<Pid> = self.jit_processes.iter().copied().chain(marked).collect();
+    fn find_running_processes(&mut self) {
+        let with_marker = self.processes.markers.iter().map(|marker| marker.pid);
+        let pids: BTreeSet<Pid> = self.jit_processes.iter().copied().chain(with_marker).collect();
         for pid in pids {
             match LiveProcess::find(pid, self.processes, self.site) {
-                Some(Ok(live)) => drop(self.found.live.insert(pid, live)),
-                Some(Err(why)) => drop(self.not_running.insert(pid, why)),
+                Some(Ok(live)) => _ = self.found.live.insert(pid, live),
+                Some(Err(why)) => _ = self.not_running.insert(pid, why),
                 None => {}
             }
         }
     }
 
     /// Reports processes whose ID now belongs to another process, if they have no source at all.
-    fn say_who_is_another(&mut self) {
+    fn report_reused_pids(&mut self) {
         for (pid, why) in std::mem::take(&mut self.not_running) {
             if self.kinds_of(pid).next().is_none() {
                 let path = PathBuf::from(format!("/proc/{pid}/root"));
-                self.not_matched(&path, Kind::PerfMap, pid, why);
+                self.report_not_matched(&path, Kind::PerfMap, pid, why);
             }
         }
     }
 
-    fn not_matched(&mut self, path: &Path, kind: Kind, pid: Pid, why: String) {
-        let remark = Some(not_matched(path, &why));
+    fn report_not_matched(&mut self, path: &Path, kind: Kind, pid: Pid, why: String) {
+        let remark = Some(not_matched_remark(path, &why));
         let state = SourceState::Refused(why);
         self.found.failed.push(Account { path: path.to_owned(), kind, pid, state, remark });
     }
 
     /// The path of a process's file as seen from outside; `None` if the process isn't running or has the same root
     /// directory as we do.
-    fn inside(&self, pid: Pid, path: &Path) -> Option<(PathBuf, Named)> {
+    fn path_in_container(&self, pid: Pid, path: &Path) -> Option<(PathBuf, Named)> {
         let live = self.found.live.get(&pid).filter(|live| live.has_own_files)?;
-        Some((live.outside(path), Named::Inside(pid)))
+        Some((live.path_from_outside(path), Named::Inside(pid)))
     }
 
     fn open(&self, path: &Path, named: Named) -> Option<Result<Opened>> {
@@ -318,106 +339,135 @@ impl Finder<'_> {
     /// True for files in the usual places if the input is an archive: the recording is from another machine then, and
     /// its files are in the archive.
     fn is_of_another_machine(&self, path: &Path, named: Named) -> bool {
-        let packed = self.site.beside.filter(|beside| io::is_archive(beside));
-        matches!(named, Named::Habit | Named::Marker) && packed.is_some_and(|archive| !path.starts_with(archive))
+        if !matches!(named, Named::Habit | Named::Marker) {
+            return false;
+        }
+        self.site.beside.is_some_and(|archive| io::is_archive(archive) && !path.starts_with(archive))
     }
 
     /// How to open a path, which may start with a directory that the user typed.
     fn door<'p>(&'p self, path: &'p Path, named: Named) -> Door<'p> {
-        let beside = || self.site.beside.filter(|beside| path.starts_with(beside));
-        let typed = self.given.typed_part(path).or_else(beside);
-        Door { named: named.at_door(), start: typed.map_or(Start::Here, Start::Typed), force: self.options.force }
+        let start = match (self.given.typed_part(path), self.site.beside) {
+            (Some(typed), _) => Start::Typed(typed),
+            (None, Some(input_dir)) if path.starts_with(input_dir) => Start::Typed(input_dir),
+            _ => Start::Here,
+        };
+        Door { named: named.at_door(), start, force: self.options.force }
     }
 
     /// Directories to search for logs: those that the user named, the input's, and the `usual` ones.
-    fn log_directories<'d>(&'d self, usual: &'d [&'d str]) -> impl Iterator<Item = (&'d Path, Named)> {
-        let given = self.options.jit_log.iter().filter(|given| io::is_directory(&given.path));
-        let given = given.map(|given| (given.path.as_path(), Named::Directory));
-        let others = self.site.beside.into_iter().chain(usual.iter().map(Path::new));
-        let all = given.chain(others.map(|path| (path, Named::Habit)));
-        all.map(|(path, named)| (if path.as_os_str().is_empty() { Path::new(".") } else { path }, named))
+    fn log_directories(&self, usual: &[&'static str]) -> Vec<(&Path, Named)> {
+        let mut directories: Vec<(&Path, Named)> = Vec::new();
+        for given in &self.options.jit_log {
+            if io::is_directory(&given.path) {
+                directories.push((&given.path, Named::Directory));
+            }
+        }
+        directories.extend(self.site.beside.map(|input_dir| (input_dir, Named::Habit)));
+        directories.extend(usual.iter().map(|path| (Path::new(*path), Named::Habit)));
+        for (path, _) in &mut directories {
+            if path.as_os_str().is_empty() {
+                *path = Path::new(".");
+            }
+        }
+        directories
     }
 
     /// Loads the jitdumps that markers refer to.
-    fn marked(&mut self) {
+    fn find_marked_dumps(&mut self) {
         let mut markers: Vec<&Marker> = self.processes.markers.iter().collect();
         // Processes that wrote a jitdump come before those that inherited its mapping; then earlier mappings before
         // later ones.
-        let own = |marker: &Marker| {
-            inner_pid(&marker.path).is_some_and(|inner| marker.pid == outer_pid(inner, self.processes, self.options))
-        };
-        markers.sort_by_key(|marker| (!own(marker), marker.offset));
+        markers.sort_by_key(|marker| (!self.is_written_by_its_process(marker), marker.offset));
         for marker in markers {
-            let Some(base) = marker.path.file_name() else { continue };
+            let Some(name) = marker.path.file_name() else { continue };
             // A file that the user named takes precedence over the recorded path.
-            let mut candidates = self.asked(base, inner_pid(&marker.path), marker.pid);
-            candidates.extend(self.inside(marker.pid, &marker.path));
+            let mut candidates = self.given_dump_candidates(name, inner_pid(&marker.path), marker.pid);
+            candidates.extend(self.path_in_container(marker.pid, &marker.path));
             candidates.push((marker.path.clone(), Named::Marker));
-            candidates.extend(self.dump_places(base));
+            candidates.extend(self.dump_places(name));
             if self.markers.is_contested(marker) {
                 candidates.retain(|(path, named)| {
-                    let here = || Some(trust::file_id(&self.door(path, *named).look(path)?));
-                    matches!(named, Named::Inside(_)) || marker.file.is_some() && here() == marker.file
+                    matches!(named, Named::Inside(_)) || self.is_marker_file(path, *named, marker)
                 });
             }
-            if candidates.iter().any(|(path, _)| self.seen.contains(path)) {
+            if candidates.iter().any(|(path, _)| self.used_paths.contains(path)) {
                 continue;
             }
             let time = Some(marker.time).filter(|time| time.0 != 0);
-            let source = |path, contents| Source {
+            let to_source = |path, contents| Source {
                 inner: inner_pid(&marker.path),
                 marker: time,
                 ..Source::new(path, Kind::JitDump, marker.pid, contents)
             };
-            if self.first_good(&candidates, source) {
-                self.say_if_replaced(marker);
+            if self.use_first_good(&candidates, to_source) {
+                self.warn_if_replaced(marker);
             } else {
                 self.missing.push((marker.clone(), candidates.into_iter().map(|(path, _)| path).collect()));
             }
         }
     }
 
+    /// True if the process that mapped a marker is the one whose ID is in the marker's name.
+    fn is_written_by_its_process(&self, marker: &Marker) -> bool {
+        inner_pid(&marker.path).is_some_and(|inner| marker.pid == outer_pid(inner, self.processes, self.options))
+    }
+
+    /// True if the file at this path is the very one that was mapped as the marker.
+    fn is_marker_file(&self, path: &Path, named: Named, marker: &Marker) -> bool {
+        let Some(recorded) = marker.file else { return false };
+        self.door(path, named).look(path).is_some_and(|about| trust::file_id(&about) == recorded)
+    }
+
     /// Other places where a jitdump with this name may be.
-    fn dump_places(&self, base: &OsStr) -> Vec<(PathBuf, Named)> {
-        let beside = self.site.beside.map(|dir| (dir.join(base), Named::Habit));
-        let usual = [PathBuf::from("/tmp"), PathBuf::from(".")].into_iter().chain(dump_directories());
-        let usual = usual.map(|dir| (dir.join(base), Named::Habit));
-        beside.into_iter().chain(usual).collect()
+    fn dump_places(&self, name: &OsStr) -> Vec<(PathBuf, Named)> {
+        let mut directories: Vec<PathBuf> = self.site.beside.map(Path::to_owned).into_iter().collect();
+        directories.extend([PathBuf::from("/tmp"), PathBuf::from(".")]);
+        directories.extend(dump_directories());
+        directories.into_iter().map(|directory| (directory.join(name), Named::Habit)).collect()
     }
 
     /// Uses the first candidate that exists and is acceptable. Warns about each unacceptable one and tries the next.
     /// Returns whether one was used.
-    fn first_good(&mut self, candidates: &[(PathBuf, Named)], source: impl Fn(PathBuf, Contents) -> Source) -> bool {
+    fn use_first_good(
+        &mut self,
+        candidates: &[(PathBuf, Named)],
+        to_source: impl Fn(PathBuf, Contents) -> Source,
+    ) -> bool {
         for (path, named) in candidates {
             match self.open(path, *named) {
                 None => {}
                 Some(Ok(opened)) => {
-                    let inside = matches!(named, Named::Inside(_));
-                    let source = source(path.clone(), opened.into());
-                    if let Some(why) = self.is_of_another(&source) {
-                        self.refused(path, source.kind, source.pid, Error::new(format!("{NOT_USED}{why}")));
+                    let mut source = to_source(path.clone(), opened.into());
+                    if let Some(why) = self.explain_if_stale(&source) {
+                        self.report_refused(path, source.kind, source.pid, Error::new(format!("{NOT_USED}{why}")));
                         continue;
                     }
-                    self.seen.insert(path.clone());
-                    let why = "which is still running in another mount namespace";
-                    let remark = inside.then(|| used_unasked(path, source.pid, why));
-                    self.add(Source { remark, ..source });
+                    self.used_paths.insert(path.clone());
+                    source.remark = match named {
+                        Named::Inside(_) => {
+                            let why = "which is still running in another mount namespace";
+                            Some(unasked_use_remark(path, source.pid, why))
+                        }
+                        _ => None,
+                    };
+                    self.add(source);
                     return true;
                 }
                 Some(Err(error)) => {
-                    let Source { kind, pid, .. } = source(path.clone(), Vec::new().into());
-                    self.refused(path, kind, pid, error);
+                    let Source { kind, pid, .. } = to_source(path.clone(), Vec::new().into());
+                    self.report_refused(path, kind, pid, error);
                 }
             }
         }
         false
     }
 
-    fn refused(&mut self, path: &Path, kind: Kind, pid: Pid, error: Error) {
+    fn report_refused(&mut self, path: &Path, kind: Kind, pid: Pid, error: Error) {
         let warning = error.in_file(path).into_warning();
         let why = warning.message.strip_prefix(NOT_USED).unwrap_or(&warning.message).to_owned();
         let file = self.door(path, Named::Habit).look(path).map(|about| trust::file_id(&about));
-        if file.is_some_and(|file| !self.told.insert((pid, file, why.clone()))) {
+        if file.is_some_and(|file| !self.reported.insert((pid, file, why.clone()))) {
             return;
         }
         let state = SourceState::Refused(why);
@@ -425,33 +475,33 @@ impl Finder<'_> {
         self.warnings.push(warning);
     }
 
-    fn say_what_is_missing(&mut self) {
-        let mut told: BTreeSet<PathBuf> = self.found.failed.iter().map(|account| account.path.clone()).collect();
+    fn report_missing_dumps(&mut self) {
+        let mut reported: BTreeSet<PathBuf> = self.found.failed.iter().map(|account| account.path.clone()).collect();
         for (marker, looked_at) in std::mem::take(&mut self.missing) {
             let has_dump = self.kinds.contains(&(marker.pid, Kind::JitDump));
-            if !has_dump && !looked_at.iter().any(|path| told.contains(path)) {
-                self.say_is_missing(&marker, looked_at, &mut told);
+            // Injected code has its names in the recording itself.
+            let is_injected = self.processes.by_pid.get(&marker.pid).is_some_and(Process::is_injected);
+            let is_reported = looked_at.iter().any(|path| reported.contains(path));
+            if !has_dump && !is_injected && !is_reported {
+                reported.insert(marker.path.clone());
+                self.report_missing_dump(&marker, looked_at);
             }
         }
     }
 
-    fn say_is_missing(&mut self, marker: &Marker, looked_at: Vec<PathBuf>, told: &mut BTreeSet<PathBuf>) {
-        // Injected code has its names in the recording itself.
-        if self.processes.by_pid.get(&marker.pid).is_some_and(Process::is_injected) {
-            return;
-        }
+    fn report_missing_dump(&mut self, marker: &Marker, looked_at: Vec<PathBuf>) {
         // If the process ID in the path isn't recorded, the file was probably written in a container.
-        let is_inside = inner_pid(&marker.path).is_some_and(|inner| !self.processes.by_pid.contains_key(&inner));
-        let way = if is_inside { " (from a container: docker cp CONTAINER:PATH .)" } else { "" };
+        let is_in_container = inner_pid(&marker.path).is_some_and(|inner| !self.processes.by_pid.contains_key(&inner));
+        let remedy =
+            if is_in_container { " (from a container: docker cp CONTAINER:PATH .)" } else { "" };
         self.warnings.push(Warning::new(format!(
             "{}: process {} mapped this jitdump, but it is not there, next to the input, or in the usual places; pass \
-             its path with --jitdump{way}",
+             its path with --jitdump{remedy}",
             marker.path.display(),
             marker.pid
         )));
         let state = SourceState::Missing { looked_at };
         let (path, kind, pid) = (marker.path.clone(), Kind::JitDump, marker.pid);
-        told.insert(path.clone());
         self.found.failed.push(Account { path, kind, pid, state, remark: None });
     }
 }
@@ -459,11 +509,11 @@ impl Finder<'_> {
 /// Prefix of some warnings; left out where only the reason is shown.
 const NOT_USED: &str = "not used: ";
 
-fn not_matched(path: &Path, why: &str) -> String {
+fn not_matched_remark(path: &Path, why: &str) -> String {
     format!("not matched: {}: {why}", path.display())
 }
 
-fn used_unasked(path: &Path, pid: Pid, why: &str) -> String {
+fn unasked_use_remark(path: &Path, pid: Pid, why: &str) -> String {
     format!("{}: used for process {pid}, {why}", path.display())
 }
 
@@ -509,7 +559,7 @@ mod tests {
     }
     #[test]
     fn no_runtime_leaves_its_files_where_nobody_looks() {
-        // Must match `dump_places`, `map_by_number` and `log_files`; `DIR` is one that the user must name.
+        // Must match `dump_places`, `find_map_by_pid` and `log_files`; `DIR` is one that the user must name.
         let for_dumps = ["/tmp/jit-", "/tmp/.debug/jit/", "./", "$JITDUMPDIR/.debug/jit/", "~/.debug/jit/", "DIR/"];
         let for_maps = ["/tmp/"];
         let for_logs = ["/tmp/", "./"];

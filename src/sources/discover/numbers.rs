@@ -1,6 +1,6 @@
 //! Finds jitdumps and perf maps by the process ID in their names.
 
-use super::{Finder, Source, inner_pid, used_unasked};
+use super::{Finder, Source, inner_pid, unasked_use_remark};
 use crate::error::Warning;
 use crate::model::Pid;
 use crate::model::process::{FileId, Marker, Process, SharedMemory};
@@ -9,29 +9,29 @@ use crate::sources::live;
 use crate::sources::trust::{Named, file_id};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 impl Finder<'_> {
     /// Processes with JIT memory that have no source at all.
-    pub(super) fn without_sources(&self) -> Vec<Pid> {
-        self.not_injected().filter(|pid| self.kinds_of(*pid).next().is_none()).collect()
+    pub(super) fn processes_without_source(&self) -> Vec<Pid> {
+        self.processes_not_injected().filter(|pid| self.kinds_of(*pid).next().is_none()).collect()
     }
 
     /// Processes with JIT memory, except those whose code has been injected into the recording.
-    pub(super) fn not_injected(&self) -> impl Iterator<Item = Pid> {
-        let is_injected = |pid: &Pid| self.processes.by_pid.get(pid).is_some_and(Process::is_injected);
-        self.jit_processes.iter().copied().filter(move |pid| !is_injected(pid))
+    pub(super) fn processes_not_injected(&self) -> impl Iterator<Item = Pid> {
+        let pids = self.jit_processes.iter().copied();
+        pids.filter(move |pid| !self.processes.by_pid.get(pid).is_some_and(Process::is_injected))
     }
 
     /// Finds jitdumps and perf maps of processes with JIT memory by process ID.
-    pub(super) fn by_number(&mut self) {
+    pub(super) fn find_by_pid(&mut self) {
         for &pid in self.jit_processes {
             let inner_pids = self.inner_pids(pid);
             for &inner in &inner_pids {
-                self.dump_by_number(pid, inner);
+                self.find_dump_by_pid(pid, inner);
             }
             for &inner in &inner_pids {
-                if self.map_by_number(pid, inner) {
+                if self.find_map_by_pid(pid, inner) {
                     break;
                 }
             }
@@ -41,39 +41,38 @@ impl Finder<'_> {
     /// Finds perf maps and jitdumps of processes without visible JIT memory: their code may be in files, in static
     /// buffers, or in memory whose mapping wasn't recorded. Few processes have such files, so unusable ones aren't
     /// reported.
-    pub(super) fn by_number_elsewhere(&mut self) {
-        let is_user = |pid: &Pid| pid.0 > 0;
-        let others: Vec<Pid> = self.processes.by_pid.keys().copied().filter(is_user).collect();
-        for pid in others {
-            let process = &self.processes.by_pid[&pid];
-            if process.has_jit_memory || process.is_injected() || self.kinds_of(pid).next().is_some() {
+    pub(super) fn find_quietly_by_pid(&mut self) {
+        for (&pid, process) in &self.processes.by_pid {
+            let is_candidate = pid.0 > 0 && !process.has_jit_memory && !process.is_injected();
+            if !is_candidate || self.kinds_of(pid).next().is_some() {
                 continue;
             }
             let inner = process.inner_pid.unwrap_or(pid);
-            for (base, kind) in
-                [(format!("jit-{inner}.dump"), Kind::JitDump), (format!("perf-{inner}.map"), Kind::PerfMap)]
-            {
-                self.take_quietly(pid, inner, &base, kind);
-            }
+            self.use_quietly(pid, inner, &format!("jit-{inner}.dump"), Kind::JitDump);
+            self.use_quietly(pid, inner, &format!("perf-{inner}.map"), Kind::PerfMap);
         }
     }
 
     /// Uses a file named after a process if it exists and nothing suggests that it belongs to another process.
-    fn take_quietly(&mut self, pid: Pid, inner: Pid, base: &str, kind: Kind) {
-        if self.shared.contains(&inner) {
+    fn use_quietly(&mut self, pid: Pid, inner: Pid, name: &str, kind: Kind) {
+        if self.shared_pids.contains(&inner) {
             return;
         }
-        let given = self.given_directories(pid, kind).into_iter().map(|dir| (dir.join(base), Named::Directory));
-        let usual = self.site.beside.into_iter().chain([Path::new("/tmp")]).map(|dir| (dir.join(base), Named::Habit));
-        let candidates: Vec<_> = given.chain(usual).collect();
+        let mut candidates = Vec::new();
+        for directory in self.given_directories(pid, kind) {
+            candidates.push((directory.join(name), Named::Directory));
+        }
+        for directory in self.site.beside.into_iter().chain([Path::new("/tmp")]) {
+            candidates.push((directory.join(name), Named::Habit));
+        }
         for (path, named) in candidates {
-            if self.seen.contains(&path) {
+            if self.used_paths.contains(&path) {
                 return;
             }
             let Some(Ok(opened)) = self.open(&path, named) else { continue };
             let source = Source { inner: Some(inner), ..Source::new(path.clone(), kind, pid, opened) };
-            if self.is_of_another(&source).is_none() {
-                self.seen.insert(path);
+            if self.explain_if_stale(&source).is_none() {
+                self.used_paths.insert(path);
                 self.add(source);
                 return;
             }
@@ -82,59 +81,64 @@ impl Finder<'_> {
 
     /// The IDs that a process may have in its own namespace, most likely first.
     pub(super) fn inner_pids(&self, pid: Pid) -> Vec<Pid> {
-        let said = self.options.map_pid.iter().filter(|(_, outer)| *outer == pid).map(|(inner, _)| *inner);
-        let namespace = self.processes.by_pid.get(&pid).and_then(|process| process.inner_pid);
-        // A child inherits its parent's marker, whose name contains the parent's ID.
-        let own = self.markers.of(pid).iter();
-        let marker =
-            own.filter_map(|marker| inner_pid(&marker.path)).filter(|inner| !self.processes.by_pid.contains_key(inner));
+        let stated = self.options.map_pid.iter().filter(|(_, outer)| *outer == pid).map(|(inner, _)| *inner);
         let running = self.found.live.get(&pid).and_then(|live| live.inner);
-        let mut all: Vec<Pid> = said.chain(running).chain(namespace).collect();
-        let is_told = !all.is_empty();
+        let recorded = self.processes.by_pid.get(&pid).and_then(|process| process.inner_pid);
+        let mut all: Vec<Pid> = stated.chain(running).chain(recorded).collect();
+        let is_known = !all.is_empty();
         // Somebody who knew the outer ID may have renamed a copy.
         all.push(pid);
-        if !is_told {
-            all.extend(marker);
+        if !is_known {
+            // A child inherits its parent's marker, whose name contains the parent's ID.
+            let in_markers = self.markers.of_process(pid).iter().filter_map(|marker| inner_pid(&marker.path));
+            all.extend(in_markers.filter(|inner| !self.processes.by_pid.contains_key(inner)));
         }
         let mut seen = BTreeSet::new();
         all.retain(|pid| seen.insert(*pid));
         all
     }
 
-    fn dump_by_number(&mut self, pid: Pid, inner: Pid) {
-        let base = format!("jit-{inner}.dump");
-        let base = OsStr::new(&base);
-        let inside = self.inside(pid, &Path::new("/tmp").join(base));
-        let asked = self.asked(base, Some(inner), pid).into_iter();
-        let usual = self.dump_places(base).into_iter().filter(|_| !self.shared.contains(&inner));
-        let candidates: Vec<_> = asked.chain(inside).chain(usual).collect();
-        let has_one = self.kinds.contains(&(pid, Kind::JitDump));
-        if has_one || candidates.iter().any(|(path, _)| self.seen.contains(path)) {
+    fn find_dump_by_pid(&mut self, pid: Pid, inner: Pid) {
+        if self.kinds.contains(&(pid, Kind::JitDump)) {
             return;
         }
-        let inner = Some(inner);
-        self.first_good(&candidates, |path, contents| Source {
-            inner,
+        let name = format!("jit-{inner}.dump");
+        let name = OsStr::new(&name);
+        let mut candidates = self.given_dump_candidates(name, Some(inner), pid);
+        candidates.extend(self.path_in_container(pid, &Path::new("/tmp").join(name)));
+        if !self.shared_pids.contains(&inner) {
+            candidates.extend(self.dump_places(name));
+        }
+        if candidates.iter().any(|(path, _)| self.used_paths.contains(path)) {
+            return;
+        }
+        self.use_first_good(&candidates, |path, contents| Source {
+            inner: Some(inner),
             ..Source::new(path, Kind::JitDump, pid, contents)
         });
     }
 
-    fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
-        let base = format!("perf-{inner}.map");
-        let beside = self.site.beside.map(|dir| (dir.join(&base), Named::Habit));
-        let inside = self.inside(pid, &Path::new("/tmp").join(&base));
-        let is_shared = self.shared.contains(&inner);
-        let asked = self.map_directories(pid, is_shared).map(|path| (path.join(&base), Named::Directory));
-        let usual = [(Path::new("/tmp").join(&base), Named::Habit)];
-        let by_name = beside.into_iter().chain(usual).filter(|_| !is_shared);
-        let candidates: Vec<_> = inside.into_iter().chain(asked).chain(by_name).collect();
-        let named = self.kinds.contains(&(pid, Kind::PerfMap));
-        let inner = Some(inner);
-        named
-            || self.first_good(&candidates, |path, contents| Source {
-                inner,
-                ..Source::new(path, Kind::PerfMap, pid, contents)
-            })
+    /// Returns whether the process has a perf map now.
+    fn find_map_by_pid(&mut self, pid: Pid, inner: Pid) -> bool {
+        if self.kinds.contains(&(pid, Kind::PerfMap)) {
+            return true;
+        }
+        let name = format!("perf-{inner}.map");
+        let in_tmp = Path::new("/tmp").join(&name);
+        let is_shared = self.shared_pids.contains(&inner);
+        let mut candidates: Vec<(PathBuf, Named)> = Vec::new();
+        candidates.extend(self.path_in_container(pid, &in_tmp));
+        for directory in self.given_map_directories(pid, is_shared) {
+            candidates.push((directory.join(&name), Named::Directory));
+        }
+        if !is_shared {
+            candidates.extend(self.site.beside.map(|input_dir| (input_dir.join(&name), Named::Habit)));
+            candidates.push((in_tmp, Named::Habit));
+        }
+        self.use_first_good(&candidates, |path, contents| Source {
+            inner: Some(inner),
+            ..Source::new(path, Kind::PerfMap, pid, contents)
+        })
     }
 }
 
@@ -143,32 +147,42 @@ impl Finder<'_> {
 impl Finder<'_> {
     /// IDs that several processes have in their own namespaces. Processes whose markers are the same file count once,
     /// because they are children of the process that wrote it.
-    pub(super) fn shared_numbers(&self) -> BTreeSet<Pid> {
-        let mut claims: BTreeMap<Pid, BTreeSet<(Option<FileId>, Pid)>> = BTreeMap::new();
+    pub(super) fn find_shared_pids(&self) -> BTreeSet<Pid> {
+        /// Who has an ID: the processes with this marker, or a process without one.
+        #[derive(PartialEq, Eq, PartialOrd, Ord)]
+        enum Claimant {
+            Marker(FileId),
+            Process(Pid),
+        }
+        let mut claims: BTreeMap<Pid, BTreeSet<Claimant>> = BTreeMap::new();
         for &pid in self.jit_processes {
-            for inner in
-                self.inner_pids(pid).into_iter().filter(|inner| self.jit_processes.binary_search(inner).is_err())
-            {
-                let file = self.markers.file(pid, inner);
-                let claimant = if file.is_some() { Pid(0) } else { pid };
-                claims.entry(inner).or_default().insert((file, claimant));
+            for inner in self.inner_pids(pid) {
+                if self.jit_processes.binary_search(&inner).is_ok() {
+                    continue;
+                }
+                let claimant = match self.markers.file_with_pid_in_name(pid, inner) {
+                    Some(file) => Claimant::Marker(file),
+                    None => Claimant::Process(pid),
+                };
+                claims.entry(inner).or_default().insert(claimant);
             }
         }
         claims.into_iter().filter(|(_, claimants)| claimants.len() > 1).map(|(inner, _)| inner).collect()
     }
 
     /// Warns if the file at a marker's path isn't the one that was mapped: it may have been overwritten since.
-    pub(super) fn say_if_replaced(&mut self, marker: &Marker) {
+    pub(super) fn warn_if_replaced(&mut self, marker: &Marker) {
         let Some(source) = self.found.files.last().filter(|source| source.path == marker.path) else { return };
-        let (own, recorded) = (source.about.as_ref().map(file_id), marker.file);
-        let same_device =
-            |(own, recorded): &(FileId, FileId)| (own.major, own.minor) == (recorded.major, recorded.minor);
-        if own.zip(recorded).filter(same_device).is_some_and(|(own, recorded)| own.inode != recorded.inode) {
-            let said = format!(
+        let (Some(about), Some(recorded)) = (&source.about, marker.file) else { return };
+        let found = file_id(about);
+        // Inodes can only be compared on the same device.
+        let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);
+        if is_same_device && found.inode != recorded.inode {
+            let message = format!(
                 "is not the file that process {} had mapped (its inode differs); it may be a copy, or from a later run",
                 marker.pid
             );
-            self.warnings.push(Warning::new(said).in_file(&marker.path, None));
+            self.warnings.push(Warning::new(message).in_file(&marker.path, None));
         }
     }
 }
@@ -178,42 +192,43 @@ impl Finder<'_> {
 /// server's process.
 impl Finder<'_> {
     /// Uses perf maps of running processes for recorded children that share their JIT memory.
-    pub(super) fn by_parent(&mut self) {
+    pub(super) fn use_maps_of_parents(&mut self) {
         let Some(proc) = self.site.proc else { return };
-        for (pid, memory) in self.sharing_without_map() {
+        for (pid, memory) in self.sharing_processes_without_map() {
             if !self.found.live.contains_key(&pid) {
                 continue;
             }
-            let parents = live::parents_with(proc, pid, memory);
-            if let Some(parent) = parents.into_iter().find(|parent| self.map_by_number(pid, *parent)) {
+            let parents = live::find_parents_sharing(proc, pid, memory);
+            if let Some(parent) = parents.into_iter().find(|parent| self.find_map_by_pid(pid, *parent))
+                && let Some(source) = self.found.files.last_mut()
+            {
                 let why = format!("which shares its JIT memory with its parent, process {parent}");
-                let source = self.found.files.last_mut();
-                source.into_iter().for_each(|source| source.remark = Some(used_unasked(&source.path, pid, &why)));
+                source.remark = Some(unasked_use_remark(&source.path, pid, &why));
             }
         }
     }
 
     /// Uses perf maps for other processes, too, if they share the same JIT memory.
-    pub(super) fn by_shared_memory(&mut self) {
-        for (pid, memory) in self.sharing_without_map() {
-            let has_it = |source: &&Source| source.kind == Kind::PerfMap && self.memory_of(source.pid) == Some(memory);
-            if let Some(source) = self.found.files.iter().find(has_it) {
-                let why = format!("which shares its JIT memory with process {}", source.pid);
-                let remark = Some(used_unasked(&source.path, pid, &why));
-                let (path, contents) = (source.path.clone(), source.contents());
-                let source = Source { inner: source.inner, remark, ..Source::new(path, source.kind, pid, contents) };
-                self.add(source);
+    pub(super) fn use_maps_of_shared_memory(&mut self) {
+        for (pid, memory) in self.sharing_processes_without_map() {
+            let mut maps = self.found.files.iter().filter(|source| source.kind == Kind::PerfMap);
+            if let Some(map) = maps.find(|map| self.shared_memory_of(map.pid) == Some(memory)) {
+                let why = format!("which shares its JIT memory with process {}", map.pid);
+                let remark = Some(unasked_use_remark(&map.path, pid, &why));
+                let shared = Source::new(map.path.clone(), map.kind, pid, map.contents());
+                let shared = Source { inner: map.inner, remark, ..shared };
+                self.add(shared);
             }
         }
     }
 
     /// Processes without a perf map that have JIT memory which they may share with others, and that memory.
-    fn sharing_without_map(&self) -> Vec<(Pid, SharedMemory)> {
+    fn sharing_processes_without_map(&self) -> Vec<(Pid, SharedMemory)> {
         let pids = self.jit_processes.iter().filter(|pid| !self.kinds.contains(&(**pid, Kind::PerfMap)));
-        pids.filter_map(|&pid| Some((pid, self.memory_of(pid)?))).collect()
+        pids.filter_map(|&pid| Some((pid, self.shared_memory_of(pid)?))).collect()
     }
 
-    fn memory_of(&self, pid: Pid) -> Option<SharedMemory> {
+    fn shared_memory_of(&self, pid: Pid) -> Option<SharedMemory> {
         let process = self.processes.by_pid.get(&pid).filter(|process| !process.is_injected())?;
         process.shared_jit_memory()
     }

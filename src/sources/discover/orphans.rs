@@ -1,18 +1,18 @@
 //! Matches files named after an unknown process ID, such as `perf-1.map` next to a recording of a container, to
 //! processes by their contents. `evidence` decides.
 
-use super::{Finder, Source, inner_pid, logs, not_matched, stale, used_unasked};
+use super::{Finder, Source, inner_pid, logs, not_matched_remark, stale, unasked_use_remark};
 use crate::error::Warning;
 use crate::io::door::Door;
 use crate::io::is_directory;
 use crate::model::about::TimeExtent;
-use crate::model::process::{Clock, FileId, Mapping, SharedMemory};
+use crate::model::process::{Clock, FileId, SharedMemory};
 use crate::model::{Addr, Nanos, Pid};
 use crate::records::jit_logs::LogId;
 use crate::records::jitdump::{Body, JitDump};
 use crate::records::perf_map;
 use crate::sources::account::{Account, Kind, SourceState};
-use crate::sources::clock::{SLACK, is_monotonic, seconds};
+use crate::sources::clock::{SLACK, format_seconds, is_monotonic};
 use crate::sources::evidence::{Fit, Sign, Verdict, judge};
 use crate::sources::options::SourceOptions;
 use crate::sources::site::{Sampled, wall_time};
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// The maximum number of files to examine per directory, newest first: `/tmp` may contain those of years.
-const MOST: usize = 32;
+const MAX_PER_DIRECTORY: usize = 32;
 
 /// A file written at its process's exit may be this much newer than the last sample.
 const JUST_AFTER: Duration = Duration::from_secs(10);
@@ -72,48 +72,55 @@ struct SampledTimes {
 
 impl Finder<'_> {
     /// Matches files to processes without a source.
-    pub(super) fn orphans(&mut self) {
+    pub(super) fn match_orphans(&mut self) {
         let Some(samples) = self.site.samples else { return };
-        let without = self.without_sources();
-        if without.is_empty() && self.nobodys.is_empty() {
+        let without_source = self.processes_without_source();
+        if without_source.is_empty() && self.unassigned.is_empty() {
             return;
         }
-        let mut files = self.orphan_files();
+        let files = self.orphan_files();
         if files.is_empty() {
             return;
         }
         let sampled = samples();
-        let processes: Vec<Candidate> = self
-            .jit_processes
-            .iter()
-            .filter_map(|&pid| Some(Candidate { is_wanted: without.contains(&pid), ..self.candidate(pid, &sampled)? }))
-            .collect();
         let Some(times) = sampled.times else { return };
+        let mut processes: Vec<Candidate> = Vec::new();
+        for &pid in self.jit_processes {
+            processes.extend(self.candidate(pid, without_source.contains(&pid), &sampled));
+        }
         let when = SampledTimes { clock: self.processes.clock, sampled: times };
-        // Files in public directories are only worth mentioning if they fit.
-        let fits = fits(&files, &processes, &when);
+        let fits = compare_all(&files, &processes, &when);
         let verdicts: Vec<_> = (0..files.len()).map(|file| judge(file, &fits)).collect();
-        for (verdict, file) in verdicts.into_iter().zip(files.drain(..)) {
-            self.carry_out(verdict, file);
+        for (verdict, file) in verdicts.into_iter().zip(files) {
+            self.apply_verdict(verdict, file);
         }
     }
 
-    fn candidate(&self, pid: Pid, sampled: &Sampled) -> Option<Candidate> {
+    /// `None` if the process wasn't sampled in memory for JIT code.
+    fn candidate(&self, pid: Pid, is_wanted: bool, sampled: &Sampled) -> Option<Candidate> {
         let process = self.processes.by_pid.get(&pid)?;
-        let executable = process.mappings.iter().filter(|mapping| mapping.executable);
-        let range = |mapping: &Mapping| (mapping.addr.0, mapping.addr.0.saturating_add(mapping.len));
-        let mapped = disjoint(executable.clone().map(range).collect());
-        let jit = disjoint(executable.filter(|mapping| mapping.backing().may_hold_jit_code()).map(range).collect());
-        let samples = sampled.at.get(&pid).into_iter().flatten().map(|(addr, count)| (*addr, *count));
-        let samples: Vec<_> = samples.filter(|(addr, _)| holds(&jit, addr.0)).collect();
-        (!samples.is_empty()).then(|| Candidate {
+        let (mut mapped, mut jit) = (Vec::new(), Vec::new());
+        for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
+            let range = (mapping.addr.0, mapping.addr.0.saturating_add(mapping.len));
+            mapped.push(range);
+            if mapping.backing().may_hold_jit_code() {
+                jit.push(range);
+            }
+        }
+        let (mapped, jit) = (merge_ranges(mapped), merge_ranges(jit));
+        let samples = sampled.at.get(&pid)?.iter().map(|(addr, count)| (*addr, *count));
+        let samples: Vec<(Addr, u64)> = samples.filter(|(addr, _)| ranges_contain(&jit, addr.0)).collect();
+        if samples.is_empty() {
+            return None;
+        }
+        Some(Candidate {
             pid,
-            is_wanted: false,
+            is_wanted,
             mapped,
             samples,
-            began: stale::began(process),
+            began: stale::process_start(process),
             ended: process.exited,
-            markers: self.markers.of(pid).iter().filter_map(|marker| marker.file).collect(),
+            markers: self.markers.of_process(pid).iter().filter_map(|marker| marker.file).collect(),
             inner: self.found.live.get(&pid).and_then(|live| live.inner),
             memory: process.shared_jit_memory(),
         })
@@ -123,7 +130,7 @@ impl Finder<'_> {
     /// directories, the input's directory and `/tmp`.
     fn orphan_files(&mut self) -> Vec<Orphan> {
         let mut files = Vec::new();
-        for (path, kind) in std::mem::take(&mut self.nobodys) {
+        for (path, kind) in std::mem::take(&mut self.unassigned) {
             files.extend(self.orphan(&path, kind, Named::User, true));
         }
         let mut directories: Vec<(PathBuf, Named, bool)> = Vec::new();
@@ -138,11 +145,11 @@ impl Finder<'_> {
             if !looked_at.insert(directory.canonicalize().unwrap_or_else(|_| directory.clone())) {
                 continue;
             }
-            for (path, kind) in usual_names(self.door(&directory, named), &directory) {
+            for (path, kind) in list_by_name(self.door(&directory, named), &directory) {
                 // A file with the ID of a recorded process has been tried already.
                 let process = inner_pid(&path).and_then(|pid| self.processes.by_pid.get(&pid));
-                let is_known = process.is_some_and(|process| process.has_jit_memory);
-                if !is_known && !self.seen.contains(&path) {
+                let is_tried = process.is_some_and(|process| process.has_jit_memory);
+                if !is_tried && !self.used_paths.contains(&path) {
                     files.extend(self.orphan(&path, kind, named, asked));
                 }
             }
@@ -157,73 +164,80 @@ impl Finder<'_> {
             // to another user.
             Err(error) => {
                 if asked {
-                    self.refused(path, kind, Pid(-1), error);
+                    self.report_refused(path, kind, Pid(-1), error);
                 }
                 return None;
             }
         };
-        let (written, id) = (opened.about.modified().ok(), Some(file_id(&opened.about)));
-        let (ranges, times) = contents(&opened.bytes, kind)?;
-        Some(Orphan { path: path.to_owned(), kind, named, asked, id, written, ranges, times })
+        let OrphanContents { ranges, times } = read_contents(&opened.bytes, kind)?;
+        Some(Orphan {
+            path: path.to_owned(),
+            kind,
+            named,
+            asked,
+            id: Some(file_id(&opened.about)),
+            written: opened.about.modified().ok(),
+            ranges,
+            times,
+        })
     }
 
-    fn carry_out(&mut self, verdict: Verdict<'_>, file: Orphan) {
+    fn apply_verdict(&mut self, verdict: Verdict<'_>, file: Orphan) {
         let Orphan { path, kind, named, .. } = file;
         let option = kind.option();
         match verdict {
             Verdict::Used(Fit { pid, sign, .. }) => {
                 let Some(Ok(opened)) = self.open(&path, named) else { return };
-                let remark = sign.map(|sign| used_unasked(&path, *pid, sign.reason()));
-                self.seen.insert(path.clone());
+                let remark = sign.map(|sign| unasked_use_remark(&path, *pid, sign.reason()));
+                self.used_paths.insert(path.clone());
                 let inner = inner_pid(&path);
                 self.add(Source { inner, remark, ..Source::new(path, kind, *pid, opened) });
             }
             Verdict::Offered(Fit { pid, covered, samples, .. }) => {
-                let number = inner_pid(&path).filter(|number| !self.processes.by_pid.contains_key(number));
-                let number = number.map(|number| {
-                    format!(
-                        "it is from process {number}, which is not in the recording; \
-                                                          "
-                    )
-                });
+                let named_pid = match inner_pid(&path) {
+                    Some(inner) if !self.processes.by_pid.contains_key(&inner) => {
+                        format!("it is from process {inner}, which is not in the recording; ")
+                    }
+                    _ => String::new(),
+                };
                 let why = format!(
-                    "{}it covers {covered} of {samples} samples in JIT memory of process {pid}, but nothing else \
+                    "{named_pid}it covers {covered} of {samples} samples in JIT memory of process {pid}, but nothing else \
                      shows that it is from this run, or it matches several processes; to use it, pass {option} \
                      {}@{pid}",
-                    number.unwrap_or_default(),
                     path.display()
                 );
                 // Files that the user named get a warning, too.
                 if file.asked {
                     self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
                 }
-                let remark = Some(not_matched(&path, &why));
+                let remark = Some(not_matched_remark(&path, &why));
                 self.found.failed.push(Account { path, kind, pid: *pid, state: SourceState::Offered(why), remark });
             }
             Verdict::Refused(fit) => {
                 let why = format!("from another run: {}", fit.against.as_deref().unwrap_or_default());
-                self.not_matched(&path, kind, fit.pid, why);
+                self.report_not_matched(&path, kind, fit.pid, why);
             }
             Verdict::Unmatched if file.asked => {
                 let why = "no unnamed process has samples in its code; pass FILE@PID if you know the process";
-                self.not_matched(&path, kind, Pid(-1), why.to_owned());
+                self.report_not_matched(&path, kind, Pid(-1), why.to_owned());
                 self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
             }
+            // Files in public directories are only worth mentioning if they fit.
             Verdict::Unmatched => {}
         }
     }
 }
 
 /// The jitdumps, perf maps and logs in a directory, going by their names, newest first.
-fn usual_names(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
-    let entries = door.entries(directory, |name| kind_by_name(name).is_some()).into_iter();
-    let files = entries.filter_map(|(name, about)| {
-        let (written, kind) = (about.modified().ok()?, kind_by_name(&name)?);
-        Some((written, directory.join(name), kind))
-    });
-    let mut files: Vec<(SystemTime, PathBuf, Kind)> = files.collect();
+fn list_by_name(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
+    let mut files: Vec<(SystemTime, PathBuf, Kind)> = Vec::new();
+    for (name, about) in door.entries(directory, |name| kind_by_name(name).is_some()) {
+        if let (Ok(written), Some(kind)) = (about.modified(), kind_by_name(&name)) {
+            files.push((written, directory.join(name), kind));
+        }
+    }
     files.sort();
-    files.into_iter().rev().take(MOST).map(|(_, path, kind)| (path, kind)).collect()
+    files.into_iter().rev().take(MAX_PER_DIRECTORY).map(|(_, path, kind)| (path, kind)).collect()
 }
 
 /// True if the file name is that of a jitdump, a perf map, or a log that belongs to a recording.
@@ -233,25 +247,33 @@ pub(crate) fn goes_with_recordings(name: &OsStr) -> bool {
 
 fn kind_by_name(name: &OsStr) -> Option<Kind> {
     let name = name.to_str()?;
-    let has_number = || inner_pid(Path::new(name)).is_some();
-    match LogId::find_by_name(name).next() {
-        _ if name.starts_with("perf-") && name.ends_with(".map") && has_number() => Some(Kind::PerfMap),
-        _ if name.starts_with("jit-") && name.ends_with(".dump") && has_number() => Some(Kind::JitDump),
-        named => named.map(|(id, _)| Kind::Log(id)),
+    let has_pid = || inner_pid(Path::new(name)).is_some();
+    if name.starts_with("perf-") && name.ends_with(".map") && has_pid() {
+        return Some(Kind::PerfMap);
     }
+    if name.starts_with("jit-") && name.ends_with(".dump") && has_pid() {
+        return Some(Kind::JitDump);
+    }
+    LogId::find_by_name(name).next().map(|(id, _)| Kind::Log(id))
 }
 
-type OrphanContents = (Vec<(u64, u64)>, Option<(Nanos, Nanos)>);
+/// What a file contains.
+struct OrphanContents {
+    /// Address ranges of its code, sorted and disjoint.
+    ranges: Vec<(u64, u64)>,
+    /// The times of its first and last record, if it has times in nanoseconds.
+    times: Option<(Nanos, Nanos)>,
+}
 
-/// The address ranges of a file's code and the times of its first and last record; `None` if it contains no code.
-fn contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
+/// `None` if the file contains no code.
+fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     let (mut ranges, mut times) = (Vec::new(), None);
     match kind {
         Kind::PerfMap => {
             let entries = perf_map::read(bytes).0;
             ranges.extend(entries.iter().map(|entry| (entry.start, entry.start.saturating_add(entry.size))));
         }
-        Kind::Log(id) => ranges.extend(logs::ranges(id, bytes)?),
+        Kind::Log(id) => ranges = logs::code_ranges(id, bytes)?,
         Kind::JitDump | Kind::PlacedElf => {
             let dump = JitDump::parse(bytes).ok()?;
             for record in dump.records().flatten() {
@@ -263,29 +285,48 @@ fn contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
             times = times.filter(|(first, _)| !dump.header.has_arch_timestamps() && first.0 != 0);
         }
     }
-    let ranges = disjoint(ranges);
-    (!ranges.is_empty()).then_some((ranges, times))
+    let ranges = merge_ranges(ranges);
+    if ranges.is_empty() { None } else { Some(OrphanContents { ranges, times }) }
 }
 
 /// Compares every file with every process.
-fn fits(files: &[Orphan], processes: &[Candidate], when: &SampledTimes) -> Vec<Fit> {
-    let pairs = files.iter().enumerate().flat_map(|file| processes.iter().map(move |process| (file, process)));
-    pairs.map(|((at, file), process)| fit(at, file, process, when)).collect()
+fn compare_all(files: &[Orphan], processes: &[Candidate], when: &SampledTimes) -> Vec<Fit> {
+    let mut fits = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        fits.extend(processes.iter().map(|process| compare(index, file, process, when)));
+    }
+    fits
 }
 
-fn fit(at: usize, file: &Orphan, process: &Candidate, when: &SampledTimes) -> Fit {
-    let samples = process.samples.iter().map(|(_, count)| count).sum();
-    let covered = process.samples.iter().filter(|(addr, _)| holds(&file.ranges, addr.0)).map(|(_, count)| count).sum();
-    let mapped = file.ranges.iter().filter(|(start, _)| holds(&process.mapped, *start)).count();
-    let timed = times(file, process, when);
-    let signs = [
-        (Sign::Inode, file.kind == Kind::JitDump && file.id.is_some_and(|id| process.markers.contains(&id))),
-        (Sign::Times, timed == Some(Ok(()))),
-        (Sign::Asked, file.asked),
-        (Sign::Written, was_written_then(file, when)),
-    ];
+/// `index` is that of the file.
+fn compare(index: usize, file: &Orphan, process: &Candidate, when: &SampledTimes) -> Fit {
+    let (mut samples, mut covered) = (0, 0);
+    for (addr, count) in &process.samples {
+        samples += count;
+        if ranges_contain(&file.ranges, addr.0) {
+            covered += count;
+        }
+    }
+    let mapped = file.ranges.iter().filter(|(start, _)| ranges_contain(&process.mapped, *start)).count();
+    let (times_fit, contradiction) = match compare_times(file, process, when) {
+        Some(Ok(())) => (true, None),
+        Some(Err(why)) => (false, Some(why)),
+        None => (false, None),
+    };
+    // From the strongest to the weakest.
+    let sign = if file.kind == Kind::JitDump && file.id.is_some_and(|id| process.markers.contains(&id)) {
+        Some(Sign::Inode)
+    } else if times_fit {
+        Some(Sign::Times)
+    } else if file.asked {
+        Some(Sign::Asked)
+    } else if was_written_during_recording(file, when) {
+        Some(Sign::Written)
+    } else {
+        None
+    };
     Fit {
-        file: at,
+        file: index,
         kind: file.kind,
         pid: process.pid,
         memory: process.memory,
@@ -293,34 +334,40 @@ fn fit(at: usize, file: &Orphan, process: &Candidate, when: &SampledTimes) -> Fi
         covered,
         samples,
         is_mapped: mapped * 2 >= file.ranges.len(),
-        sign: signs.into_iter().find(|(_, holds)| *holds).map(|(sign, _)| sign),
-        against: timed.and_then(Result::err).or_else(|| against(file, process, when)),
+        sign,
+        against: contradiction.or_else(|| find_contradiction(file, process, when)),
     }
 }
 
-/// Other evidence that a file doesn't belong to a process; `None` if there is none.
-fn against(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<String> {
-    let number = inner_pid(&file.path);
-    if let (Some(number), Some(own)) = (number, process.inner.filter(|own| Some(*own) != number)) {
-        return Some(format!("the process is still running, and has PID {own} in its container, not {number}"));
+/// Evidence other than its records' times that a file doesn't belong to a process; `None` if there is none.
+fn find_contradiction(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<String> {
+    if let (Some(in_name), Some(inner)) = (inner_pid(&file.path), process.inner)
+        && in_name != inner
+    {
+        return Some(format!(
+            "the process is still running, and has PID {inner} in its container, not {in_name}"
+        ));
     }
-    let began = process.began.and_then(|began| wall_time(&when.clock, began))?;
-    let is_older = file.written.is_some_and(|written| stale::is_before(written, began));
+    let began = wall_time(&when.clock, process.began?)?;
+    let is_older = stale::is_written_before(file.written?, began);
     is_older.then(|| "it was last written before the process began".to_owned())
 }
 
 /// Whether a jitdump's times fit the process (the error says why not); `None` if that can't be determined.
-fn times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Result<(), String>> {
-    let (first, last) = file.times.filter(|_| is_monotonic(&when.clock))?;
-    let against = |what: &str, at: Nanos| {
-        Some(Err(format!("its records are from {} to {}, {what} {}", seconds(first), seconds(last), seconds(at))))
-    };
+fn compare_times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Result<(), String>> {
+    if !is_monotonic(&when.clock) {
+        return None;
+    }
+    let (first, last) = file.times?;
+    let records = format!("its records are from {} to {}", format_seconds(first), format_seconds(last));
     let end = process.ended.unwrap_or(when.sampled.last);
     if first.0 > end.0.saturating_add(SLACK) {
-        return against("but the process was last seen at", end);
+        return Some(Err(format!("{records}, but the process was last seen at {}", format_seconds(end))));
     }
     match process.began {
-        Some(began) if first.0.saturating_add(SLACK) < began.0 => against("but the process began at", began),
+        Some(began) if first.0.saturating_add(SLACK) < began.0 => {
+            Some(Err(format!("{records}, but the process began at {}", format_seconds(began))))
+        }
         Some(_) => Some(Ok(())),
         // The process started before the recording, but loaded code during it.
         None if last >= when.sampled.first && last.0 <= end.0.saturating_add(SLACK) => Some(Ok(())),
@@ -329,17 +376,16 @@ fn times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Resu
 }
 
 /// True if the file was last written while samples were taken, or shortly after.
-fn was_written_then(file: &Orphan, when: &SampledTimes) -> bool {
-    let wall = |time| wall_time(&when.clock, time);
-    let (Some(first), Some(last), Some(written)) = (wall(when.sampled.first), wall(when.sampled.last), file.written)
-    else {
-        return false;
-    };
-    (first..=last + JUST_AFTER).contains(&written)
+fn was_written_during_recording(file: &Orphan, when: &SampledTimes) -> bool {
+    let (first, last) = (wall_time(&when.clock, when.sampled.first), wall_time(&when.clock, when.sampled.last));
+    match (first, last, file.written) {
+        (Some(first), Some(last), Some(written)) => (first..=last + JUST_AFTER).contains(&written),
+        _ => false,
+    }
 }
 
 /// Sorts ranges and merges those that overlap.
-fn disjoint(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     ranges.retain(|(start, end)| start < end);
     ranges.sort_unstable();
     let mut merged: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
@@ -352,9 +398,9 @@ fn disjoint(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     merged
 }
 
-fn holds(ranges: &[(u64, u64)], addr: u64) -> bool {
-    let behind = ranges.partition_point(|(start, _)| *start <= addr);
-    ranges[..behind].last().is_some_and(|(_, end)| addr < *end)
+fn ranges_contain(ranges: &[(u64, u64)], addr: u64) -> bool {
+    let started = ranges.partition_point(|(start, _)| *start <= addr);
+    ranges[..started].last().is_some_and(|(_, end)| addr < *end)
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@
 use super::*;
 use crate::bytes::cursor::Endian;
 use crate::error::Warnings;
-use crate::model::Tid;
 use crate::model::about::TimeExtent;
 use crate::model::code::{Code, OriginId};
 use crate::model::process::{Clock, FileId, Marker};
+use crate::model::{Nanos, Tid};
 use crate::parallel::Pool;
 use crate::records::elf_image::{Addressing, ImageBuilder, Target};
-use crate::sources::{Found, SourceOptions, find_at};
+use crate::sources::{Found, Sampled, SourceOptions, find_at};
 use std::fs;
 use std::os::unix::fs::symlink;
 

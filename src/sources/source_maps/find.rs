@@ -1,7 +1,7 @@
 //! Finds the text and the source map of a script.
 
 use super::options::{GivenMap, MapSearch};
-use super::paths::{authored, file_of, path_on_server, plain};
+use super::paths::{authored_name, file_from_url, normalize, path_on_server};
 use crate::error::{Result, Warning, Warnings};
 use crate::io;
 use crate::io::Bytes;
@@ -13,7 +13,6 @@ use crate::records::source_map;
 use crate::records::source_map::{About, Mention, split_scheme};
 use crate::resolve::authored::AuthoredScript;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -62,16 +61,41 @@ const TEXT: Kind =
 
 /// Maximum size in bytes of a file, and of all files together. While a source map is parsed, it is in memory several
 /// times.
-pub(super) const LARGEST: u64 = 1 << 30;
+pub(super) const MAX_SIZE: u64 = 1 << 30;
 
 /// The maximum number of modules, and of earlier scripts that a script was generated from, to read.
-pub(super) const MOST_MAPS: usize = 1000;
+pub(super) const MAX_MAPS: usize = 1000;
 
 /// How often a script may have been generated from another one: by a compiler, a bundler, a minifier.
-const DEEPEST: usize = 3;
+const MAX_DEPTH: usize = 3;
 
-/// The path and text of a script.
-type PlacedText = (PathBuf, String);
+/// A script's path in the recording and on this machine.
+#[derive(Debug, Clone, Copy)]
+struct ScriptPaths<'p> {
+    /// The path that the runtime read.
+    recorded: &'p Path,
+    /// Where the script is now.
+    actual: &'p Path,
+}
+
+/// A script's text, and where it was read.
+struct ScriptFile {
+    path: PathBuf,
+    text: String,
+}
+
+/// A script with its source map, and the number of bytes read for both.
+struct LoadedScript {
+    script: AuthoredScript,
+    size: usize,
+}
+
+/// One of a source map's files that is itself a script with a source map.
+struct EarlierScript {
+    /// Index among the source map's files.
+    file: u32,
+    loaded: LoadedScript,
+}
 
 /// A source map that may belong to a script.
 struct Candidate {
@@ -123,154 +147,179 @@ impl<'a> Finder<'a> {
     }
 
     /// Finds the text and the source map of a script by the name that the runtime gives it.
-    pub(super) fn find(&self, script: &str) -> Lookup<Box<AuthoredScript>> {
-        // Runtimes spell a script's path in only one way; ignoring other spellings avoids reading a file twice.
-        let is_plain = |path: &Path| plain(path).as_os_str() == path.as_os_str();
-        let (recorded, found) = match (file_of(script), path_on_server(script)) {
-            (Some(recorded), _) if is_plain(&recorded) => {
-                let found = self.script(self.places(&recorded));
-                (recorded, found)
+    pub(super) fn find_script(&self, name: &str) -> Lookup<Box<AuthoredScript>> {
+        let (recorded, paths) = if let Some(recorded) = file_from_url(name) {
+            // Runtimes spell a script's path in only one way; ignoring other spellings avoids reading a file twice.
+            if normalize(&recorded).as_os_str() != recorded.as_os_str() {
+                return Lookup::Nothing;
             }
-            (None, Some(recorded)) => {
-                let found = self.script(self.beside(&recorded).into_iter());
-                (recorded, found)
-            }
-            _ => return Lookup::Nothing,
+            let paths = self.possible_paths(&recorded);
+            (recorded, paths)
+        } else if let Some(recorded) = path_on_server(name) {
+            let paths = self.path_in_input_dir(&recorded).into_iter().collect();
+            (recorded, paths)
+        } else {
+            return Lookup::Nothing;
         };
-        let (place, text) = match found {
+        let ScriptFile { path: actual, text } = match self.read_script(paths) {
             None => return Lookup::Nothing,
-            Some(Ok(found)) => found,
+            Some(Ok(file)) => file,
             Some(Err((map, why))) => return Lookup::Refused { map: Some(map), why },
         };
-        let mention = Mention::find(&text);
-        let found = self.given(&recorded, &mention).or_else(|| self.own(&recorded, &place, &mention));
-        match found {
-            None => Lookup::Nothing,
-            Some(Err((map, why))) => Lookup::Refused { map: Some(map), why },
-            Some(Ok(found)) => {
-                let (map, path, is_given) = (found.name.clone(), found.path.clone(), found.is_given);
-                let debug_id = mention.debug_id.map(str::to_owned);
-                match self.load(text, debug_id, found, (&recorded, &place), DEEPEST) {
-                    Ok((script, size)) => {
-                        let path = path.map(|path| (map_path(&recorded, &place, &path), path));
-                        let places = [(recorded, place)].into_iter().chain(path).collect();
-                        let script = if is_given { script.given() } else { script };
-                        Lookup::Found { map, found: Box::new(script), places, size, is_given }
-                    }
-                    Err(why) => Lookup::Refused { map: Some(map), why },
-                }
-            }
-        }
+        let paths = ScriptPaths { recorded: &recorded, actual: &actual };
+        let mention = Mention::of(&text);
+        let candidate = match self.find_given_map(&recorded, &mention).or_else(|| self.find_map(paths, &mention)) {
+            None => return Lookup::Nothing,
+            Some(Ok(candidate)) => candidate,
+            Some(Err((map, why))) => return Lookup::Refused { map: Some(map), why },
+        };
+        let (map, map_file, is_given) = (candidate.name.clone(), candidate.path.clone(), candidate.is_given);
+        let debug_id = mention.debug_id.map(str::to_owned);
+        let LoadedScript { script, size } = match self.load(text, debug_id, candidate, paths, MAX_DEPTH) {
+            Ok(loaded) => loaded,
+            Err(why) => return Lookup::Refused { map: Some(map), why },
+        };
+        let map_place = map_file.map(|map_file| (recorded_map_path(paths, &map_file), map_file));
+        let mut places = vec![(recorded, actual)];
+        places.extend(map_place);
+        let script = if is_given { script.given() } else { script };
+        Lookup::Found { map, found: Box::new(script), places, size, is_given }
     }
 
-    /// Parses a script's source map, and up to `deep` levels of source maps of the scripts that it was generated from.
-    /// `debug_id` is the script's; `recorded` is the path that the runtime read, and `place` where the script is now.
-    /// Also returns the number of bytes read.
+    /// Parses a script's source map, and up to `max_depth` levels of source maps of the scripts that it was generated
+    /// from. `debug_id` is the script's.
     fn load(
         &self,
         text: String,
         debug_id: Option<String>,
         Candidate { file, base, is_given, .. }: Candidate,
-        (recorded, place): (&Path, &Path),
-        deep: usize,
-    ) -> Result<(AuthoredScript, usize), String> {
-        let parsed = source_map::parse(&file).map_err(|error| error.to_string())?;
-        let paths = base.as_os_str().len().saturating_mul(parsed.sources.len());
-        if paths > source_map::room_for_paths(file.bytes().len()) {
+        paths: ScriptPaths<'_>,
+        max_depth: usize,
+    ) -> Result<LoadedScript, String> {
+        let map = source_map::parse(&file).map_err(|error| error.to_string())?;
+        let len_of_paths = base.as_os_str().len().saturating_mul(map.sources.len());
+        if len_of_paths > source_map::room_for_paths(file.bytes().len()) {
             return Err("the paths of its sources are too long".to_owned());
         }
-        let mut size = text.len() + file.bytes().len();
-        if let (Some(of_map), Some(of_script)) = (&parsed.debug_id, debug_id)
+        if let (Some(map_id), Some(script_id)) = (&map.debug_id, debug_id)
             && !is_given
-            && !of_map.eq_ignore_ascii_case(&of_script)
+            && !map_id.eq_ignore_ascii_case(&script_id)
         {
             return Err("its debugId is not the script's".to_owned());
         }
-        let files: Vec<String> = parsed.sources.iter().map(|source| authored(&source.path, &base)).collect();
-        let earlier = match deep {
-            0 => Vec::new(),
-            _ => self.earlier(&parsed, &files, (recorded, place), deep - 1),
-        };
-        size += earlier.iter().map(|(_, (_, size))| size).sum::<usize>();
-        let earlier: Vec<_> = earlier.into_iter().map(|(at, (script, _))| (at, script)).collect();
-        let script = AuthoredScript::new(text, parsed, files);
-        Ok((if earlier.is_empty() { script } else { script.through(earlier) }, size))
+        let files: Vec<String> = map.sources.iter().map(|source| authored_name(&source.path, &base)).collect();
+        let mut size = text.len() + file.bytes().len();
+        let mut earlier = Vec::new();
+        if max_depth > 0 {
+            for EarlierScript { file, loaded } in self.load_earlier_scripts(&map, &files, paths, max_depth - 1) {
+                size += loaded.size;
+                earlier.push((file, loaded.script));
+            }
+        }
+        let script = AuthoredScript::new(text, map, files);
+        let script = if earlier.is_empty() { script } else { script.through(earlier) };
+        Ok(LoadedScript { script, size })
     }
 
-    /// Among the files that a script was generated from, those that are scripts with a matching source map of their
-    /// own.
-    fn earlier(
+    /// Among the files that a script was generated from, loads those that are scripts with a matching source map of
+    /// their own.
+    fn load_earlier_scripts(
         &self,
         map: &ScriptMap,
         files: &[String],
-        (recorded, place): (&Path, &Path),
-        deep: usize,
-    ) -> Vec<(u32, (AuthoredScript, usize))> {
-        let is_script =
-            |file: &Path| file.extension().is_some_and(|kind| kind == "js" || kind == "mjs" || kind == "cjs");
+        paths: ScriptPaths<'_>,
+        max_depth: usize,
+    ) -> Vec<EarlierScript> {
         let files = files.iter().map(Path::new).enumerate();
-        let scripts = files.filter(|(_, file)| is_script(file) && *file != recorded).take(MOST_MAPS);
-        let read = |(at, file): (usize, &Path)| {
-            // Only files below the script's own directory: anybody may have written the map.
-            let below = file.strip_prefix(plain(recorded.parent()?)).ok();
-            let here = below.and_then(|below| Some(place.parent()?.join(below)));
-            let content = map.sources.get(at)?.content.as_ref();
-            // Texts are long, and mention their source map at the end.
-            let ending = match content {
-                Some(text) => text.ending(Mention::is_code)?,
-                None => decoded(&self.read(here.as_ref()?, Named::Recording)?.ok()?),
-            };
-            let mention = Mention::find(&ending);
-            let is_inline = mention.url.is_some_and(|url| url.starts_with("data:"));
-            let here = here.or_else(|| is_inline.then(|| file.to_owned()))?;
-            let found = self.own(file, &here, &mention)?.ok()?;
-            let debug_id = mention.debug_id.map(str::to_owned);
-            let text = content.map_or(Some(ending), JsonString::text)?;
-            let script = self.load(text, debug_id, found, (file, &here), deep).ok()?;
-            script.0.fits().then_some((u32::try_from(at).ok()?, script))
+        let scripts = files.filter(|(_, file)| is_script(file) && *file != paths.recorded).take(MAX_MAPS);
+        scripts.filter_map(|(index, file)| self.load_earlier_script(map, index, file, paths, max_depth)).collect()
+    }
+
+    /// Loads a script that another one was generated from; `None` if it has no matching source map. `index` is its
+    /// index among the files of the generated script's `map`, and `generated` are the generated script's paths.
+    fn load_earlier_script(
+        &self,
+        map: &ScriptMap,
+        index: usize,
+        file: &Path,
+        generated: ScriptPaths<'_>,
+        max_depth: usize,
+    ) -> Option<EarlierScript> {
+        // Only files below the generated script's own directory: anybody may have written the map.
+        let actual = match file.strip_prefix(normalize(generated.recorded.parent()?)) {
+            Ok(relative) => generated.actual.parent().map(|directory| directory.join(relative)),
+            Err(_) => None,
         };
-        scripts.filter_map(read).collect()
+        let content = map.sources.get(index)?.content.as_ref();
+        // Texts are long, and mention their source map at the end.
+        let ending = match content {
+            Some(text) => text.ending(Mention::is_code)?,
+            None => decode(&self.read(actual.as_ref()?, Named::Recording)?.ok()?),
+        };
+        let mention = Mention::of(&ending);
+        let actual = match actual {
+            Some(actual) => actual,
+            None if mention.url.is_some_and(|url| url.starts_with("data:")) => file.to_owned(),
+            None => return None,
+        };
+        let paths = ScriptPaths { recorded: file, actual: &actual };
+        let candidate = self.find_map(paths, &mention)?.ok()?;
+        let debug_id = mention.debug_id.map(str::to_owned);
+        let text = content.map_or(Some(ending), JsonString::text)?;
+        let loaded = self.load(text, debug_id, candidate, paths, max_depth).ok()?;
+        if !loaded.script.fits() {
+            return None;
+        }
+        Some(EarlierScript { file: u32::try_from(index).ok()?, loaded })
     }
 
-    /// Where a script may be that the runtime read from a file: below the `--symfs` directories, or at its own path if
-    /// there are none; or in the input's directory.
-    pub(super) fn places<'p>(&'p self, recorded: &'p Path) -> impl Iterator<Item = PathBuf> + 'p {
-        let below = |root: &PathBuf| root.join(recorded.strip_prefix("/").unwrap_or(recorded));
-        let own = self.search.symfs.is_empty().then(|| recorded.to_owned());
-        self.search.symfs.iter().map(below).chain(own).chain(self.beside(recorded))
+    /// Where a file may be that the runtime read: below the `--symfs` directories, or at its own path if there are
+    /// none; or in the input's directory.
+    pub(super) fn possible_paths(&self, recorded: &Path) -> Vec<PathBuf> {
+        let relative = recorded.strip_prefix("/").unwrap_or(recorded);
+        let mut paths: Vec<PathBuf> = self.search.symfs.iter().map(|root| root.join(relative)).collect();
+        if paths.is_empty() {
+            paths.push(recorded.to_owned());
+        }
+        paths.extend(self.path_in_input_dir(recorded));
+        paths
     }
 
-    /// Where the script would be in the input's directory.
-    pub(super) fn beside(&self, recorded: &Path) -> Option<PathBuf> {
+    /// Where a file would be in the input's directory.
+    pub(super) fn path_in_input_dir(&self, recorded: &Path) -> Option<PathBuf> {
         Some(self.search.beside?.join(recorded.file_name()?))
     }
 
-    /// The script's text and location. A script that exists but can't be read is reported only if there is a source map
-    /// next to it.
-    fn script(&self, places: impl Iterator<Item = PathBuf>) -> Option<Result<PlacedText, Refusal>> {
-        let mut refused = None;
-        for place in places {
-            match self.read(&place, Named::Recording) {
+    /// Reads the first of these files that exists. A script that exists but can't be read is reported only if there is
+    /// a source map next to it.
+    fn read_script(&self, paths: Vec<PathBuf>) -> Option<Result<ScriptFile, Refusal>> {
+        let mut refusal = None;
+        for path in paths {
+            match self.read(&path, Named::Recording) {
                 None => {}
-                Some(Ok(text)) => return Some(Ok((place, decoded(&text)))),
-                Some(Err(why)) => refused = refused.or_else(|| Some((self.map_beside(&place)?, why))),
+                Some(Ok(text)) => return Some(Ok(ScriptFile { path, text: decode(&text) })),
+                Some(Err(why)) if refusal.is_none() => refusal = self.name_adjacent_map(&path).map(|map| (map, why)),
+                Some(Err(_)) => {}
             }
         }
-        refused.map(Err)
+        refusal.map(Err)
     }
 
-    fn map_beside(&self, script: &Path) -> Option<String> {
-        let map = script.with_file_name(with_map(script.file_name()?));
-        Named::Recording.door(self.search.force).look(&map).map(|_| map.display().to_string())
+    /// The name of the source map next to a script, if there is one.
+    fn name_adjacent_map(&self, script: &Path) -> Option<String> {
+        let map = script.with_file_name(map_name(script.file_name()?));
+        Named::Recording.door(self.search.force).look(&map)?;
+        Some(map.display().to_string())
     }
 
+    /// Reads a script or source map; `None` if it doesn't exist.
     fn read(&self, path: &Path, named: Named) -> Option<Result<Bytes, String>> {
-        self.read_by(path, named.door(self.search.force), TEXT)
+        self.read_through(named.door(self.search.force), path, TEXT)
     }
 
     /// Reads a file; `None` if it doesn't exist.
-    pub(super) fn read_by(&self, path: &Path, door: Door<'_>, kind: Kind) -> Option<Result<Bytes, String>> {
-        if door.look(path).is_some_and(|about| about.len() > LARGEST) {
+    pub(super) fn read_through(&self, door: Door<'_>, path: &Path, kind: Kind) -> Option<Result<Bytes, String>> {
+        if door.look(path).is_some_and(|about| about.len() > MAX_SIZE) {
             return Some(Err("it is larger than 1 GiB".to_owned()));
         }
         let opened = door.open(path, kind)?;
@@ -278,13 +327,13 @@ impl<'a> Finder<'a> {
     }
 
     /// The source map that the user named for a script.
-    fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
-        for GivenMap { path, script: of } in &self.search.options.given {
-            let found = match of {
-                Some(of) if !script.ends_with(of) => None,
-                Some(_) => self.candidate(path, Named::User).map(as_given),
-                None if io::is_directory(path) => self.in_directory(path, script, mention),
-                None => self.if_of(path, script, mention).map(as_given),
+    fn find_given_map(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
+        for GivenMap { path, script: suffix } in &self.search.options.given {
+            let found = match suffix {
+                Some(suffix) if !script.ends_with(suffix) => None,
+                Some(_) => self.read_map(path, Named::User).map(mark_as_given),
+                None if io::is_directory(path) => self.find_in_directory(path, script, mention),
+                None => self.read_map_if_matching(path, script, mention).map(mark_as_given),
             };
             if found.is_some() {
                 self.used.borrow_mut().insert(path.clone());
@@ -295,14 +344,20 @@ impl<'a> Finder<'a> {
     }
 
     /// The user's source maps that weren't used for any script.
-    pub(super) fn unused(&self) -> Vec<&Path> {
+    pub(super) fn unused_maps(&self) -> Vec<&Path> {
         let used = self.used.borrow();
-        let is_unused = |path: &&Path| path.extension().is_some_and(|kind| kind == "map") && !used.contains(*path);
-        let files = self.search.options.given.iter().map(|given| given.path.as_path());
-        files.filter(|path| is_unused(path) && !io::is_directory(path)).collect()
+        let mut unused = Vec::new();
+        for GivenMap { path, .. } in &self.search.options.given {
+            let is_map = path.extension().is_some_and(|extension| extension == "map");
+            if is_map && !used.contains(path) && !io::is_directory(path) {
+                unused.push(path.as_path());
+            }
+        }
+        unused
     }
 
-    fn in_directory(
+    /// The source map for a script in a directory that the user named: by its file name, else by what the maps say.
+    fn find_in_directory(
         &self,
         directory: &Path,
         script: &Path,
@@ -310,49 +365,58 @@ impl<'a> Finder<'a> {
     ) -> Option<Result<Candidate, Refusal>> {
         let name = script.file_name()?;
         let door = self.door_below(directory);
-        if let Some(found) = self.candidate_by(&directory.join(with_map(name)), door) {
+        if let Some(found) = self.read_map_through(door, &directory.join(map_name(name))) {
             return Some(found);
         }
         let debug_id = mention.debug_id?.to_ascii_lowercase();
-        let known = self.directories.borrow().get(directory).cloned();
-        let maps = known.unwrap_or_else(|| {
-            let read = Rc::new(self.read_directory(directory));
-            self.directories.borrow_mut().insert(directory.to_owned(), read.clone());
-            read
-        });
+        let maps = self.maps_in_directory(directory);
         let by_script = name.to_str().and_then(|name| maps.by_script.get(name));
         let first = maps.by_debug_id.get(&debug_id).into_iter().chain(by_script).min()?;
-        self.candidate_by(&maps.paths[*first], door)
+        self.read_map_through(door, &maps.paths[*first])
+    }
+
+    fn maps_in_directory(&self, directory: &Path) -> Rc<MapDirectory> {
+        if let Some(known) = self.directories.borrow().get(directory) {
+            return Rc::clone(known);
+        }
+        let maps = Rc::new(self.read_directory(directory));
+        self.directories.borrow_mut().insert(directory.to_owned(), Rc::clone(&maps));
+        maps
     }
 
     /// Reads what each source map in a directory says it belongs to. Links aren't followed, because the user didn't
     /// name these files.
     fn read_directory(&self, directory: &Path) -> MapDirectory {
         let mut maps = MapDirectory::default();
-        let is_map = |name: &OsStr| name.as_encoded_bytes().ends_with(b".map");
         let door = self.door_below(directory);
-        let listed = door.list(directory, is_map).unwrap_or_else(|| Ok(Vec::new()));
-        let listed = listed.map_err(|error| self.unread.borrow_mut().push(error.into_warning()));
-        let mut names: Vec<OsString> = listed.into_iter().flatten().map(|(name, _)| name).collect();
-        names.sort();
-        for name in names {
-            let (path, at) = (directory.join(name), maps.paths.len());
-            match self.read_by(&path, door, TEXT) {
+        let mut entries = match door.list(directory, |name| name.as_encoded_bytes().ends_with(b".map")) {
+            Some(Ok(entries)) => entries,
+            Some(Err(error)) => {
+                self.unread.borrow_mut().push(error.into_warning());
+                return maps;
+            }
+            None => return maps,
+        };
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        for (name, _) in entries {
+            let path = directory.join(name);
+            let bytes = match self.read_through(door, &path, TEXT) {
                 None => continue,
+                Some(Ok(bytes)) => bytes,
                 Some(Err(why)) => {
                     let warning = Warning::new(format!("not used as a source map: {why}"));
                     self.unread.borrow_mut().push(warning.in_file(&path, None));
                     continue;
                 }
-                Some(Ok(bytes)) => match About::read(&bytes) {
-                    Ok(About { debug_id: Some(id), .. }) => {
-                        maps.by_debug_id.entry(id.to_ascii_lowercase()).or_insert(at);
-                    }
-                    Ok(About { script: Some(script), .. }) => _ = maps.by_script.entry(script).or_insert(at),
-                    Ok(_) | Err(_) => {}
-                },
-            }
+            };
+            let index = maps.paths.len();
             maps.paths.push(path);
+            let Ok(About { debug_id, script }) = About::of(&bytes) else { continue };
+            if let Some(id) = debug_id {
+                maps.by_debug_id.entry(id.to_ascii_lowercase()).or_insert(index);
+            } else if let Some(script) = script {
+                maps.by_script.entry(script).or_insert(index);
+            }
         }
         maps
     }
@@ -363,108 +427,117 @@ impl<'a> Finder<'a> {
     }
 
     /// A source map from the user, if it is named after the script or says that it belongs to it.
-    fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
+    fn read_map_if_matching(
+        &self,
+        path: &Path,
+        script: &Path,
+        mention: &Mention<'_>,
+    ) -> Option<Result<Candidate, Refusal>> {
         let name = script.file_name()?;
-        if path.file_name() == Some(&with_map(name)) {
-            return self.candidate(path, Named::User);
+        if path.file_name() == Some(&map_name(name)) {
+            return self.read_map(path, Named::User);
         }
         let mut asked = self.asked.borrow_mut();
         let about =
-            asked.entry(path.to_owned()).or_insert_with(|| About::read(&self.read(path, Named::User)?.ok()?).ok());
-        let About { debug_id, script } = about.as_ref()?;
-        let same_id = debug_id.as_deref().zip(mention.debug_id).map(|(own, of)| own.eq_ignore_ascii_case(of));
-        let same_name = || script.as_deref().is_some_and(|own| OsStr::new(own) == name);
-        same_id.unwrap_or_else(same_name).then(|| self.candidate(path, Named::User))?
+            asked.entry(path.to_owned()).or_insert_with(|| About::of(&self.read(path, Named::User)?.ok()?).ok());
+        let About { debug_id: map_id, script: map_script } = about.as_ref()?;
+        let is_matching = match (map_id, mention.debug_id) {
+            (Some(map_id), Some(script_id)) => map_id.eq_ignore_ascii_case(script_id),
+            _ => map_script.as_deref().is_some_and(|map_script| OsStr::new(map_script) == name),
+        };
+        if is_matching { self.read_map(path, Named::User) } else { None }
     }
 
-    fn candidate(&self, path: &Path, named: Named) -> Option<Result<Candidate, Refusal>> {
-        self.candidate_by(path, named.door(self.search.force))
+    /// Reads a source map; `None` if it doesn't exist.
+    fn read_map(&self, path: &Path, named: Named) -> Option<Result<Candidate, Refusal>> {
+        self.read_map_through(named.door(self.search.force), path)
     }
 
-    fn candidate_by(&self, path: &Path, door: Door<'_>) -> Option<Result<Candidate, Refusal>> {
+    fn read_map_through(&self, door: Door<'_>, path: &Path) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
-        let base = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
-        let candidate = |bytes| Candidate {
-            name: name.clone(),
-            path: Some(path.to_owned()),
-            file: FileBytes::new(bytes),
-            base,
-            is_given: false,
+        let bytes = match self.read_through(door, path, TEXT)? {
+            Ok(bytes) => bytes,
+            Err(why) => return Some(Err((name, why))),
         };
-        Some(self.read_by(path, door, TEXT)?.map_err(|why| (name.clone(), why)).map(candidate))
+        let absolute = std::path::absolute(path).unwrap_or_default();
+        let base = absolute.parent().unwrap_or(Path::new("")).to_owned();
+        Some(Ok(Candidate { name, path: Some(path.to_owned()), file: FileBytes::new(bytes), base, is_given: false }))
     }
 
-    /// The source map that the script names, or the one next to it. `recorded` is the path that the runtime read,
-    /// `place` where the script is now.
-    fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
-        let (directory, here) = (recorded.parent()?, place.parent()?);
-        let beside = || {
-            let path = here.join(with_map(place.file_name()?));
-            Some(
-                self.candidate(&path, Named::Recording)?.map(|found| Candidate { base: directory.to_owned(), ..found }),
-            )
-        };
-        let Some(url) = mention.url else { return beside() };
-        let named = match split_scheme(url) {
-            Some(("data", rest)) => {
-                let name = format!("in {}", place.display());
-                let Some(bytes) = source_map::decode_data_url(rest) else {
+    /// The source map that the script names, or the one next to it.
+    fn find_map(&self, paths: ScriptPaths<'_>, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
+        let ScriptPaths { recorded, actual } = paths;
+        let (recorded_dir, actual_dir) = (recorded.parent()?, actual.parent()?);
+        let Some(url) = mention.url else { return self.read_adjacent_map(paths) };
+        let map = match scheme(url) {
+            Some(("data", data)) => {
+                let name = format!("in {}", actual.display());
+                let Some(bytes) = source_map::data(data) else {
                     return Some(Err((name, "cannot decode its data: URL".to_owned())));
                 };
-                let file = FileBytes::new(bytes);
-                return Some(Ok(Candidate { name, path: None, file, base: directory.to_owned(), is_given: false }));
+                let (file, base) = (FileBytes::new(bytes), recorded_dir.to_owned());
+                return Some(Ok(Candidate { name, path: None, file, base, is_given: false }));
             }
-            Some(("file", _)) => Cow::Owned(file_of(url)?),
+            Some(("file", _)) => file_from_url(url)?,
             Some(_) => {
-                let remedy = format!(
-                    "jitgraft does not download it; pass a copy with --source-maps \
-                                      FILE={}",
-                    recorded.display()
-                );
-                return beside().or(Some(Err((url.to_owned(), remedy))));
+                let remedy = format!("jitgraft does not download it; pass a copy with --source-maps \
+                                      FILE={}", recorded.display());
+                return self.read_adjacent_map(paths).or(Some(Err((url.to_owned(), remedy))));
             }
-            None => {
-                let path = OsString::from(String::from_utf8_lossy(&source_map::decode_percent(url)).into_owned());
-                Cow::Owned(directory.join(path))
-            }
+            None => recorded_dir.join(&*String::from_utf8_lossy(&source_map::unescaped(url))),
         };
-        let named = plain(&named);
-        let Ok(below) = named.strip_prefix(plain(directory)) else {
+        let map = normalize(&map);
+        let Ok(relative) = map.strip_prefix(normalize(recorded_dir)) else {
             let why = format!(
                 "it is outside the script's directory; if you trust it, pass --source-maps {}={}",
-                named.display(),
+                map.display(),
                 recorded.display()
             );
-            return beside().or(Some(Err((named.display().to_string(), why))));
+            return self.read_adjacent_map(paths).or(Some(Err((map.display().to_string(), why))));
         };
-        let base = named.parent().unwrap_or(directory).to_owned();
-        let found = self.candidate(&here.join(below), Named::Recording);
-        match found {
-            Some(found) => Some(found.map(|found| Candidate { base, ..found })),
-            None => beside(),
+        match self.read_map(&actual_dir.join(relative), Named::Recording) {
+            Some(Ok(candidate)) => {
+                Some(Ok(Candidate { base: map.parent().unwrap_or(recorded_dir).to_owned(), ..candidate }))
+            }
+            Some(Err(refusal)) => Some(Err(refusal)),
+            None => self.read_adjacent_map(paths),
         }
+    }
+
+    /// Reads the source map next to a script: `SCRIPT.map`.
+    fn read_adjacent_map(&self, paths: ScriptPaths<'_>) -> Option<Result<Candidate, Refusal>> {
+        let base = paths.recorded.parent()?.to_owned();
+        let path = paths.actual.parent()?.join(map_name(paths.actual.file_name()?));
+        let found = self.read_map(&path, Named::Recording)?;
+        Some(found.map(|candidate| Candidate { base, ..candidate }))
     }
 }
 
-fn as_given(found: Result<Candidate, Refusal>) -> Result<Candidate, Refusal> {
+fn mark_as_given(found: Result<Candidate, Refusal>) -> Result<Candidate, Refusal> {
     Ok(Candidate { is_given: true, ..found? })
 }
 
+fn is_script(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "js" || extension == "mjs" || extension == "cjs")
+}
+
 /// The path where a source map would be looked for: it relates to the recorded path of the script as its actual path
-/// (`map`) relates to the actual place of the script.
-fn map_path(recorded: &Path, place: &Path, map: &Path) -> PathBuf {
-    let (directory, here) = (recorded.parent().unwrap_or(recorded), place.parent().unwrap_or(place));
-    let beside = || recorded.with_file_name(with_map(recorded.file_name().unwrap_or_default()));
-    map.strip_prefix(here).map_or_else(|_| beside(), |below| directory.join(below))
+/// (`map`) relates to the actual path of the script.
+fn recorded_map_path(ScriptPaths { recorded, actual }: ScriptPaths<'_>, map: &Path) -> PathBuf {
+    match map.strip_prefix(actual.parent().unwrap_or(actual)) {
+        Ok(relative) => recorded.parent().unwrap_or(recorded).join(relative),
+        Err(_) => recorded.with_file_name(map_name(recorded.file_name().unwrap_or_default())),
+    }
 }
 
 /// Converts to text. Invalid UTF-8 is replaced, as runtimes do.
-fn decoded(bytes: &[u8]) -> String {
-    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes).into_owned(), str::to_owned)
+fn decode(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn with_map(name: &OsStr) -> OsString {
-    let mut name = name.to_owned();
+/// The usual name of a script's source map.
+fn map_name(script: &OsStr) -> OsString {
+    let mut name = script.to_owned();
     name.push(".map");
     name
 }

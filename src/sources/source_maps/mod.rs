@@ -29,7 +29,7 @@ use crate::model::script_map::Place;
 use crate::resolve::authored::{Authored, AuthoredModule, AuthoredPlace, FunctionAnswer};
 use crate::runtimes::script_name::ScriptName;
 use crate::runtimes::wasm_name::WasmName;
-use find::{Finder, LARGEST, Lookup};
+use find::{Finder, Lookup, MAX_SIZE};
 use options::MapSearch;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -84,7 +84,7 @@ type ScriptFunctions<'n> = BTreeMap<&'n str, BTreeMap<(Place, &'n str), Vec<Scri
 
 impl SourceMaps {
     /// Finds the source maps for the scripts of these functions, and the modules of WebAssembly functions.
-    pub(crate) fn of<'n>(
+    pub(crate) fn find<'n>(
         names: impl Iterator<Item = ScriptName<'n>>,
         native: &NativeFunctions<'n>,
         search: &MapSearch<'_>,
@@ -104,11 +104,13 @@ impl SourceMaps {
         for (script, functions) in scripts {
             maps.add(script, &functions, &finder, warnings);
         }
-        for map in finder.unused().into_iter().filter(|_| has_scripts) {
-            let map = map.display();
-            warnings.push(Warning::new(format!(
-                "source map {map} matches none of the scripts; if it should, pass --source-maps {map}=SCRIPT"
-            )));
+        if has_scripts {
+            for map in finder.unused_maps() {
+                let map = map.display();
+                warnings.push(Warning::new(format!(
+                    "source map {map} matches none of the scripts; if it should, pass --source-maps {map}=SCRIPT"
+                )));
+            }
         }
         maps.add_native(native, &finder, warnings);
         warnings.append(finder.take_unread());
@@ -137,10 +139,10 @@ impl SourceMaps {
         }
         let mut account = MapAccount::new(script, functions.len());
         account.minified = is_minified(functions.keys().map(|(place, _)| *place));
-        match finder.find(script) {
+        match finder.find_script(script) {
             Lookup::Nothing => {}
             Lookup::Refused { map, why } => (account.map, account.trouble) = (map, Some(why)),
-            Lookup::Found { map, size, .. } if (self.size + size) as u64 > LARGEST => {
+            Lookup::Found { map, size, .. } if (self.size + size) as u64 > MAX_SIZE => {
                 account.map = Some(map);
                 account.trouble = Some("all scripts and maps together are larger than 1 GiB".to_owned());
             }
@@ -149,13 +151,13 @@ impl SourceMaps {
                 (account.map, account.files) = (Some(map), places);
                 account.is_doubtful = is_given && !loaded.fits();
                 let names = functions.keys().map(|(place, name)| (*name, *place));
-                match (is_given || loaded.fits()).then(|| loaded.functions(names)) {
-                    None => account.trouble = Some("it does not fit the script".to_owned()),
-                    Some(None) => account.trouble = Some("the script is not the one that ran".to_owned()),
-                    Some(Some(answers)) => {
-                        self.rename(functions, answers, &mut account);
-                        self.authored.add(script, *loaded);
-                    }
+                if !is_given && !loaded.fits() {
+                    account.trouble = Some("it does not fit the script".to_owned());
+                } else if let Some(answers) = loaded.functions(names) {
+                    self.rename(functions, answers, &mut account);
+                    self.authored.add(script, *loaded);
+                } else {
+                    account.trouble = Some("the script is not the one that ran".to_owned());
                 }
             }
         }
@@ -172,7 +174,7 @@ impl SourceMaps {
     ) {
         let mut account = MapAccount::new(url, functions.len());
         let stated: Vec<_> = functions.keys().map(|(place, name)| (place.column, *name)).collect();
-        if let Some(module) = account.look_up(finder.module(url, &stated)) {
+        if let Some(module) = account.take_found(finder.find_module(url, &stated)) {
             self.authored.add_module(url, module);
             for (column, name) in stated {
                 let Ok(Some((place, name))) = self.authored.function(url, name, 1, column + 1) else { continue };
@@ -196,7 +198,7 @@ impl SourceMaps {
             return;
         }
         let mut account = MapAccount::new("native WebAssembly code", functions.len());
-        let found = account.look_up(finder.given_module(functions));
+        let found = account.take_found(finder.find_given_module(functions));
         if *is_repeated && found.is_some() {
             account.trouble = Some("some functions were compiled twice, so they may be from two modules".to_owned());
         } else if let Some(module) = found {
@@ -217,9 +219,11 @@ impl SourceMaps {
     pub fn native(&self, name: &[u8]) -> Option<(String, Option<AuthoredPlace<'_>>)> {
         let parts = WasmName::parse(name)?;
         let (function, place) = self.native.as_ref()?.function(parts.number)?;
-        let shown = place
-            .map_or_else(String::new, |AuthoredPlace { file, line, column, .. }| format!(" {file}:{line}:{column}"));
-        Some((parts.spell(function, &shown), place))
+        let position = match place {
+            Some(AuthoredPlace { file, line, column, .. }) => format!(" {file}:{line}:{column}"),
+            None => String::new(),
+        };
+        Some((parts.spell(function, &position), place))
     }
 
     fn rename(
@@ -235,9 +239,10 @@ impl SourceMaps {
                     account.placed += 1;
                     account.renamed += usize::from(authored.is_some());
                     account.third_party += usize::from(is_third_party);
-                    let called = authored.as_deref().unwrap_or(function);
-                    let spelled = |name: &ScriptName<'_>| name.spell(called, file, line, column);
-                    self.names.extend(names.iter().map(|name| (name.whole.into(), spelled(name))));
+                    let authored = authored.as_deref().unwrap_or(function);
+                    for name in names {
+                        self.names.insert(name.whole.into(), name.spell(authored, file, line, column));
+                    }
                 }
                 Ok(None) => {}
                 Err(_) => account.contradicted += 1,
@@ -293,7 +298,7 @@ impl MapAccount {
     }
 
     /// Records the result of a lookup, and returns what was found.
-    fn look_up<T>(&mut self, lookup: Lookup<T>) -> Option<T> {
+    fn take_found<T>(&mut self, lookup: Lookup<T>) -> Option<T> {
         match lookup {
             Lookup::Nothing => None,
             Lookup::Refused { map, why } => {

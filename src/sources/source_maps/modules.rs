@@ -9,9 +9,9 @@
 //! Files with the same code are the same module: the one that ships often lacks names. If several modules are possible,
 //! none is used.
 
-use super::find::{Finder, LARGEST, Lookup, MOST_MAPS, ModuleFile};
+use super::find::{Finder, Lookup, MAX_MAPS, MAX_SIZE, ModuleFile};
 use super::options::GivenMap;
-use super::paths::{file_of, path_on_server};
+use super::paths::{file_from_url, path_on_server};
 use crate::io;
 use crate::io::door::{Door, Holes, Kind, Named};
 use crate::model::file_bytes::FileBytes;
@@ -22,7 +22,6 @@ use crate::resolve::symbols::demangle::demangle;
 use crate::runtimes::wasm_name::WasmName;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -42,78 +41,92 @@ pub(crate) fn is_wasm_module(url: &str) -> bool {
 /// The module's name and hash in V8's URL.
 fn v8_url(url: &str) -> Option<(Option<&str>, u32)> {
     let rest = url.strip_prefix("wasm://wasm/")?;
-    let (name, hash) = rest.rsplit_once('-').map_or((None, rest), |(name, hash)| (Some(name), hash));
-    (hash.len() == 8).then(|| Some((name, u32::from_str_radix(hash, 16).ok()?)))?
+    let (name, hash) = match rest.rsplit_once('-') {
+        Some((name, hash)) => (Some(name), hash),
+        None => (None, rest),
+    };
+    if hash.len() != 8 {
+        return None;
+    }
+    Some((name, u32::from_str_radix(hash, 16).ok()?))
 }
 
 impl Finder<'_> {
     /// The module that the runtime names by a URL, with these functions.
-    pub(super) fn module(&self, url: &str, functions: &[StatedFunction<'_>]) -> Lookup<AuthoredModule> {
-        let mut at_url = Vec::new();
-        let candidates = match v8_url(url) {
-            Some(_) => self.module_files(),
-            None => {
-                let recorded = file_of(url);
-                let places = recorded.iter().flat_map(|recorded| self.places(recorded));
-                let beside = path_on_server(url).and_then(|recorded| self.beside(&recorded));
-                at_url.extend(
-                    places
-                        .chain(beside)
-                        .find_map(|path| self.module_file(path, Named::Recording.door(self.search.force), false)),
-                );
-                &at_url
-            }
+    pub(super) fn find_module(&self, url: &str, functions: &[StatedFunction<'_>]) -> Lookup<AuthoredModule> {
+        let is_v8_url = v8_url(url).is_some();
+        let module_at_url;
+        let candidates = if is_v8_url {
+            self.module_files()
+        } else {
+            module_at_url = self.read_module_at_url(url);
+            module_at_url.as_slice()
         };
-        let mut found = Vec::new();
+        // Files that have all of these functions, and the functions' indices in each.
+        let mut matching: Vec<(&ModuleFile, Vec<u32>)> = Vec::new();
         for file in candidates {
-            found.extend(starts(&file.module, url).into_iter().find_map(|code| {
-                let numbers = functions.iter().map(|function| number(&file.module, *function, code));
-                Some((file, numbers.collect::<Option<Vec<u32>>>()?))
-            }));
+            if let Some(indices) = find_functions(&file.module, url, functions) {
+                matching.push((file, indices));
+            }
         }
-        let Some((first, numbers)) = found.first() else {
-            return match candidates.iter().find(|_| v8_url(url).is_none()) {
-                Some(file) => refused(file, "it is not the module that ran (its functions start elsewhere)"),
-                None => Lookup::Nothing,
+        let Some((first, indices)) = matching.first() else {
+            return match candidates.first() {
+                Some(file) if !is_v8_url => {
+                    refuse(file, "it is not the module that ran (its functions start elsewhere)")
+                }
+                _ => Lookup::Nothing,
             };
         };
-        if let Some((other, _)) = found.iter().find(|(other, _)| !other.module.has_code_of(&first.module)) {
-            return refused(first, &format!("{} matches as well", other.path.display()));
+        if let Some((other, _)) = matching.iter().find(|(other, _)| !other.module.has_code_of(&first.module)) {
+            return refuse(first, &format!("{} matches as well", other.path.display()));
         }
         let starts = functions.iter().map(|(start, _)| *start);
-        self.authored(url, first, numbers.iter().copied().zip(starts))
+        self.combine_files(url, first, indices.iter().copied().zip(starts))
+    }
+
+    /// The module in the file that a URL means, or that has the same name in the input's directory.
+    fn read_module_at_url(&self, url: &str) -> Option<ModuleFile> {
+        let mut paths = Vec::new();
+        if let Some(recorded) = file_from_url(url) {
+            paths = self.possible_paths(&recorded);
+        }
+        if let Some(recorded) = path_on_server(url) {
+            paths.extend(self.path_in_input_dir(&recorded));
+        }
+        let door = Named::Recording.door(self.search.force);
+        paths.into_iter().find_map(|path| self.read_module(path, door, false))
     }
 
     /// The module of native functions, if the user named it. Functions are given by index and, if known, name.
-    pub(super) fn given_module(&self, functions: &BTreeSet<(u32, Option<&str>)>) -> Lookup<AuthoredModule> {
+    pub(super) fn find_given_module(&self, functions: &BTreeSet<(u32, Option<&str>)>) -> Lookup<AuthoredModule> {
         let given: Vec<&ModuleFile> = self.module_files().iter().filter(|file| file.is_given).collect();
-        let misfit = |file: &&ModuleFile| {
-            functions.iter().find(|(number, name)| !is_called(&file.module, *number, *name)).map(|(number, _)| *number)
+        let mut matching = given.iter().filter(|file| find_mismatch(&file.module, functions).is_none());
+        let Some(first) = matching.next() else {
+            let Some(file) = given.first() else { return Lookup::Nothing };
+            let Some(index) = find_mismatch(&file.module, functions) else { return Lookup::Nothing };
+            return refuse(file, &format!("its function {index} is not there, or is called otherwise"));
         };
-        let mut fitting = given.iter().filter(|file| misfit(file).is_none());
-        let Some(first) = fitting.next() else {
-            let misfit = given.first().and_then(|file| Some((file, misfit(file)?)));
-            return misfit.map_or(Lookup::Nothing, |(file, number)| {
-                refused(file, &format!("its function {number} is missing or has a different name"))
-            });
-        };
-        if let Some(other) = fitting.find(|other| !other.module.has_code_of(&first.module)) {
-            return refused(first, &format!("{} matches as well", other.path.display()));
+        if let Some(other) = matching.find(|other| !other.module.has_code_of(&first.module)) {
+            return refuse(first, &format!("{} matches as well", other.path.display()));
         }
-        let numbers: BTreeSet<u32> = functions.iter().map(|(number, _)| *number).collect();
-        self.authored("", first, numbers.into_iter().map(|number| (number, number)))
+        let indices: BTreeSet<u32> = functions.iter().map(|(index, _)| *index).collect();
+        self.combine_files("", first, indices.into_iter().map(|index| (index, index)))
     }
 
-    /// Combines what all files with the same code say about a module.
-    fn authored(
+    /// Combines what all files with the same code say about a module. Functions are given by index in the module and by
+    /// the offset that the runtime states for them (or again the index).
+    fn combine_files(
         &self,
         url: &str,
         first: &ModuleFile,
         functions: impl Iterator<Item = (u32, u32)>,
     ) -> Lookup<AuthoredModule> {
-        let others = self.module_files().iter().filter(|file| file.path != first.path);
-        let same: Vec<&ModuleFile> =
-            [first].into_iter().chain(others.filter(|file| file.module.has_code_of(&first.module))).collect();
+        let mut same = vec![first];
+        for file in self.module_files() {
+            if file.path != first.path && file.module.has_code_of(&first.module) {
+                same.push(file);
+            }
+        }
         let modules: Vec<Rc<WasmModule>> = same.iter().map(|file| Rc::clone(&file.module)).collect();
         // Name the largest file in messages: it probably has the most information.
         let best = same.iter().max_by_key(|file| file.module.file.bytes().len()).unwrap_or(&first);
@@ -131,57 +144,80 @@ impl Finder<'_> {
     fn module_files(&self) -> &[ModuleFile] {
         self.modules.get_or_init(|| {
             let mut files: Vec<ModuleFile> = Vec::new();
-            let mut left = LARGEST;
+            let mut bytes_left = MAX_SIZE;
             let mut known: FxHashSet<PathBuf> = FxHashSet::default();
-            let mut add = |path: PathBuf, door: Door<'_>, is_given| {
-                if files.len() < MOST_MAPS
+            for ModulePath { path, door, is_given } in self.module_paths() {
+                if files.len() < MAX_MAPS
                     && known.insert(path.clone())
-                    && let Some(file) = self.module_file(path, door, is_given)
-                    && let Some(rest) = left.checked_sub(file.module.file.bytes().len() as u64)
+                    && let Some(file) = self.read_module(path, door, is_given)
+                    && let Some(rest) = bytes_left.checked_sub(file.module.file.bytes().len() as u64)
                 {
-                    left = rest;
+                    bytes_left = rest;
                     files.push(file);
                 }
-            };
-            for GivenMap { path, script } in &self.search.options.given {
-                match io::is_directory(path) {
-                    true => {
-                        let door = self.door_below(path);
-                        self.modules_in(path, door).for_each(|path| add(path, door, false));
-                    }
-                    false => add(path.clone(), Named::User.door(self.search.force), script.is_none()),
-                }
-            }
-            for directory in self.search.debug_dirs.iter().map(PathBuf::as_path).chain(self.search.beside) {
-                let door = Named::Recording.door(self.search.force);
-                self.modules_in(directory, door).for_each(|path| add(path, door, false));
             }
             files
         })
     }
 
-    fn modules_in(&self, directory: &Path, door: Door<'_>) -> impl Iterator<Item = PathBuf> + use<> {
-        let is_module = |name: &OsStr| name.as_encoded_bytes().ends_with(b".wasm");
-        let mut names = door.entries(directory, is_module);
-        names.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let directory = directory.to_owned();
-        names.into_iter().take(MOST_MAPS).map(move |(name, _)| directory.join(name))
+    fn module_paths(&self) -> Vec<ModulePath<'_>> {
+        let mut paths = Vec::new();
+        for GivenMap { path, script } in &self.search.options.given {
+            if io::is_directory(path) {
+                paths.extend(list_modules(path, self.door_below(path)));
+            } else {
+                let door = Named::User.door(self.search.force);
+                paths.push(ModulePath { path: path.clone(), door, is_given: script.is_none() });
+            }
+        }
+        for directory in self.search.debug_dirs.iter().map(PathBuf::as_path).chain(self.search.beside) {
+            paths.extend(list_modules(directory, Named::Recording.door(self.search.force)));
+        }
+        paths
     }
 
-    fn module_file(&self, path: PathBuf, door: Door<'_>, is_given: bool) -> Option<ModuleFile> {
-        let bytes = self.read_by(&path, door, MODULE)?.ok()?;
+    fn read_module(&self, path: PathBuf, door: Door<'_>, is_given: bool) -> Option<ModuleFile> {
+        let bytes = self.read_through(door, &path, MODULE)?.ok()?;
         let module = wasm::parse(&FileBytes::new(bytes)).ok()?;
         Some(ModuleFile { path, module: Rc::new(module), is_given })
     }
 }
 
-fn refused<T>(file: &ModuleFile, why: &str) -> Lookup<T> {
+/// A file that may be a module.
+struct ModulePath<'a> {
+    path: PathBuf,
+    door: Door<'a>,
+    /// True if the user named it for functions whose module isn't known.
+    is_given: bool,
+}
+
+/// Lists files in a directory that are named like modules, sorted by name.
+fn list_modules<'a>(directory: &Path, door: Door<'a>) -> Vec<ModulePath<'a>> {
+    let mut entries = door.entries(directory, |name| name.as_encoded_bytes().ends_with(b".wasm"));
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+    entries.truncate(MAX_MAPS);
+    let paths = entries.into_iter().map(|(name, _)| directory.join(name));
+    paths.map(|path| ModulePath { path, door, is_given: false }).collect()
+}
+
+fn refuse<T>(file: &ModuleFile, why: &str) -> Lookup<T> {
     Lookup::Refused { map: Some(file.path.display().to_string()), why: why.to_owned() }
+}
+
+/// The indices of these functions in a module; `None` if it doesn't have all of them, or doesn't match the URL.
+fn find_functions(module: &WasmModule, url: &str, functions: &[StatedFunction<'_>]) -> Option<Vec<u32>> {
+    for code_section in possible_code_offsets(module, url) {
+        let indices = functions.iter().map(|function| find_function(module, *function, code_section));
+        if let Some(indices) = indices.collect::<Option<Vec<u32>>>() {
+            return Some(indices);
+        }
+    }
+    None
 }
 
 /// Where the code section may start in the form of the module that the runtime loaded: the whole file, or the file
 /// without custom sections. Empty if the module doesn't match the URL.
-fn starts(module: &WasmModule, url: &str) -> Vec<usize> {
+fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
     let forms = module.hashes.iter();
     match v8_url(url) {
         None => forms.map(|form| form.code).collect(),
@@ -190,29 +226,44 @@ fn starts(module: &WasmModule, url: &str) -> Vec<usize> {
     }
 }
 
-/// The index of the function that starts there; `None` if there is none or it has another name.
-fn number(module: &WasmModule, (start, name): StatedFunction<'_>, code: usize) -> Option<u32> {
-    let number = module.function_starting_at((start as usize).checked_sub(code)?)?;
-    let name = match WasmName::nameless(name) {
-        Some(own) if own != number => return None,
-        Some(_) => None,
-        None => Some(name),
-    };
-    (is_called(module, number, name) || is_called(module, number, name.and_then(|name| within(module, name))))
-        .then_some(number)
+/// The index of a function if the code section starts at this offset; `None` if no function starts where the runtime
+/// states, or if it has another name.
+fn find_function(module: &WasmModule, (start, name): StatedFunction<'_>, code_section: usize) -> Option<u32> {
+    let index = module.starting_at((start as usize).checked_sub(code_section)?)?;
+    // Runtimes make up names with the index for functions without one.
+    if let Some(index_in_name) = WasmName::nameless(name) {
+        return (index_in_name == index && module.body(index).is_some()).then_some(index);
+    }
+    let is_match = is_called(module, index, Some(name)) || is_called(module, index, strip_module_name(module, name));
+    is_match.then_some(index)
 }
 
 /// The function's name without the module's name, which SpiderMonkey prepends.
-fn within<'n>(module: &WasmModule, name: &'n str) -> Option<&'n str> {
+fn strip_module_name<'n>(module: &WasmModule, name: &'n str) -> Option<&'n str> {
     name.strip_prefix(module.name.as_deref()?)?.strip_prefix('.')
 }
 
-/// True if the module has this function and doesn't contradict its name.
-fn is_called(module: &WasmModule, number: u32, name: Option<&str>) -> bool {
-    let readable = |name: &str| demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
-    let own = module.names.get(&number);
-    let same = own.zip(name).is_none_or(|(own, name)| own == name || readable(own) == readable(name));
-    module.body(number).is_some() && same
+/// The index of the first of these functions that a module doesn't have, or that has another name there.
+fn find_mismatch(module: &WasmModule, functions: &BTreeSet<(u32, Option<&str>)>) -> Option<u32> {
+    let (index, _) = functions.iter().find(|(index, name)| !is_called(module, *index, *name))?;
+    Some(*index)
+}
+
+/// True if the module has this function and doesn't contradict its name, if one is given.
+fn is_called(module: &WasmModule, index: u32, name: Option<&str>) -> bool {
+    if module.body(index).is_none() {
+        return false;
+    }
+    match (module.names.get(&index), name) {
+        (Some(module_name), Some(name)) => {
+            module_name == name || demangle_or_keep(module_name) == demangle_or_keep(name)
+        }
+        _ => true,
+    }
+}
+
+fn demangle_or_keep(name: &str) -> String {
+    demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned())
 }
 
 #[cfg(test)]

@@ -6,59 +6,61 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The file for a path or a `file:` URL; `None` for anything else.
-pub(super) fn file_of(url: &str) -> Option<PathBuf> {
+pub(super) fn file_from_url(url: &str) -> Option<PathBuf> {
     if url.starts_with('/') {
         return Some(url.into());
     }
-    let (_, rest) = split_scheme(url).filter(|(scheme, _)| *scheme == "file")?;
+    let Some(("file", rest)) = scheme(url) else { return None };
     let path = rest.strip_prefix("//").unwrap_or(rest);
     path.starts_with('/').then(|| PathBuf::from(OsString::from_vec(decode_percent(path))))
 }
 
 /// The path in an HTTP URL, because a copy of the file may be next to the input. `None` for other URLs.
 pub(super) fn path_on_server(url: &str) -> Option<PathBuf> {
-    let (_, rest) = split_scheme(url).filter(|(scheme, _)| matches!(*scheme, "http" | "https"))?;
+    let Some(("http" | "https", rest)) = scheme(url) else { return None };
     let server_and_path = rest.strip_prefix("//")?.split(['?', '#']).next()?;
-    server_and_path.find('/').map(|at| PathBuf::from(&server_and_path[at..]))
+    let slash = server_and_path.find('/')?;
+    Some(PathBuf::from(&server_and_path[slash..]))
 }
 
 /// Removes `.` and `..` from a path without looking at symbolic links.
-pub(super) fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+pub(super) fn normalize(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
     for part in path.components() {
         match part {
             Component::CurDir => {}
             Component::ParentDir => {
-                plain.pop();
+                normal.pop();
             }
-            part => plain.push(part),
+            part => normal.push(part),
         }
     }
-    plain
+    normal
 }
 
 /// The name of an authored file: its full path, or its URL in the form that developer tools show. Empty if it contains
 /// control characters or is longer than any path. `base` is the directory of the source map.
-pub(super) fn authored(source: &str, base: &Path) -> String {
-    /// `PATH_MAX`
-    const LONGEST: usize = 4096;
-    let name = match split_scheme(source) {
-        Some(("file", _)) => file_of(source).map_or_else(String::new, |path| shown(&path)),
+pub(super) fn authored_name(source: &str, base: &Path) -> String {
+    const PATH_MAX: usize = 4096;
+    let name = match scheme(source) {
+        Some(("file", _)) => file_from_url(source).map_or_else(String::new, to_text),
         Some((scheme, rest)) => {
             let path = rest.trim_start_matches('/').split('?').next().unwrap_or_default();
-            format!("{scheme}://{}", shown(&plain(Path::new(path))))
+            format!("{scheme}://{}", to_text(normalize(Path::new(path))))
         }
         // The source map belongs to a file that itself has a URL for a name.
-        None if base.to_str().is_some_and(|base| split_scheme(base).is_some()) && !source.starts_with('/') => {
-            return authored(&format!("{}/{source}", base.display()), base);
+        None if base.to_str().is_some_and(|base| scheme(base).is_some()) && !source.starts_with('/') => {
+            return authored_name(&format!("{}/{source}", base.display()), base);
         }
-        None => shown(&plain(&base.join(source))),
+        None => to_text(normalize(&base.join(source))),
     };
-    let is_shown = name.len() <= LONGEST && !name.chars().any(char::is_control);
-    if is_shown { name } else { String::new() }
+    if name.len() > PATH_MAX || name.chars().any(char::is_control) {
+        return String::new();
+    }
+    name
 }
 
-fn shown(path: &Path) -> String {
+fn to_text(path: PathBuf) -> String {
     path.to_string_lossy().into_owned()
 }
 
@@ -68,10 +70,10 @@ mod tests {
 
     #[test]
     fn scripts_are_paths_or_file_urls() {
-        assert_eq!(file_of("/a b/x.js"), Some("/a b/x.js".into()));
-        assert_eq!(file_of("file:///a%20b/x.mjs"), Some("/a b/x.mjs".into()));
+        assert_eq!(file_from_url("/a b/x.js"), Some("/a b/x.js".into()));
+        assert_eq!(file_from_url("file:///a%20b/x.mjs"), Some("/a b/x.mjs".into()));
         for other in ["https://a/x.js", "node:fs", "x.js", "file:x.js", "evalmachine.<anonymous>"] {
-            assert_eq!(file_of(other), None, "{other}");
+            assert_eq!(file_from_url(other), None, "{other}");
         }
     }
 
@@ -86,15 +88,15 @@ mod tests {
     #[test]
     fn authored_files_are_called_as_developer_tools_call_them() {
         let base = Path::new("/app/dist");
-        assert_eq!(authored("../src/words.ts", base), "/app/src/words.ts");
-        assert_eq!(authored("/abs/./words.ts", base), "/abs/words.ts");
-        assert_eq!(authored("file:///abs/a%20b.ts", base), "/abs/a b.ts");
-        assert_eq!(authored("webpack://app/./src/words.ts?1f2e", base), "webpack://app/src/words.ts");
-        assert_eq!(authored("webpack:///src/../words.ts", base), "webpack://words.ts");
+        assert_eq!(authored_name("../src/words.ts", base), "/app/src/words.ts");
+        assert_eq!(authored_name("/abs/./words.ts", base), "/abs/words.ts");
+        assert_eq!(authored_name("file:///abs/a%20b.ts", base), "/abs/a b.ts");
+        assert_eq!(authored_name("webpack://app/./src/words.ts?1f2e", base), "webpack://app/src/words.ts");
+        assert_eq!(authored_name("webpack:///src/../words.ts", base), "webpack://words.ts");
         let within = Path::new("webpack://app/dist");
-        assert_eq!(authored("../src/words.ts", within), "webpack://app/src/words.ts");
-        assert_eq!(authored("/abs/words.ts", within), "/abs/words.ts");
-        assert_eq!(authored("a\nb.ts", base), "");
-        assert_eq!(authored(&"a".repeat(5000), base), "");
+        assert_eq!(authored_name("../src/words.ts", within), "webpack://app/src/words.ts");
+        assert_eq!(authored_name("/abs/words.ts", within), "/abs/words.ts");
+        assert_eq!(authored_name("a\nb.ts", base), "");
+        assert_eq!(authored_name(&"a".repeat(5000), base), "");
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn elf(bytes: &[u8]) {
     let pool = Pool::new(NonZeroUsize::new(1)).unwrap();
     let options = SymbolOptions { search: alone(), inlines: true, lines: true, demangle: true };
     let (images, warnings) = (Images::new(dsos.iter(), alone()), &mut Warnings::new());
-    let named = functions::named(dso, &images, &options, warnings);
+    let named = functions::named_ranges(dso, &images, &options, warnings);
     let Some(image) = images.get(dso) else { return };
     let mut offsets: Vec<u64> = named.iter().take(64).flat_map(|range| [range.start, range.end / 2]).collect();
     offsets.extend([0, bytes.len() as u64 / 2, u64::MAX]);
@@ -47,7 +47,7 @@ pub(super) fn elf(bytes: &[u8]) {
         let frames = symbols::resolve(&[request], &images, &options, &pool, warnings);
         assert!(!frames.is_empty());
     }
-    leave(FrameTable::of_image(image), &offsets, bytes);
+    leave(FrameTable::from_image(image), &offsets, bytes);
 }
 
 /// Leaves frames by the rules of these addresses; `memory` is the stack.
@@ -74,7 +74,7 @@ pub(super) fn unwind(bytes: &[u8]) {
     let machine = machines[usize::from(first & 3)];
     let size = 8 * u64::from(*first);
     let addresses: Vec<u64> = (START..START + size + 8).step_by(4).collect();
-    leave(FrameTable::of_code(machine, eh_frame, START, size), &addresses, bytes);
+    leave(FrameTable::from_code(machine, eh_frame, START, size), &addresses, bytes);
 }
 
 /// Images of .NET with code that was compiled ahead of time: methods have begun before they end, and the names of all

@@ -16,7 +16,7 @@ use crate::records::perf_data::{
 use crate::resolve::address_space::{AddressSpaces, Place};
 use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
 use crate::resolve::dso::DsoKind;
-use crate::resolve::precedence::is_told_of;
+use crate::resolve::precedence::is_reported;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ impl UseContext<'_, '_, '_> {
         if !self.files.get(pid).contains(addr) {
             return Lasting { answer: true, holds: ALWAYS };
         }
-        let answer = is_told_of(hit, self.codes, self.spaces, (pid, addr), time);
+        let answer = is_reported(hit, self.codes, self.spaces, pid, addr, time);
         let holds = time.map_or(NEVER, |time| self.spaces.user_lasting(pid, addr, time).holds);
         Lasting { answer, holds }
     }
@@ -427,9 +427,9 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         let Lasting { answer: hit, mut holds } = self.context.code(pid, addr, time);
         let Some(hit) = hit else { return Lasting { answer: None, holds } };
         if hit.how != How::Live {
-            let is_told_of = self.context.is_told_of(pid, addr, time, &hit);
-            holds = both(holds, is_told_of.holds);
-            if !is_told_of.answer {
+            let is_reported = self.context.is_reported(pid, addr, time, &hit);
+            holds = both(holds, is_reported.holds);
+            if !is_reported.answer {
                 return Lasting { answer: None, holds };
             }
         }

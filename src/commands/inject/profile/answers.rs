@@ -60,7 +60,7 @@ impl<'m> Answers<'m> {
         let meant = process_meant(addresses, map, sources);
         let mut counts = AddressCounts { asked: addresses.len() as u64, ..AddressCounts::default() };
         let mut hits: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
-        let spaces = AddressSpaces::of_files(profile.files().iter().map(dso));
+        let spaces = AddressSpaces::from_files(profile.files().iter().map(dso));
         let images = Images::new(spaces.dsos().iter(), sources.search.clone());
         let files = Files::new(profile.files(), &images, warnings);
         for address in addresses {
@@ -83,7 +83,7 @@ impl<'m> Answers<'m> {
         let frames = resolver.resolve(&locations, &job.pool, warnings);
         let places: Vec<_> = hits.iter().map(|hit| locations.binary_search(hit.as_ref()?).ok()).collect();
         let is_named =
-            |place: &Option<usize>| place.is_some_and(|place| frames.of(place).any(|frame| frame.name.is_some()));
+            |place: &Option<usize>| place.is_some_and(|place| frames.get(place).any(|frame| frame.name.is_some()));
         let in_files = places.iter().zip(addresses).filter(|(_, address)| address.file.is_some());
         counts.in_files = in_files.clone().count() as u64;
         counts.in_missing = in_files.clone().filter(|(place, _)| place.is_none()).count() as u64;
@@ -91,7 +91,7 @@ impl<'m> Answers<'m> {
         warnings.extend(files.missing(counts.in_missing));
         warnings.append(images.into_warnings());
         let name = |location: &Location| match location {
-            Location::Code(code, _) => options.shown(map.code(*code).name),
+            Location::Code(code, _) => options.display_name(map.code(*code).name),
             Location::File(..) | Location::Nothing(_) => Cow::default(),
         };
         let codes = (!profile.expands_calls()).then(|| locations.iter().map(name).collect());
@@ -101,13 +101,13 @@ impl<'m> Answers<'m> {
     /// The functions at the address with this index, including inlined ones if the format can express them.
     pub(super) fn calls(&self, at: usize) -> Vec<NamedCall<'_>> {
         let Some(place) = self.places.get(at).copied().flatten() else { return Vec::new() };
-        let frames = self.frames.of(place);
+        let frames = self.frames.get(place);
         let call = |frame: crate::resolve::frames::Frame| {
             let file = frame.file.map_or(&b""[..], |file| self.frames.text(file));
             Some(NamedCall { name: self.frames.text(frame.name?), file, line: frame.line })
         };
         match self.codes.as_ref().and_then(|codes| codes.get(place)) {
-            Some(name) => frames.own().and_then(call).map(|own| NamedCall { name, ..own }).into_iter().collect(),
+            Some(name) => frames.outermost().and_then(call).map(|own| NamedCall { name, ..own }).into_iter().collect(),
             None => frames.filter_map(call).collect(),
         }
     }

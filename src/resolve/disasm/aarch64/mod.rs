@@ -7,7 +7,7 @@ mod reserved;
 mod spelling;
 mod system;
 
-use super::fields::{bits, bytes_text, signed};
+use super::fields::{bits, bytes_text, signed_bits};
 use super::instruction::{Instruction, Target, TargetKind};
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::InstDecoder;
@@ -34,16 +34,16 @@ impl Aarch64 {
         };
         let word = u32::from_le_bytes(bytes);
         let target = target(word, addr.wrapping_add(offset));
-        let text = system::instruction(word).or_else(|| self.respelled(word, &bytes, target));
+        let text = system::instruction(word).or_else(|| self.respell(word, &bytes, target));
         // objdump shows `.inst` for words that are not a known instruction.
         let text = text.unwrap_or_else(|| format!(".inst  {word:#010x}"));
         Instruction { offset, len, text, target }
     }
 
-    fn respelled(&self, word: u32, bytes: &[u8], target: Option<Target>) -> Option<String> {
+    fn respell(&self, word: u32, bytes: &[u8], target: Option<Target>) -> Option<String> {
         let decoded = self.decoder.decode(&mut U8Reader::new(bytes)).ok().filter(|_| !reserved::is_reserved(word))?;
         let text = decoded.to_string();
-        (!text.starts_with("invalid")).then(|| spelling::respelled(&text, word, target.map(|target| target.addr)))
+        (!text.starts_with("invalid")).then(|| spelling::respell(&text, word, target.map(|target| target.addr)))
     }
 }
 
@@ -51,12 +51,12 @@ impl Aarch64 {
 /// instruction. `None` for other instructions.
 fn target(word: u32, addr: u64) -> Option<Target> {
     let (kind, distance) = match word {
-        _ if bits(word, 26, 6) == 0b00_0101 => (TargetKind::Jump, signed(word, 0, 26) * 4), // b
-        _ if bits(word, 26, 6) == 0b10_0101 => (TargetKind::Call, signed(word, 0, 26) * 4), // bl
-        _ if bits(word, 24, 8) == 0b0101_0100 => (TargetKind::Jump, signed(word, 5, 19) * 4), // b.cond
-        _ if bits(word, 25, 6) == 0b01_1010 => (TargetKind::Jump, signed(word, 5, 19) * 4), // cbz, cbnz
-        _ if bits(word, 25, 6) == 0b01_1011 => (TargetKind::Jump, signed(word, 5, 14) * 4), // tbz, tbnz
-        _ if bits(word, 27, 3) == 0b011 && bits(word, 24, 2) == 0 => (TargetKind::Memory, signed(word, 5, 19) * 4), // ldr
+        _ if bits(word, 26, 6) == 0b00_0101 => (TargetKind::Jump, signed_bits(word, 0, 26) * 4), // b
+        _ if bits(word, 26, 6) == 0b10_0101 => (TargetKind::Call, signed_bits(word, 0, 26) * 4), // bl
+        _ if bits(word, 24, 8) == 0b0101_0100 => (TargetKind::Jump, signed_bits(word, 5, 19) * 4), // b.cond
+        _ if bits(word, 25, 6) == 0b01_1010 => (TargetKind::Jump, signed_bits(word, 5, 19) * 4), // cbz, cbnz
+        _ if bits(word, 25, 6) == 0b01_1011 => (TargetKind::Jump, signed_bits(word, 5, 14) * 4), // tbz, tbnz
+        _ if bits(word, 27, 3) == 0b011 && bits(word, 24, 2) == 0 => (TargetKind::Memory, signed_bits(word, 5, 19) * 4), // ldr
         _ if bits(word, 24, 5) == 0b1_0000 => return Some(relative(word, addr)),
         _ => return None,
     };
@@ -65,7 +65,7 @@ fn target(word: u32, addr: u64) -> Option<Target> {
 
 /// The target of `adr` (a byte) or `adrp` (a 4 KiB page).
 fn relative(word: u32, addr: u64) -> Target {
-    let distance = signed(word, 5, 19) << 2 | i64::from(bits(word, 29, 2));
+    let distance = signed_bits(word, 5, 19) << 2 | i64::from(bits(word, 29, 2));
     let is_page = bits(word, 31, 1) == 1;
     let (addr, distance) = if is_page { (addr & !0xfff, distance << 12) } else { (addr, distance) };
     Target { addr: addr.wrapping_add_signed(distance), kind: TargetKind::Memory }

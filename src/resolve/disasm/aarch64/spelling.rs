@@ -22,7 +22,7 @@ const SHIFTS: &[&str] =
 const LENGTHENED: &[(&str, &str)] = &[("ushll", "uxtl"), ("ushll2", "uxtl2"), ("sshll", "sxtl"), ("sshll2", "sxtl2")];
 
 /// Rewrites the text of an instruction. `target` is the address it refers to, if any.
-pub(super) fn respelled(text: &str, word: u32, target: Option<u64>) -> String {
+pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let mut mnemonic = match mnemonic {
         "b.hs" => "b.cs",
@@ -43,7 +43,7 @@ pub(super) fn respelled(text: &str, word: u32, target: Option<u64>) -> String {
     if let (Some((_, name)), Some(stem)) = (lengthened, operands.strip_suffix(", #0")) {
         (mnemonic, operands) = (name, stem.to_owned());
     }
-    if let Some(extended) = extended(&operands, word) {
+    if let Some(extended) = spell_extended(&operands, word) {
         operands = extended;
     }
     // objdump shows `#0` only if the instruction encodes a shift.
@@ -54,7 +54,7 @@ pub(super) fn respelled(text: &str, word: u32, target: Option<u64>) -> String {
 }
 
 /// The operands of an add or sub with an extended register; `None` for other instructions.
-fn extended(operands: &str, word: u32) -> Option<String> {
+fn spell_extended(operands: &str, word: u32) -> Option<String> {
     if bits(word, 24, 5) != 0b0_1011 || bits(word, 21, 3) != 0b001 {
         return None;
     }
@@ -86,7 +86,7 @@ fn numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
         rest = &rest[end..];
         match (number.strip_prefix('$'), target) {
             (Some(_), Some(target)) => out.push_str(&format!("{target:x}")),
-            _ => out.push_str(&spelled(number, all_decimal || is_distance(&out))),
+            _ => out.push_str(&spell_number(number, all_decimal || is_distance(&out))),
         }
     }
     out + rest
@@ -99,7 +99,7 @@ fn is_distance(before: &str) -> bool {
 }
 
 /// Rewrites one number: `#0x10`, `#-0x10` or `#1.0`.
-fn spelled(number: &str, decimal: bool) -> String {
+fn spell_number(number: &str, decimal: bool) -> String {
     let (sign, digits) = match number.strip_prefix("#-") {
         Some(digits) => ("-", digits),
         None => ("", number.strip_prefix('#').unwrap_or(number)),

@@ -2,7 +2,7 @@
 
 use super::entry_points::EntryPoints;
 use super::names;
-use super::native::{Native, hash_table};
+use super::native::{HashTable, Native, read_hash_table};
 use super::schema::{MEMBER_REF, METHOD_DEF};
 use super::signature::{OTHER_MODULE, argument};
 use super::tables::{Blob, Metadata, Token};
@@ -16,35 +16,36 @@ const OWNER_TYPE: u32 = 0x40;
 const OTHER_CONTEXT: u32 = 0x80;
 
 /// No real method has more type parameters than this.
-const MOST_PARAMETERS: u32 = 64;
+const MAX_PARAMETERS: u32 = 64;
 
-/// Reads the hash table at `at`. Returns true if the entry point of every method could be read.
-pub(super) fn read(native: Native<'_>, at: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> bool {
-    let Some((entries, mut all_read)) = hash_table(native, at) else { return false };
+/// Reads the hash table at an offset. Returns true if the entry point of every method could be read.
+pub(super) fn read(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> bool {
+    let Some(HashTable { entries, is_complete }) = read_hash_table(native, offset) else { return false };
+    let mut all_read = is_complete;
     for entry in entries {
-        all_read &= one(native, entry, metadata, out).is_some();
+        all_read &= read_entry(native, entry, metadata, out).is_some();
     }
     all_read
 }
 
-fn one(native: Native<'_>, at: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> Option<()> {
-    let mut blob = Blob::new(native.0, at);
+/// `None` if the entry is damaged or of an unknown kind.
+fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> Option<()> {
+    let mut blob = Blob::new(native.0, offset);
     let flags = blob.number()?;
-    let mut of_other_file = flags & OTHER_CONTEXT != 0 && blob.number()? != 0;
-    let owner = if flags & OWNER_TYPE != 0 {
-        let mut look = blob;
-        of_other_file |= look.peek()? == OTHER_MODULE && look.number().and_then(|_| look.number())? != 0;
-        Some(argument(metadata, &mut blob)?)
-    } else {
-        None
-    };
+    let mut is_of_other_file = flags & OTHER_CONTEXT != 0 && blob.number()? != 0;
+    let mut owner = None;
+    if flags & OWNER_TYPE != 0 {
+        let mut ahead = blob;
+        is_of_other_file |= ahead.peek()? == OTHER_MODULE && ahead.number().and_then(|_| ahead.number())? != 0;
+        owner = Some(argument(metadata, &mut blob)?);
+    }
     if flags & SLOT_INSTEAD_OF_TOKEN != 0 {
         return None;
     }
     let table = if flags & MEMBER_REF_TOKEN != 0 { MEMBER_REF } else { METHOD_DEF };
     let method = Token { table, row: blob.number()? };
     if flags & METHOD_INSTANTIATION != 0 {
-        for _ in 0..blob.number().filter(|&count| count <= MOST_PARAMETERS)? {
+        for _ in 0..blob.number().filter(|&count| count <= MAX_PARAMETERS)? {
             argument(metadata, &mut blob)?;
         }
     }
@@ -52,7 +53,15 @@ fn one(native: Native<'_>, at: usize, metadata: &Metadata<'_>, out: &mut EntryPo
         argument(metadata, &mut blob)?;
     }
     let function = native.runtime_function(blob.at())?;
-    let name = || names::method_of(metadata, method, &owner.or_else(|| names::owner(metadata, method))?);
-    out.push(function, || if of_other_file { None } else { name() });
+    out.push(function, || {
+        if is_of_other_file {
+            return None;
+        }
+        let owner = match owner {
+            Some(owner) => owner,
+            None => names::owner(metadata, method)?,
+        };
+        names::method_of(metadata, method, &owner)
+    });
     Some(())
 }

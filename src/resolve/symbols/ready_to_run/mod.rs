@@ -72,8 +72,8 @@ impl ReadyToRun {
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let pe = Pe::read(bytes)?;
         let header = ImageHeader::read(&pe)?;
-        let machine = machine(pe.machine)?;
-        let functions = functions(&pe, header.section(RUNTIME_FUNCTIONS)?, machine);
+        let machine = elf_machine(pe.machine)?;
+        let functions = read_functions(&pe, header.section(RUNTIME_FUNCTIONS)?, machine);
         let metadata = Metadata::read(&pe)?;
         let native = Native(bytes);
         let mut entry_points = EntryPoints { all: Vec::new(), room: bytes.len().saturating_mul(ROOM) };
@@ -88,8 +88,11 @@ impl ReadyToRun {
         let all_known = section.is_none_or(|at| instances::read(native, at, &metadata, &mut entry_points));
         let mut entry_points = entry_points.all;
         entry_points.sort_by_key(|entry| entry.function);
-        let cold = header.section(HOT_COLD_MAP).map(|(rva, size)| cold_parts(&pe, rva, size)).unwrap_or_default();
-        let methods = name(&functions, &entry_points, &cold, all_known);
+        let cold = match header.section(HOT_COLD_MAP) {
+            Some((rva, size)) => read_cold_parts(&pe, rva, size),
+            None => Vec::new(),
+        };
+        let methods = name_functions(&functions, &entry_points, &cold, all_known);
         Some(Self { machine, sections: pe.sections, methods })
     }
 }
@@ -123,9 +126,9 @@ impl ImageHeader {
 
 /// Translates the machine number of a PE file to `e_machine` of ELF. In images for a single operating system, it is
 /// combined with a number for that system by XOR.
-fn machine(of_pe: u16) -> Option<u16> {
+fn elf_machine(pe_machine: u16) -> Option<u16> {
     const SYSTEMS: [u16; 6] = [0, 0x7b79, 0x4644, 0xadc4, 0x1993, 0x1992];
-    SYSTEMS.iter().find_map(|system| match of_pe ^ system {
+    SYSTEMS.iter().find_map(|system| match pe_machine ^ system {
         0x8664 => Some(elf::EM_X86_64.0),
         0xaa64 => Some(elf::EM_AARCH64.0),
         0x014c => Some(elf::EM_386.0),
@@ -136,48 +139,74 @@ fn machine(of_pe: u16) -> Option<u16> {
 
 /// Start and end of every piece of code. Only x86-64 images state the end. For others, a piece ends where the next one
 /// starts.
-fn functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u32, u32)> {
+fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u32, u32)> {
     let bytes = pe.slice(rva, size).unwrap_or_default();
-    let tells_end = machine == elf::EM_X86_64.0;
-    let entries = bytes.chunks_exact(if tells_end { 12 } else { 8 });
-    // On Arm, the lowest bit marks Thumb code.
-    let begins = entries.clone().filter_map(|entry| Some(pe::u32_at(entry, 0)? & !u32::from(!tells_end)));
-    let mut functions: Vec<(u32, u32)> = if tells_end {
-        begins.zip(entries.filter_map(|entry| pe::u32_at(entry, 4))).collect()
-    } else {
-        let begins: Vec<u32> = begins.collect();
-        let ends = begins.iter().skip(1).copied().chain(begins.last().map(|last| last.saturating_add(1)));
-        begins.iter().copied().zip(ends).collect()
-    };
+    let states_end = machine == elf::EM_X86_64.0;
+    let mut functions: Vec<(u32, u32)> = Vec::new();
+    for entry in bytes.chunks_exact(if states_end { 12 } else { 8 }) {
+        let Some(start) = pe::u32_at(entry, 0) else { continue };
+        if states_end {
+            functions.push((start, pe::u32_at(entry, 4).unwrap_or(start)));
+            continue;
+        }
+        // On Arm, the lowest bit marks Thumb code.
+        let start = start & !1;
+        if let Some(last) = functions.last_mut() {
+            last.1 = start;
+        }
+        functions.push((start, start.saturating_add(1)));
+    }
     // The last entry of the table is a terminator.
-    functions.iter_mut().filter(|function| function.0 == u32::MAX).for_each(|function| *function = (0, 0));
+    for function in &mut functions {
+        if function.0 == u32::MAX {
+            *function = (0, 0);
+        }
+    }
     functions
 }
 
-/// For each cold part of a method, the method's first piece of code; both as indices of runtime functions.
-fn cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<(u32, u32)> {
-    let pairs = pe.slice(rva, size).unwrap_or_default().chunks_exact(8);
-    let mut cold: Vec<(u32, u32)> =
-        pairs.filter_map(|pair| Some((pe::u32_at(pair, 0)?, pe::u32_at(pair, 4)?))).collect();
-    cold.sort_unstable();
-    cold
+/// A piece of code of a method that is apart from the rest. Both are indices of runtime functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ColdPart {
+    function: u32,
+    /// The method's first piece of code.
+    hot: u32,
+}
+
+/// Reads the list of cold parts and sorts it.
+fn read_cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<ColdPart> {
+    let mut parts = Vec::new();
+    for pair in pe.slice(rva, size).unwrap_or_default().chunks_exact(8) {
+        if let (Some(function), Some(hot)) = (pe::u32_at(pair, 0), pe::u32_at(pair, 4)) {
+            parts.push(ColdPart { function, hot });
+        }
+    }
+    parts.sort_unstable();
+    parts
 }
 
 /// Gives each piece of code the name of the method that starts there or last started before it, because a method's
 /// exception handlers follow its code. If some entry point is unknown (`all_known` is false), only pieces where a
 /// method starts get a name.
-fn name(functions: &[(u32, u32)], entry_points: &[EntryPoint], cold: &[(u32, u32)], all_known: bool) -> Vec<Method> {
-    let owner = |function: u32| {
+fn name_functions(
+    functions: &[(u32, u32)],
+    entry_points: &[EntryPoint],
+    cold: &[ColdPart],
+    all_known: bool,
+) -> Vec<Method> {
+    let find_entry_point = |function: u32| {
         let after = entry_points.partition_point(|entry| entry.function <= function);
-        let entry = entry_points.get(after.checked_sub(1)?)?;
+        let entry = entry_points[..after].last()?;
         (all_known || entry.function == function).then_some(entry)
     };
     let mut methods = Vec::new();
     for (function, &(start, end)) in (0u32..).zip(functions) {
-        let after = cold.partition_point(|pair| pair.0 <= function);
-        let hot = after.checked_sub(1).and_then(|at| cold.get(at)).map_or(function, |pair| pair.1);
-        let name = owner(hot).and_then(|entry| entry.name.as_ref());
-        if let Some(name) = name.filter(|_| start < end) {
+        let after = cold.partition_point(|part| part.function <= function);
+        let hot = cold[..after].last().map_or(function, |part| part.hot);
+        if start < end
+            && let Some(entry) = find_entry_point(hot)
+            && let Some(name) = &entry.name
+        {
             methods.push(Method { start: start.into(), end: end.into(), name: Arc::clone(name) });
         }
     }

@@ -92,27 +92,37 @@ impl<'a> Array<'a> {
     }
 }
 
-/// The offsets of all readable entries of a hash table, and true if all entries are readable. `None` if the table's
-/// header is damaged.
-pub(super) fn hash_table(native: Native<'_>, at: usize) -> Option<(Vec<usize>, bool)> {
-    let head = *native.0.get(at)?;
-    let (base, index_size) = (at + 1, u32::from(head & 3));
+/// The entries of a hash table.
+pub(super) struct HashTable {
+    /// The offsets of all readable entries.
+    pub(super) entries: Vec<usize>,
+    /// True if all entries are readable.
+    pub(super) is_complete: bool,
+}
+
+/// Reads a hash table at an offset; `None` if the table's header is damaged.
+pub(super) fn read_hash_table(native: Native<'_>, offset: usize) -> Option<HashTable> {
+    let head = *native.0.get(offset)?;
+    let (base, index_size) = (offset + 1, u32::from(head & 3));
     let buckets = 1usize.checked_shl((head >> 2).into()).filter(|&buckets| buckets <= native.0.len())?;
-    let (mut entries, mut whole) = (Vec::new(), true);
+    let mut table = HashTable { entries: Vec::new(), is_complete: true };
     for bucket in 0..buckets {
-        let bound = |number| base.checked_add(native.index(base, index_size, number)?);
-        let (mut at, end) = (bound(bucket)?, bound(bucket + 1)?);
-        while at < end && entries.len() < native.0.len() {
+        let bucket_start = |number| base.checked_add(native.index(base, index_size, number)?);
+        let (mut at, end) = (bucket_start(bucket)?, bucket_start(bucket + 1)?);
+        while at < end && table.entries.len() < native.0.len() {
             // Each entry starts with a byte of its hash.
-            let Some((distance, behind)) = native.signed(at + 1) else { return Some((entries, false)) };
+            let Some((distance, behind)) = native.signed(at + 1) else {
+                table.is_complete = false;
+                return Some(table);
+            };
             match (at + 1).checked_add_signed(distance as isize) {
-                Some(entry) => entries.push(entry),
-                None => whole = false,
+                Some(entry) => table.entries.push(entry),
+                None => table.is_complete = false,
             }
             at = behind;
         }
     }
-    Some((entries, whole))
+    Some(table)
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl<'a> Metadata<'a> {
     pub(super) fn read(pe: &Pe<'a>) -> Option<Self> {
         let root = pe.slice(pe.metadata.0, pe.metadata.1)?;
         let (mut strings, mut blobs, mut tables) = (&root[..0], &root[..0], None);
-        for (name, bytes) in streams(root)? {
+        for (name, bytes) in read_streams(root)? {
             match name {
                 b"#Strings" => strings = bytes,
                 b"#Blob" => blobs = bytes,
@@ -82,15 +82,22 @@ impl<'a> Metadata<'a> {
     pub(super) fn number(&self, token: Token, column: usize) -> Option<u32> {
         let table = self.tables.get(usize::from(token.table))?;
         let row = usize::try_from(token.row.checked_sub(1)?).ok()?;
-        let from = row.checked_mul(table.width)?;
-        let bytes = table.bytes.get(from..from.checked_add(table.width)?)?;
+        let start = row.checked_mul(table.width)?;
+        let bytes = table.bytes.get(start..start.checked_add(table.width)?)?;
         let columns = TABLES.get(usize::from(token.table))?;
-        let sizes = || self.tables.iter().map(|table| (table.bytes.len() / table.width.max(1)) as u32);
-        let width = |column: &Column| self.wide.width(*column, &|number| sizes().nth(number.into()).unwrap_or(0));
-        let at: usize = columns.get(..column)?.iter().map(width).sum();
-        if width(columns.get(column)?) == 2 { u16_at(bytes, at).map(u32::from) } else { u32_at(bytes, at) }
+        let width = |column: &Column| self.wide.width(*column, &|table| self.row_count(table));
+        let offset: usize = columns.get(..column)?.iter().map(width).sum();
+        if width(columns.get(column)?) == 2 { u16_at(bytes, offset).map(u32::from) } else { u32_at(bytes, offset) }
     }
 
+    fn row_count(&self, table: u8) -> u32 {
+        match self.tables.get(usize::from(table)) {
+            Some(table) => (table.bytes.len() / table.width.max(1)) as u32,
+            None => 0,
+        }
+    }
+
+    /// The row to which a column with a coded index refers.
     pub(super) fn coded(&self, token: Token, column: usize, coded: Coded) -> Option<Token> {
         coded.token(self.number(token, column)?)
     }
@@ -131,7 +138,7 @@ impl Wide {
 }
 
 /// The name and contents of each metadata stream.
-fn streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     const SIGNATURE: u32 = 0x424a_5342;
     if u32_at(root, 0)? != SIGNATURE {
         return None;

@@ -138,10 +138,10 @@ fn when() -> SampledTimes {
     SampledTimes { clock, sampled: TimeExtent { first: Nanos(FROM * SECOND), last: Nanos(TO * SECOND) } }
 }
 
-fn judged(made: &Made) -> (Vec<Fit>, Vec<Orphan>) {
+fn compare_made(made: &Made) -> (Vec<Fit>, Vec<Orphan>) {
     let processes: Vec<_> = made.processes.iter().enumerate().map(|(at, made)| process(at, made)).collect();
     let files: Vec<_> = made.files.iter().enumerate().map(|(at, (_, made))| orphan(at, made)).collect();
-    (fits(&files, &processes, &when()), files)
+    (compare_all(&files, &processes, &when()), files)
 }
 
 proptest! {
@@ -149,7 +149,7 @@ proptest! {
 
     #[test]
     fn used_files_are_right_and_possible_ones_are_offered(made in made()) {
-        let (fits, files) = judged(&made);
+        let (fits, files) = compare_made(&made);
         for (at, (truth, _)) in made.files.iter().enumerate() {
             let may_be_meant = fits.iter().any(|fit| fit.file == at && fit.is_wanted && fit.has_addresses());
             match judge(at, &fits) {
@@ -184,7 +184,7 @@ proptest! {
         let worker = MadeProcess { base, functions, life: (110, 190), has_own: false };
         let own = MadeFile { base, functions, is_dump: false, has_times: false, ..one().1 };
         let sibling = MadeFile { functions: functions + more, ..own.clone() };
-        let fit = |file: &MadeFile| fits(&[orphan(1, file)], &[process(0, &worker)], &when());
+        let fit = |file: &MadeFile| compare_all(&[orphan(1, file)], &[process(0, &worker)], &when());
         let (of_own, of_sibling) = (fit(&own), fit(&sibling));
         prop_assert_eq!(&of_own, &of_sibling);
         prop_assert!(of_own[0].covered == of_own[0].samples && of_own[0].is_mapped && of_own[0].against.is_none());
@@ -198,7 +198,7 @@ proptest! {
         let elsewhere = 0x7000_0000_0000 + ((base >> 12) + shift) % (1 << 28) * 4096;
         prop_assume!(elsewhere.abs_diff(base) > functions * 0x100);
         let file = MadeFile { base: elsewhere, functions, is_dump: false, ..one().1 };
-        let fits = fits(&[orphan(1, &file)], &[process(0, &worker)], &when());
+        let fits = compare_all(&[orphan(1, &file)], &[process(0, &worker)], &when());
         prop_assert!(matches!(judge(0, &fits), Verdict::Unmatched));
     }
 }
@@ -212,7 +212,7 @@ fn one() -> (MadeProcess, MadeFile) {
 
 fn verdicts(processes: &[MadeProcess], files: &[MadeFile]) -> Vec<&'static str> {
     let files = files.iter().map(|file| (Truth::Other, file.clone())).collect();
-    let (fits, files) = judged(&Made { processes: processes.to_vec(), files });
+    let (fits, files) = compare_made(&Made { processes: processes.to_vec(), files });
     let verdict = |file| match judge(file, &fits) {
         Verdict::Used(_) => "used",
         Verdict::Offered(_) => "offered",
@@ -263,7 +263,7 @@ fn the_file_that_a_process_had_mapped_is_its_own_whatever_else_fits() {
     let files: Vec<_> = (0..2).map(|at| orphan(at, &MadeFile { has_times: false, ..dump.clone() })).collect();
     let marked = Candidate { markers: files[1].id.into_iter().collect(), ..process(0, &made) };
     // Another process has code at the same addresses.
-    let fits = fits(&files, &[marked, process(1, &made)], &when());
+    let fits = compare_all(&files, &[marked, process(1, &made)], &when());
     let its = |fit: &Fit| fit.sign == Some(Sign::Inode) && fit.pid == Pid(4000);
     assert!(matches!(judge(1, &fits), Verdict::Used(fit) if its(fit)), "{fits:?}");
     assert!(matches!(judge(0, &fits), Verdict::Offered(_)), "{fits:?}");
@@ -274,7 +274,7 @@ fn a_running_process_states_by_which_number_its_files_go() {
     let (made, dump) = one();
     let files = [orphan(0, &MadeFile { is_dump: false, written: 195, ..dump })];
     for (inner, is_its) in [(None, true), (Some(Pid(0)), true), (Some(Pid(7)), false)] {
-        let fits = fits(&files, &[Candidate { inner, ..process(0, &made) }], &when());
+        let fits = compare_all(&files, &[Candidate { inner, ..process(0, &made) }], &when());
         match judge(0, &fits) {
             Verdict::Used(_) => assert!(is_its, "{inner:?}"),
             Verdict::Refused(fit) => {

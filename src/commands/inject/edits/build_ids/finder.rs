@@ -120,7 +120,7 @@ impl BuildIdFinder {
     /// one that it has no build ID.
     fn kernel(&mut self, path: &[u8]) -> Option<Option<BuildId>> {
         let kernel = Dso { path: path.to_vec(), build_id: None, file: None, kind: DsoKind::Kernel };
-        let given = self.search.running(&kernel, &mut self.warnings).map(|image| image.build_id());
+        let given = self.search.find_running(&kernel, &mut self.warnings).map(|image| image.build_id());
         given.or_else(|| self.kernel_runs.then(kernel::running_build_id))
     }
 
@@ -130,9 +130,9 @@ impl BuildIdFinder {
         if dso.is_vdso() {
             // A list has only one ID per path, so all programs must have the same vdso kind.
             dso.kind = self.vdso?;
-            return self.search.running(&dso, &mut self.warnings);
+            return self.search.find_running(&dso, &mut self.warnings);
         }
-        self.search.running(&dso, &mut self.warnings).filter(|image| self.is_it(path, image))
+        self.search.find_running(&dso, &mut self.warnings).filter(|image| self.is_it(path, image))
     }
 
     /// True if a file found by its path is the one that was mapped.

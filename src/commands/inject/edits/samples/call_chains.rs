@@ -159,7 +159,7 @@ impl ChainConverter<'_, '_> {
     /// Unwinds the sample's stack copy into `self.chain`. Returns false if there was nothing to unwind.
     fn unwind(&mut self, sample: &Sample<'_>) -> bool {
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
-        let Some(machine) = Machine::of_sample(self.machine, regs.abi) else { return false };
+        let Some(machine) = Machine::from_sample(self.machine, regs.abi) else { return false };
         let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
         let pid = sample.pid_tid.map_or(Pid(-1), |(pid, _)| pid);
         let time = sample.time.unwrap_or(Nanos(u64::MAX - 1));

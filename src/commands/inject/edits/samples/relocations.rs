@@ -16,7 +16,7 @@ use crate::model::process::CpuMode;
 use crate::parallel::Pool;
 use crate::records::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::resolve::code_map::{CodeMap, SegmentId, SelectedIds};
-use crate::resolve::precedence::is_told_of;
+use crate::resolve::precedence::is_reported;
 use rustc_hash::FxHashMap;
 
 /// All words of samples that get a new address, in stream order.
@@ -119,7 +119,7 @@ impl RelocationFinder<'_, '_> {
             let addr = word.frame.raw();
             let code = |addr| {
                 let hit = self.codes.lookup(pid, addr, sample.time)?;
-                is_told_of(&hit, self.codes, &self.survey.spaces, (pid, addr), sample.time).then_some(hit)
+                is_reported(&hit, self.codes, &self.survey.spaces, pid, addr, sample.time).then_some(hit)
             };
             // Like perf, try the return address itself too: it may be the first byte of code with no call before it.
             let hit = code(word.frame.for_lookup()).or_else(|| code(addr));

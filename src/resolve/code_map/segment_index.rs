@@ -7,7 +7,7 @@
 //! rectangles: address where code lies side by side, time where one place was reused.
 
 use super::segment::Segment;
-use crate::model::lasting::Quiet;
+use crate::model::lasting::{Quiet, UNTIMED};
 use crate::model::{Addr, Nanos};
 use crate::parallel;
 use std::cell::{Cell, RefCell};
@@ -26,12 +26,12 @@ const PARALLEL: usize = 1 << 14;
 /// A range of addresses and the segments in it.
 #[derive(Debug, Clone)]
 struct SegmentGroup {
-    /// One past the group's last address. The first address is in [`Stab::starts`].
+    /// One past the group's last address. The first address is in [`SegmentIndex::starts`].
     end: Addr,
     segments: Range<u32>,
-    /// An index into [`Stab::trees`], or [`NO_TREE`].
+    /// An index into [`SegmentIndex::trees`], or [`NO_TREE`].
     tree: u32,
-    /// The index of its first segment's entry in [`Stab::reaches`].
+    /// The index of its first segment's entry in [`SegmentIndex::reaches`].
     reaches: u32,
 }
 
@@ -46,7 +46,7 @@ struct Reach {
 
 impl Reach {
     /// The first and last address of a non-empty segment, relative to `start`, where its group starts.
-    fn of(segment: &Segment, start: Addr) -> Self {
+    fn new(segment: &Segment, start: Addr) -> Self {
         Self { first: distance(segment.start, start), last: distance(Addr(segment.end.0.saturating_sub(1)), start) }
     }
 }
@@ -63,7 +63,7 @@ const LARGE: usize = 1 << 16;
 
 /// The index of one process's segments.
 #[derive(Debug, Default)]
-pub(super) struct Stab {
+pub(super) struct SegmentIndex {
     /// The start of each group, sorted. Kept apart because lookups search only these.
     starts: Vec<Addr>,
     groups: Vec<SegmentGroup>,
@@ -86,14 +86,14 @@ struct GroupIndex {
 
 impl GroupIndex {
     /// Builds the index from the sorted start addresses of the groups.
-    fn of(starts: &[Addr]) -> Self {
+    fn new(starts: &[Addr]) -> Self {
         let (Some(&first), Some(last)) = (starts.first(), starts.last()) else { return Self::default() };
         let span = last.0 - first.0;
         let shift = (0..u64::BITS).find(|shift| span >> shift < starts.len() as u64).unwrap_or(u64::BITS - 1);
         let mut before = Vec::with_capacity((span >> shift) as usize + 2);
         for (number, start) in starts.iter().enumerate() {
-            let stretch = ((start.0 - first.0) >> shift) as usize;
-            before.resize(before.len().max(stretch + 1), number as u32);
+            let slot = ((start.0 - first.0) >> shift) as usize;
+            before.resize(before.len().max(slot + 1), number as u32);
         }
         before.push(starts.len() as u32);
         Self { first, shift, before }
@@ -101,11 +101,11 @@ impl GroupIndex {
 
     /// The last group that starts at or before `addr`.
     fn find(&self, starts: &[Addr], addr: Addr) -> Option<usize> {
-        let stretch = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
-        let end = *self.before.get(stretch.saturating_add(1)).or(self.before.last())? as usize;
-        let start = self.before.get(stretch).map_or(end, |before| *before as usize);
-        let behind = start + starts.get(start..end)?.partition_point(|start| *start <= addr);
-        behind.checked_sub(1)
+        let slot = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
+        let end = *self.before.get(slot.saturating_add(1)).or(self.before.last())? as usize;
+        let start = self.before.get(slot).map_or(end, |before| *before as usize);
+        let started = start + starts.get(start..end)?.partition_point(|start| *start <= addr);
+        started.checked_sub(1)
     }
 }
 
@@ -127,36 +127,46 @@ struct Extent {
 const NOTHING: Extent = Extent { start: Addr(u64::MAX), end: Addr(0), from: Nanos(u64::MAX), until: Nanos(0) };
 
 impl Extent {
-    fn of(segments: &[Segment]) -> Self {
-        segments.iter().fold(NOTHING, |extent, segment| Self {
-            start: extent.start.min(segment.start),
-            end: extent.end.max(segment.end),
-            from: extent.from.min(segment.from),
-            until: extent.until.max(segment.until),
+    fn from_segments(segments: &[Segment]) -> Self {
+        segments.iter().fold(NOTHING, |extent, &Segment { start, end, from, until, .. }| {
+            extent.union(Self { start, end, from, until })
         })
     }
 
-    fn holds(&self, addr: Addr) -> bool {
+    fn union(self, other: Self) -> Self {
+        Self {
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+            from: self.from.min(other.from),
+            until: self.until.max(other.until),
+        }
+    }
+
+    fn contains(&self, addr: Addr) -> bool {
         self.start <= addr && addr < self.end
     }
 }
 
-impl Stab {
+impl SegmentIndex {
     /// Adds the next group, given its addresses and the indices of its segments. The segments may be reordered.
-    pub(super) fn push(&mut self, addresses: Range<Addr>, places: Range<usize>, segments: &mut [Segment]) {
-        let own = &mut segments[places.clone()];
-        let segments = places.start as u32..places.end as u32;
-        let reaches = self.reaches.len() as u32;
-        let mut group = SegmentGroup { end: addresses.end, segments, tree: NO_TREE, reaches };
-        if own.len() > TREE && own.len() <= LARGE {
-            group.tree = self.trees.len() as u32;
-            self.trees.push(SegmentTree::build(own));
+    pub(super) fn push(&mut self, addresses: Range<Addr>, indices: Range<usize>, segments: &mut [Segment]) {
+        let group_segments = &mut segments[indices.clone()];
+        if group_segments.is_empty() {
+            return;
         }
-        if !own.is_empty() {
-            self.reaches.extend(own.iter().map(|segment| Reach::of(segment, addresses.start)));
-            self.starts.push(addresses.start);
-            self.groups.push(group);
+        let mut tree = NO_TREE;
+        if group_segments.len() > TREE && group_segments.len() <= LARGE {
+            tree = self.trees.len() as u32;
+            self.trees.push(SegmentTree::build(group_segments));
         }
+        self.starts.push(addresses.start);
+        self.groups.push(SegmentGroup {
+            end: addresses.end,
+            segments: indices.start as u32..indices.end as u32,
+            tree,
+            reaches: self.reaches.len() as u32,
+        });
+        self.reaches.extend(group_segments.iter().map(|segment| Reach::new(segment, addresses.start)));
     }
 
     /// Adds the groups of `other`, which have higher addresses. `first` is added to their segment indices.
@@ -176,15 +186,18 @@ impl Stab {
     /// Builds the missing trees and the group index. Lookups work only afterwards. `segments` holds the segments of all
     /// groups.
     pub(super) fn finish(&mut self, segments: &mut [Segment]) {
-        for (start, group) in self.starts.iter().zip(&mut self.groups).filter(|(_, group)| group.segments.len() > LARGE)
-        {
-            let own = &mut segments[group.segments.start as usize..group.segments.end as usize];
+        for (start, group) in self.starts.iter().zip(&mut self.groups) {
+            if group.segments.len() <= LARGE {
+                continue;
+            }
+            let group_segments = &mut segments[group.segments.start as usize..group.segments.end as usize];
             group.tree = self.trees.len() as u32;
-            self.trees.push(SegmentTree::build(own));
-            let reaches = &mut self.reaches[group.reaches as usize..];
-            reaches.iter_mut().zip(own).for_each(|(reach, segment)| *reach = Reach::of(segment, *start));
+            self.trees.push(SegmentTree::build(group_segments));
+            for (reach, segment) in self.reaches[group.reaches as usize..].iter_mut().zip(group_segments) {
+                *reach = Reach::new(segment, *start);
+            }
         }
-        self.index = GroupIndex::of(&self.starts);
+        self.index = GroupIndex::new(&self.starts);
     }
 
     /// The address range of each group, in order.
@@ -194,49 +207,54 @@ impl Stab {
 
     /// The index of the segment that contains `addr` and is live at `time`. Without a time, the last segment that
     /// contains `addr`.
-    pub(super) fn live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
-        let at = time.unwrap_or(Nanos(u64::MAX - 1));
+    pub(super) fn find_live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
+        let moment = time.unwrap_or(UNTIMED);
         let mut found = None;
         self.visit(
             segments,
             addr,
-            |extent| extent.from <= at && at < extent.until,
-            |place, segment| {
-                let hit = segment.from <= at && at < segment.until;
-                if hit {
-                    found = Some(place);
+            |extent| extent.from <= moment && moment < extent.until,
+            |index, segment| {
+                let is_live = segment.from <= moment && moment < segment.until;
+                if is_live {
+                    found = Some(index);
                 }
-                hit
+                is_live
             },
         );
         if found.is_none() && time.is_none() {
-            // Addresses may have been reused thousands of times: nodes that end no later than the best match so far are
-            // skipped.
-            let last: Cell<Option<(Nanos, usize)>> = Cell::new(None);
-            self.visit(
-                segments,
-                addr,
-                |extent| last.get().is_none_or(|(until, _)| extent.until > until),
-                |place, segment| {
-                    last.set(last.get().max(Some((segment.until, place))));
-                    false
-                },
-            );
-            let last = last.get();
-            found = last.map(|(_, place)| place);
+            return self.find_last(segments, addr);
         }
         found
     }
 
-    /// True if `is_such` holds for any segment that contains `addr`, at any time.
-    pub(super) fn any(&self, segments: &[Segment], addr: Addr, is_such: impl Fn(&Segment) -> bool) -> bool {
+    /// The index of the segment that contains `addr` and ends last.
+    fn find_last(&self, segments: &[Segment], addr: Addr) -> Option<usize> {
+        let last: Cell<Option<(Nanos, usize)>> = Cell::new(None);
+        self.visit(
+            segments,
+            addr,
+            // Addresses may have been reused thousands of times: nodes that end no later than the best match so far are
+            // skipped.
+            |extent| last.get().is_none_or(|(until, _)| extent.until > until),
+            |index, segment| {
+                last.set(last.get().max(Some((segment.until, index))));
+                false
+            },
+        );
+        let (_, index) = last.into_inner()?;
+        Some(index)
+    }
+
+    /// True if `matches` holds for any segment that contains `addr`, at any time.
+    pub(super) fn any(&self, segments: &[Segment], addr: Addr, matches: impl Fn(&Segment) -> bool) -> bool {
         let mut found = false;
         self.visit(
             segments,
             addr,
             |_| true,
             |_, segment| {
-                found = is_such(segment);
+                found = matches(segment);
                 found
             },
         );
@@ -244,7 +262,7 @@ impl Stab {
     }
 
     /// The longest period around `time` in which no segment begins or ends at `addr`.
-    pub(super) fn quiet(&self, segments: &[Segment], addr: Addr, time: Nanos) -> Range<Nanos> {
+    pub(super) fn quiet_period(&self, segments: &[Segment], addr: Addr, time: Nanos) -> Range<Nanos> {
         let quiet = RefCell::new(Quiet::around(time));
         self.visit(
             segments,
@@ -267,40 +285,31 @@ impl Stab {
         enter: impl Fn(&Extent) -> bool,
         mut each: impl FnMut(usize, &Segment) -> bool,
     ) {
-        let Some(at) = self.index.find(&self.starts, addr) else { return };
-        let group = &self.groups[at];
+        let Some(group_index) = self.index.find(&self.starts, addr) else { return };
+        let group = &self.groups[group_index];
         if addr >= group.end {
             return;
         }
-        let first = group.segments.start as usize;
+        let first_segment = group.segments.start as usize;
         let reaches = &self.reaches[group.reaches as usize..group.reaches as usize + group.segments.len()];
-        let distance = distance(addr, self.starts[at]);
-        let each = |at: usize| {
-            let segment = &segments[first + at];
-            segment.start <= addr && addr < segment.end && each(first + at, segment)
-        };
-        let mut look_through = look_through(reaches, distance, each);
-        match self.trees.get(group.tree as usize) {
-            Some(tree) => tree.visit(reaches.len(), |extent| extent.holds(addr) && enter(extent), look_through),
-            None => {
-                look_through(0..reaches.len());
+        let distance = distance(addr, self.starts[group_index]);
+        // Scans a part of the group. Returns true as soon as `each` does.
+        let mut scan = |part: Range<usize>| {
+            for index in part {
+                let Reach { first, last } = reaches[index];
+                if first <= distance && distance <= last {
+                    let segment = &segments[first_segment + index];
+                    if segment.start <= addr && addr < segment.end && each(first_segment + index, segment) {
+                        return true;
+                    }
+                }
             }
+            false
         };
-    }
-}
-
-/// Returns a function that scans a slice of the group's segments and calls `each` for those that may contain the
-/// address at `distance`. It returns true as soon as `each` does.
-fn look_through(
-    reaches: &[Reach],
-    distance: u32,
-    mut each: impl FnMut(usize) -> bool,
-) -> impl FnMut(Range<usize>) -> bool {
-    move |among| {
-        let first = among.start;
-        let mut near =
-            reaches[among].iter().enumerate().filter(|(_, reach)| (reach.first..=reach.last).contains(&distance));
-        near.any(|(at, _)| each(first + at))
+        match self.trees.get(group.tree as usize) {
+            Some(tree) => tree.visit(reaches.len(), |extent| extent.contains(addr) && enter(extent), scan),
+            None => _ = scan(0..reaches.len()),
+        }
     }
 }
 
@@ -315,14 +324,15 @@ impl SegmentTree {
         // Each level of the tree is a slice of `boxes`. As `boxes` is filled in a separate pass, the halves can be
         // arranged in parallel.
         arrange(segments, levels);
-        fill(segments, levels, &mut boxes);
+        fill_boxes(segments, levels, &mut boxes);
         Self { boxes }
     }
 
     /// Calls `each` with the segment indices of each leaf until it returns true, skipping nodes for which `enter`
     /// returns false.
     fn visit(&self, len: usize, enter: impl Fn(&Extent) -> bool, mut each: impl FnMut(Range<usize>) -> bool) {
-        // At most one sibling per level is waiting, and indices have 32 bits.
+        // Nodes to visit, each with the range of its segments. At most one sibling per level is waiting, and indices
+        // have 32 bits.
         let mut waiting = [(0u32, 0u32, 0u32); u32::BITS as usize];
         waiting[0] = (0, 0, len as u32);
         let mut count = 1;
@@ -373,7 +383,7 @@ fn arrange(segments: &mut [Segment], levels: usize) {
 }
 
 /// Computes the boxes of the leaves, then those of the nodes above.
-fn fill(segments: &[Segment], levels: usize, boxes: &mut [Extent]) {
+fn fill_boxes(segments: &[Segment], levels: usize, boxes: &mut [Extent]) {
     let leaves = 1usize << levels;
     for leaf in 0..leaves {
         let (mut low, mut high) = (0, segments.len());
@@ -381,15 +391,9 @@ fn fill(segments: &[Segment], levels: usize, boxes: &mut [Extent]) {
             let middle = low + (high - low) / 2;
             if leaf >> level & 1 == 0 { high = middle } else { low = middle }
         }
-        boxes[leaves - 1 + leaf] = Extent::of(&segments[low..high]);
+        boxes[leaves - 1 + leaf] = Extent::from_segments(&segments[low..high]);
     }
     for node in (0..leaves - 1).rev() {
-        let (a, b) = (boxes[2 * node + 1], boxes[2 * node + 2]);
-        boxes[node] = Extent {
-            start: a.start.min(b.start),
-            end: a.end.max(b.end),
-            from: a.from.min(b.from),
-            until: a.until.max(b.until),
-        };
+        boxes[node] = boxes[2 * node + 1].union(boxes[2 * node + 2]);
     }
 }

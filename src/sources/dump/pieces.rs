@@ -3,36 +3,43 @@
 use crate::error::Result;
 use crate::parallel::Pool;
 use crate::records::jitdump::{JitDump, Record};
+use std::ops::Range;
 
 /// Bytes per piece. A few pieces per thread are in memory as parsed records.
 pub(super) const PIECE: u64 = 1 << 20;
 
-/// Calls `each` with every record in file order, like [`JitDump::records`]. With a pool, the next pieces are parsed
-/// meanwhile.
-pub(super) fn in_pieces<'data>(
+/// Calls `each` with every record in file order, like [`JitDump::records`]. With a pool, the next pieces of `piece_size`
+/// bytes are parsed meanwhile.
+pub(super) fn for_each_record<'data>(
     dump: &JitDump<'data>,
     pool: Option<&Pool>,
-    piece: u64,
+    piece_size: u64,
     mut each: impl FnMut(Result<Record<'data>>),
 ) {
-    let mut walk = dump.records();
+    let mut records = dump.records();
     let extent = dump.extent();
-    if let Some(pool) = pool.filter(|pool| pool.threads() > 1 && extent.end - extent.start > 2 * piece) {
-        let starts = (extent.start..extent.end).step_by(usize::try_from(piece).unwrap_or(usize::MAX));
-        let ranges = starts.map(|start| start..start.saturating_add(piece).min(extent.end));
-        let read = |range: std::ops::Range<u64>| (range.end, dump.piece(range));
-        pool.each(ranges, read, |(end, read)| match read.filter(|piece| walk.step_over(piece)) {
-            Some(piece) => piece.records.into_iter().for_each(|record| each(Ok(record))),
-            None => {
-                while walk.next_offset().is_some_and(|offset| offset < end)
-                    && let Some(record) = walk.next()
+    if let Some(pool) = pool
+        && pool.threads() > 1
+        && extent.end - extent.start > 2 * piece_size
+    {
+        let starts = (extent.start..extent.end).step_by(usize::try_from(piece_size).unwrap_or(usize::MAX));
+        let ranges = starts.map(|start| start..start.saturating_add(piece_size).min(extent.end));
+        let parse = |range: Range<u64>| (range.end, dump.piece(range));
+        pool.each(ranges, parse, |(end, piece)| match piece {
+            Some(piece) if records.step_over(&piece) => {
+                piece.records.into_iter().for_each(|record| each(Ok(record)));
+            }
+            // Parsing from the middle of the file guessed wrong where records start, or the piece is damaged.
+            _ => {
+                while records.next_offset().is_some_and(|offset| offset < end)
+                    && let Some(record) = records.next()
                 {
                     each(record);
                 }
             }
         });
     }
-    walk.for_each(each);
+    records.for_each(each);
 }
 
 #[cfg(test)]
@@ -87,7 +94,7 @@ mod tests {
             let dump = JitDump::parse(&bytes).unwrap();
             let expected: Vec<String> = dump.records().map(|record| format!("{record:?}")).collect();
             let mut found = Vec::new();
-            in_pieces(&dump, Some(&pool), piece, |record| found.push(format!("{record:?}")));
+            for_each_record(&dump, Some(&pool), piece, |record| found.push(format!("{record:?}")));
             prop_assert_eq!(found, expected);
         }
     }

@@ -21,7 +21,7 @@ use super::log_clock::LogStart;
 use super::logs::{self, DatedLog};
 use crate::error::Warnings;
 use crate::model::Pid;
-use crate::model::code::Lines;
+use crate::model::code::{Lines, OriginId};
 use crate::model::process::Processes;
 use crate::records::jit_logs::{CodeLog, LogCode, LogEventKind};
 use crate::resolve::code_map::{CodeList, ListedCode};
@@ -35,42 +35,61 @@ pub(super) struct ReadSource<'data> {
     pub(super) warnings: Warnings,
 }
 
-/// What reading a source produces: its code, its state, and the machine (`e_machine`) if known.
-pub(super) type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
+/// What reading a source produces.
+pub(super) struct SourceEvents<'data> {
+    pub(super) list: CodeList<'data>,
+    pub(super) state: SourceState,
+    /// The machine (`e_machine`) that the source states.
+    pub(super) machine: Option<u16>,
+}
 
 impl<'data> ReadSource<'data> {
-    /// Stores the log's code now that it has times. `lines_of` is the number of the jitdump's functions that got their
-    /// lines from it.
-    fn take(&mut self, dated: DatedLog<'data>, lines_of: u64) {
+    /// Stores the log's code now that it has times. `lent_lines` is the number of the jitdump's functions that got
+    /// their lines from it.
+    fn set_dated_log(&mut self, dated: DatedLog<'data>, lent_lines: u64) {
         self.warnings.extend(dated.warning);
         self.list = dated.list;
         if let SourceState::Loaded { codes, clock, times, lent, .. } = &mut self.account.state {
-            (*codes, *clock, *times, *lent) = (self.list.code_count() as u64, dated.clock, dated.times, lines_of);
+            *codes = self.list.code_count() as u64;
+            *clock = dated.clock;
+            *times = dated.times;
+            *lent = lent_lines;
         }
+    }
+
+    fn has_times(&self) -> bool {
+        matches!(self.account.state, SourceState::Loaded { times: Some(_), .. })
     }
 }
 
 /// The maximum time between an event's two records, in nanoseconds. The process may be preempted in between.
-const NEAR: u64 = 100_000_000;
+const MAX_DELAY: u64 = 100_000_000;
 
 /// Converts the times of all logs to the recording's clock, and combines the logs with the jitdumps and perf maps of
 /// their processes.
 pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<'data>], processes: &Processes) {
-    for (number, source) in sources.iter().enumerate() {
+    for (index, source) in sources.iter().enumerate() {
         let Some(log) = source.log.get() else { continue };
-        let of_process = |kind| move |(_, other): &(usize, &Source)| other.kind == kind && other.pid == source.pid;
-        let with_times =
-            |number: usize| matches!(read[number].account.state, SourceState::Loaded { times: Some(_), .. });
-        let dumps = sources.iter().enumerate().filter(of_process(Kind::JitDump)).map(|(number, _)| number);
-        let dumps: Vec<usize> = dumps.filter(|dump| with_times(*dump)).collect();
-        let tied = dumps.iter().find_map(|dump| tie(log, source.pid, &read[*dump].list));
-        let mut dated = logs::date(number, source, log, processes, tied);
-        if !dumps.is_empty() || sources.iter().enumerate().any(|other| of_process(Kind::PerfMap)(&other)) {
+        // Indices of the process's jitdumps with times.
+        let mut dumps: Vec<usize> = Vec::new();
+        let mut has_perf_map = false;
+        for (other_index, other) in sources.iter().enumerate().filter(|(_, other)| other.pid == source.pid) {
+            if other.kind == Kind::JitDump && read[other_index].has_times() {
+                dumps.push(other_index);
+            }
+            has_perf_map |= other.kind == Kind::PerfMap;
+        }
+        let start = dumps.iter().find_map(|&dump| find_log_start(log, source.pid, &read[dump].list));
+        let mut dated = logs::date_log(OriginId(index as u32), source, log, processes, start);
+        if !dumps.is_empty() || has_perf_map {
             dated.list.fill_in();
         }
-        let same = SameCode::new(log, source, tied);
-        let lent = dumps.into_iter().map(|dump| read[dump].list.take_lines(|code| same.lines(code))).sum::<usize>();
-        read[number].take(dated, lent as u64);
+        let log_code = LogCodeIndex::new(log, source, start);
+        let mut lent_lines = 0;
+        for dump in dumps {
+            lent_lines += read[dump].list.take_lines(|code| log_code.lines_for(code)) as u64;
+        }
+        read[index].set_dated_log(dated, lent_lines);
     }
 }
 
@@ -88,42 +107,52 @@ fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
 }
 
 /// Determines when a log started, by comparing it with a jitdump of the same process.
-fn tie(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
-    let mut dumped = TimesByPlace::new();
+fn find_log_start(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
+    let mut dump_times = TimesByPlace::new();
     for listed in dump.iter().filter(|listed| listed.pid == pid && !listed.is_move) {
         let place = (listed.code.addr.0, listed.code.size);
-        dumped.entry(place).or_default().extend(listed.time.and_then(|time| i64::try_from(time.0).ok()));
+        dump_times.entry(place).or_default().extend(listed.time.and_then(|time| i64::try_from(time.0).ok()));
     }
-    let mut logged = TimesByPlace::new();
-    loads(log).for_each(|(time, code)| logged.entry((code.addr, code.size)).or_default().push(time));
-    // Where one of the two has more code than the other, it isn't clear yet which records correspond.
-    let pairs = logged.iter().filter_map(|(place, times)| Some((times, dumped.get(place)?)));
-    let pairs = pairs.filter(|(logged, dumped)| logged.len() == dumped.len());
-    let starts = pairs.flat_map(|(logged, dumped)| logged.iter().zip(dumped).map(|(own, time)| time - own));
-    middle(starts.collect())
+    let mut log_times = TimesByPlace::new();
+    for (time, code) in loads(log) {
+        log_times.entry((code.addr, code.size)).or_default().push(time);
+    }
+    let mut starts = Vec::new();
+    for (place, log_times) in log_times {
+        // If one of the two has more code at a place than the other, it isn't clear yet which records correspond.
+        if let Some(dump_times) = dump_times.get(&place)
+            && dump_times.len() == log_times.len()
+        {
+            starts.extend(log_times.iter().zip(dump_times).map(|(log_time, dump_time)| dump_time - log_time));
+        }
+    }
+    find_common_start(starts)
 }
 
 /// The start time that most of the estimates agree on; `None` if they contradict each other.
-fn middle(mut starts: Vec<i64>) -> Option<LogStart> {
+fn find_common_start(mut starts: Vec<i64>) -> Option<LogStart> {
     starts.sort_unstable();
-    let at = *starts.get(starts.len() / 2)?;
-    let near = starts.iter().map(|start| start.abs_diff(at)).filter(|error| *error <= NEAR);
-    let agree = near.clone().count() * 2 > starts.len();
-    near.max().filter(|_| agree).map(|error| LogStart { at, error: Some(error) })
+    let median = *starts.get(starts.len() / 2)?;
+    let errors = starts.iter().map(|start| start.abs_diff(median)).filter(|error| *error <= MAX_DELAY);
+    if errors.clone().count() * 2 <= starts.len() {
+        return None;
+    }
+    Some(LogStart { at: median, error: errors.max() })
 }
 
 /// Finds a jitdump's code in a log of the same process.
-struct SameCode<'data> {
+struct LogCodeIndex<'data> {
     log: &'data CodeLog,
     source: &'data Source,
     /// By address and size, sorted by time. Times are on the recording's clock.
     codes: HashMap<AddressAndSize, Vec<(u64, &'data LogCode)>>,
 }
 
-impl<'data> SameCode<'data> {
-    fn new(log: &'data CodeLog, source: &'data Source, tied: Option<LogStart>) -> Self {
+impl<'data> LogCodeIndex<'data> {
+    /// The index is empty if it isn't known when the log started.
+    fn new(log: &'data CodeLog, source: &'data Source, start: Option<LogStart>) -> Self {
         let mut codes: HashMap<AddressAndSize, Vec<_>> = HashMap::new();
-        if let Some(LogStart { at, error }) = tied {
+        if let Some(LogStart { at, error }) = start {
             let conversion = Conversion::Offset { offset: at, error };
             for (time, code) in loads(log) {
                 let time = conversion.apply(time.unsigned_abs()).unwrap_or_default();
@@ -133,20 +162,27 @@ impl<'data> SameCode<'data> {
         Self { log, source, codes }
     }
 
-    /// The log's source lines for a piece of code of the jitdump.
-    fn lines(&self, listed: &ListedCode<'data>) -> Option<Lines<'data>> {
-        let time = listed.time.filter(|_| listed.pid == self.source.pid)?.0;
-        let here = self.codes.get(&(listed.code.addr.0, listed.code.size))?;
-        let (_, code) =
-            here.iter().min_by_key(|(own, _)| own.abs_diff(time)).filter(|(own, _)| own.abs_diff(time) <= NEAR)?;
-        Some(logs::lines(code, self.log, self.source)).filter(|lines| !lines.raw.is_empty())
+    /// The log's source lines for a piece of code of the jitdump; `None` if the log doesn't contain it or has no lines
+    /// for it.
+    fn lines_for(&self, listed: &ListedCode<'data>) -> Option<Lines<'data>> {
+        if listed.pid != self.source.pid {
+            return None;
+        }
+        let dump_time = listed.time?.0;
+        let candidates = self.codes.get(&(listed.code.addr.0, listed.code.size))?;
+        let (log_time, code) = candidates.iter().min_by_key(|(log_time, _)| log_time.abs_diff(dump_time))?;
+        if log_time.abs_diff(dump_time) > MAX_DELAY {
+            return None;
+        }
+        let lines = logs::lines_of_code(code, self.log, self.source);
+        if lines.raw.is_empty() { None } else { Some(lines) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::code::{Code, CodeEvent, CodeEventKind, Line, OriginId, SourceMap};
+    use crate::model::code::{Code, CodeEvent, CodeEventKind, Line, SourceMap};
     use crate::model::{Addr, Nanos, Tid};
     use crate::records::jit_logs::{LogClock, LogEvent, LogPositions};
     use std::path::PathBuf;
@@ -193,10 +229,10 @@ mod tests {
         let dump = dumped(&[(501 * MS, 0x100), (502 * MS + 7, 0x200), (506 * MS, 0x300), (507 * MS, 0x800)]);
         let log = source.log.get().unwrap();
         let start = LogStart { at: 500 * MS as i64 + 7, error: Some(3 * MS - 7) };
-        assert_eq!(tie(log, Pid(7), &dump), Some(start));
-        assert_eq!(tie(log, Pid(8), &dump), None, "of another process");
+        assert_eq!(find_log_start(log, Pid(7), &dump), Some(start));
+        assert_eq!(find_log_start(log, Pid(8), &dump), None, "of another process");
         let strange = dumped(&[(501 * MS, 0x100), (900 * MS, 0x200), (1900 * MS, 0x300)]);
-        assert_eq!(tie(log, Pid(7), &strange), None, "of another run");
+        assert_eq!(find_log_start(log, Pid(7), &strange), None, "of another run");
     }
 
     #[test]
@@ -206,8 +242,8 @@ mod tests {
         let mut dump =
             dumped(&[(501 * MS, 0x100), (502 * MS, 0x200), (503 * MS, 0x300), (504 * MS, 0x400), (801 * MS, 0x100)]);
         let log = source.log.get().unwrap();
-        let same = SameCode::new(log, &source, Some(LogStart { at: 500 * MS as i64, error: Some(0) }));
-        assert_eq!(dump.take_lines(|code| same.lines(code)), 3);
+        let same = LogCodeIndex::new(log, &source, Some(LogStart { at: 500 * MS as i64, error: Some(0) }));
+        assert_eq!(dump.take_lines(|code| same.lines_for(code)), 3);
         let lines = dump.iter().map(|listed| listed.code.lines.entries().first().map(|line| line.line));
         assert_eq!(lines.collect::<Vec<_>>(), [Some(0), None, Some(2), None, Some(1)]);
         assert!(dump.iter().all(|listed| listed.code.name == b"of the dump"));
