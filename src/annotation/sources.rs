@@ -152,7 +152,7 @@ fn find_lines(
     let answers = parts.iter().flat_map(|part| (0..part.len()).map(move |index| (part, index)));
     let mut origins = Vec::with_capacity(request.offsets.len());
     for ((part, index), &addr) in answers.zip(&request.offsets) {
-        origins.push(match part.of(index).next() {
+        origins.push(match part.get(index).next() {
             Some(Frame { file: Some(file), line, .. }) => CodeOrigin { at: addr, file: part.text(file).to_vec(), line },
             _ => CodeOrigin { at: addr, file: Vec::new(), line: 0 },
         });
@@ -232,7 +232,10 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
     let path = paths.find(is_text)?;
     let is_only_here = absolute(&path_here).is_ok_and(|here| here == path) && !recorded.contains(&path);
     if !search.trust_sources && search.is_packed && is_only_here {
-        return Some(Err(Unshown::Hidden(path, "the file is from this machine, but the recording was packed on another")));
+        return Some(Err(Unshown::Hidden(
+            path,
+            "the file is from this machine, but the recording was packed on another",
+        )));
     }
     let opened = match door.open(&path, TEXT)? {
         Ok(opened) => opened,

@@ -91,7 +91,7 @@ impl<'a> Examiner<'a> {
     /// Why a file's code has no name.
     fn find_file_cause(&self, id: DsoId) -> Cause {
         if let Some(image) = self.examined.resolution.images.get(id) {
-            let has_symbols = image.has_symtab() || self.search.debugging(image, &mut Warnings::new()).is_some();
+            let has_symbols = image.has_symtab() || self.search.find_debugging(image, &mut Warnings::new()).is_some();
             return if has_symbols { Cause::Gap(id) } else { Cause::Stripped(id) };
         }
         let dso = self.examined.resolution.spaces.dsos().get(id);

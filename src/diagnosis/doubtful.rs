@@ -34,7 +34,7 @@ pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
         for place in examined.samples.chains.up(row.chain) {
             let Some(place) = doubtful_places[place.0 as usize] else { continue };
             let DoubtfulPlace { origin, pid, addr, name, error } = place;
-            let times = (Nanos(time.0.saturating_sub(error)), Nanos(time.0.saturating_add(error)));
+            let times = Nanos(time.0.saturating_sub(error))..Nanos(time.0.saturating_add(error));
             if map.may_be_other(pid, addr, name, times) {
                 counts[origin.0 as usize] += 1;
             }

@@ -211,8 +211,10 @@ impl<'a> ProfileMembers<'a> {
         };
         for (number, sample) in samples.iter().enumerate() {
             let Some(&stack) = stacks.get(&sample.node) else {
-                skipped
-                    .add(Error::new(format!("sample {number} refers to node {}, which is not in the tree", sample.node)));
+                skipped.add(Error::new(format!(
+                    "sample {number} refers to node {}, which is not in the tree",
+                    sample.node
+                )));
                 continue;
             };
             let WeighedNode { line, weight, count, time, .. } = *sample;

@@ -215,7 +215,8 @@ impl<'d> XctraceReader<'d> {
             return;
         }
         if row.stack.is_none() && row.weight.is_none() {
-            return self.skip("has neither a backtrace nor a weight, so it is not from a time profile".to_owned(), offset);
+            return self
+                .skip("has neither a backtrace nor a weight, so it is not from a time profile".to_owned(), offset);
         }
         let stack = row.stack.flatten().or_else(|| Some(self.profile.unknown_stack()));
         let track = row.thread.unwrap_or_else(|| self.profile.track(Track::default()));

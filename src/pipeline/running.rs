@@ -67,7 +67,7 @@ impl RunningProcess {
         Ok(Self {
             pid,
             comm: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
-            inner: number(&status, "NSpid:").unwrap_or(pid),
+            inner: status_pid(&status, "NSpid:").unwrap_or(pid),
             words: split_command_line(&cmdline),
             environment,
             mappings: maps.split(|&byte| byte == b'\n').filter_map(MappedNow::parse).collect(),

@@ -242,7 +242,7 @@ impl Resolver<'_> {
             let code = self.codes.code(in_code[0].code);
             let needs_lines = self.options.lines || self.options.inlines && code.lines.positions.is_some();
             let source = if needs_lines { code.lines.source_map() } else { SourceMap::default() };
-            let mut joined_calls = joined(code.name);
+            let mut joined_calls = split_joined(code.name);
             if let Some(calls) = &mut joined_calls
                 && calls.expanded.len() > MOST_INLINED
             {
@@ -275,7 +275,7 @@ impl Resolver<'_> {
         frames: &mut Frames,
     ) -> Vec<Frame> {
         let mut functions = Vec::new();
-        let line = source.at(offset);
+        let line = source.line_at(offset);
         // Where the function of the next frame is executing.
         let mut position = line.map(|line| (line.file, line.line));
         if let Some(line) = line

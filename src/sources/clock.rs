@@ -106,7 +106,7 @@ impl DumpTimes {
             return (Conversion::Offset { offset: signed_difference(recorded.0, wall.0), error: Some(0) }, None);
         }
         let Some(marker) = self.marker.filter(|_| !self.arch) else {
-            let problem = format!("{why}: its times are not used, each address has the last code that was there");
+            let problem = format!("{why}; its times were ignored, and each address got the last code that was there");
             return (Conversion::None, Some(problem));
         };
         // The header is written when the marker is mapped. In some runtimes, however, its time is from another clock

@@ -186,11 +186,7 @@ impl GuestNames {
         }
         let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
         let (known, all) = (self.names.len(), self.address_count);
-        Some(format!(
-            "{}: named {known} of {all} guest addresses, from {}",
-            path.display(),
-            files.join(", ")
-        ))
+        Some(format!("{}: named {known} of {all} guest addresses, from {}", path.display(), files.join(", ")))
     }
 
     /// Adds the names of a file. False if its load address can't be determined.

@@ -71,7 +71,7 @@ impl LiveProcess {
         let uid = status_user(&status)?;
         match Root::open(&root, uid) {
             Ok(files) => Some(Ok(Self { root, files, inner, has_own_files })),
-            Err(error) => Some(Err(format!("its files cannot be seen: {error}"))),
+            Err(error) => Some(Err(format!("its files cannot be accessed: {error}"))),
         }
     }
 
@@ -174,7 +174,7 @@ fn check_start_time(
     site: &Site<'_>,
 ) -> Result<(), String> {
     let began = read_start_time(process_dir, proc).ok_or("its start time is unknown")?;
-    let reused = || "another process has its number by now".to_owned();
+    let reused = || "another process has its PID by now".to_owned();
     if let Some((_, time)) = process.forked
         && let Some(forked) = wall_time(&processes.clock, time)
     {
@@ -251,8 +251,7 @@ fn parse_hex(text: &str) -> Option<u64> {
 /// Fails if the process's mappings don't agree with the recorded ones: another file at the same address, or too many
 /// files missing.
 fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
-    let maps =
-        of_system(&process_dir.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
+    let maps = of_system(&process_dir.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
     let lines: Vec<MapsLine<'_>> = maps.lines().filter_map(MapsLine::parse).collect();
     let (mut same, mut gone): (u32, u32) = (0, 0);

@@ -141,7 +141,7 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
     };
     match conversion {
         Some(conversion) => (conversion, None),
-        None => (Conversion::None, Some("no timestamps to match; using the last code at each address".to_owned())),
+        None => (Conversion::None, Some("no times to match; each address got the last code that was there".to_owned())),
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Re
             return Some(Err(Error::new(why).because(error)));
         }
     };
-    let process = SnapshotOf { pid: live.inner.unwrap_or(pid).0, machine };
+    let process = SnapshotProcess { pid: live.inner.unwrap_or(pid).0, machine };
     let core = snapshot(&memory, &data, process)?;
     Some(Ok(CopiedObjects { path: mem, core }))
 }

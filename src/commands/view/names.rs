@@ -51,7 +51,7 @@ impl PageNames {
 
     /// Spells the name of JIT code.
     pub(super) fn jit(&self, name: &[u8], module: Option<&[u8]>) -> String {
-        let name = self.symbols.shown(name);
+        let name = self.symbols.display_name(name);
         let name = self.readable.as_ref().map_or(Cow::Borrowed(&*name), |readable| readable.convert(&name));
         readable(label::function_name(&name, module).as_bytes()).into_owned()
     }

@@ -396,7 +396,8 @@ impl ReadSamples {
                 Some(number) => {
                     let stack = index_in(&self.stack, at).and_then(|index| stacks.get(index).copied().flatten());
                     if stack.is_none() {
-                        skipped.add(Error::new(format!("sample {at} refers to stack {number}, which is not in the file")));
+                        skipped
+                            .add(Error::new(format!("sample {at} refers to stack {number}, which is not in the file")));
                         continue;
                     }
                     stack

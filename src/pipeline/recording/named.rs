@@ -207,7 +207,7 @@ impl Named {
             truncated,
         };
         let mut texts = &self.frames;
-        let mut frames = texts.of(number as usize);
+        let mut frames = texts.get(number as usize);
         let is_entered = info.entered.is_some();
         if let Some(entered) = info.entered {
             texts = &self.entered;

@@ -509,7 +509,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let link = Registers::from_perf(machine, regs.mask, regs.values.iter()).link()?;
         let mut frames = sample.frames().filter(|(mode, _)| *mode == CpuMode::User).map(|(_, frame)| frame.raw());
         let leaf = frames.next()?;
-        let next = frames.next().map(|next| Addr(machine.plain(next.0)));
+        let next = frames.next().map(|next| Addr(machine.code_address(next.0)));
         unwinder.leaf_caller(Moment { pid, time, machine }, leaf, link, next, &mut self.unwind_cache)
     }
 }

@@ -158,7 +158,7 @@ fn process_events_duration(processes: &Processes) -> Duration {
     let mappings = processes.by_pid.values().flat_map(|process| &process.mappings).map(|mapping| mapping.time);
     let moments = processes.moments.iter().map(|moment| moment.time);
     let extents = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::of_moment);
-    match extents.reduce(TimeExtent::with) {
+    match extents.reduce(TimeExtent::join) {
         Some(extent) => Duration::from_nanos(extent.last.0.saturating_sub(extent.first.0)),
         None => Duration::ZERO,
     }

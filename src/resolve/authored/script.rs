@@ -328,7 +328,8 @@ impl AuthoredScript {
         let role = if is_key && role == Role::Whole { Role::Key } else { role };
         // For a private name such as `#x`, some tools put the mapping at the `#`, others at the `x`: look at both.
         let last_start = if is_private { word.start + 1 } else { word.start };
-        let segments = (word.start..=last_start).flat_map(|start| self.map.exactly_at(self.text.place(start)));
+        let segments =
+            (word.start..=last_start).flat_map(|start| self.map.segments_starting_at(self.text.place(start)));
         // If several segments start at the word, one with a name says most.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
         // The original name, if the tool recorded it.

@@ -30,7 +30,7 @@ impl Text {
     /// Decodes a text stored in a source map. Its line ends are found on the way, because most are escaped.
     pub(super) fn from_json(json: &JsonString) -> Option<Self> {
         let mut lines = vec![0];
-        let text = json.text_and(|letter, end| {
+        let text = json.text_with_escapes(|letter, end| {
             if letter == '\n' {
                 lines.push(end as u32);
             }
@@ -171,7 +171,7 @@ mod tests {
     fn a_string_of_a_map_has_the_lines_of_its_text() {
         for text in ["", "a", "a\nb\n", "a\r\nb\rc", "\n\u{2028}ä\n", "\u{feff}a\nb", "\"\\n\\\n"] {
             let file = FileBytes::new(serde_json::to_vec(text).unwrap());
-            let json = JsonString::of(&file, std::str::from_utf8(file.bytes()).unwrap()).unwrap();
+            let json = JsonString::new(&file, std::str::from_utf8(file.bytes()).unwrap()).unwrap();
             let (of_map, own) = (Text::from_json(&json).unwrap(), Text::new(text.to_owned()));
             assert_eq!((of_map.as_str(), &of_map.lines), (own.as_str(), &own.lines), "{text:?}");
         }

@@ -109,9 +109,10 @@ impl<'a> Finder<'a> {
         };
         // Text contains only some of the recorded processes, and a callgrind file only one.
         if self.processes.is_recording && !self.processes.by_pid.contains_key(&pid) {
-            let message =
-                format!("not used: it is from process {pid}, which is not in the recording; pass FILE@PID to \
-                                use it for another process");
+            let message = format!(
+                "not used: it is from process {pid}, which is not in the recording; pass FILE@PID to \
+                                use it for another process"
+            );
             self.warnings.push(Warning::new(message).in_file(path, None));
         }
         self.used_paths.insert(path.to_owned());

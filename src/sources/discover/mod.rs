@@ -492,8 +492,7 @@ impl Finder<'_> {
     fn report_missing_dump(&mut self, marker: &Marker, looked_at: Vec<PathBuf>) {
         // If the process ID in the path isn't recorded, the file was probably written in a container.
         let is_in_container = inner_pid(&marker.path).is_some_and(|inner| !self.processes.by_pid.contains_key(&inner));
-        let remedy =
-            if is_in_container { " (from a container: docker cp CONTAINER:PATH .)" } else { "" };
+        let remedy = if is_in_container { " (from a container: docker cp CONTAINER:PATH .)" } else { "" };
         self.warnings.push(Warning::new(format!(
             "{}: process {} mapped this jitdump, but it is not there, next to the input, or in the usual places; pass \
              its path with --jitdump{remedy}",

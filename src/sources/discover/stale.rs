@@ -31,8 +31,10 @@ impl Finder<'_> {
                 if let Some(began) = began.and_then(|began| wall_time(&self.processes.clock, began))
                     && is_written_before(written, began)
                 {
-                    return Some(format!("it was last written before process {pid} began, by an earlier process with that \
-                                      PID"));
+                    return Some(format!(
+                        "it was last written before process {pid} began, by an earlier process with that \
+                                      PID"
+                    ));
                 }
                 self.explain_if_core_contradicts(source)
             }

@@ -167,7 +167,7 @@ impl<'a> Finder<'a> {
             Some(Err((map, why))) => return Lookup::Refused { map: Some(map), why },
         };
         let paths = ScriptPaths { recorded: &recorded, actual: &actual };
-        let mention = Mention::of(&text);
+        let mention = Mention::find(&text);
         let candidate = match self.find_given_map(&recorded, &mention).or_else(|| self.find_map(paths, &mention)) {
             None => return Lookup::Nothing,
             Some(Ok(candidate)) => candidate,
@@ -256,7 +256,7 @@ impl<'a> Finder<'a> {
             Some(text) => text.ending(Mention::is_code)?,
             None => decode(&self.read(actual.as_ref()?, Named::Recording)?.ok()?),
         };
-        let mention = Mention::of(&ending);
+        let mention = Mention::find(&ending);
         let actual = match actual {
             Some(actual) => actual,
             None if mention.url.is_some_and(|url| url.starts_with("data:")) => file.to_owned(),
@@ -411,7 +411,7 @@ impl<'a> Finder<'a> {
             };
             let index = maps.paths.len();
             maps.paths.push(path);
-            let Ok(About { debug_id, script }) = About::of(&bytes) else { continue };
+            let Ok(About { debug_id, script }) = About::read(&bytes) else { continue };
             if let Some(id) = debug_id {
                 maps.by_debug_id.entry(id.to_ascii_lowercase()).or_insert(index);
             } else if let Some(script) = script {
@@ -439,7 +439,7 @@ impl<'a> Finder<'a> {
         }
         let mut asked = self.asked.borrow_mut();
         let about =
-            asked.entry(path.to_owned()).or_insert_with(|| About::of(&self.read(path, Named::User)?.ok()?).ok());
+            asked.entry(path.to_owned()).or_insert_with(|| About::read(&self.read(path, Named::User)?.ok()?).ok());
         let About { debug_id: map_id, script: map_script } = about.as_ref()?;
         let is_matching = match (map_id, mention.debug_id) {
             (Some(map_id), Some(script_id)) => map_id.eq_ignore_ascii_case(script_id),
@@ -469,10 +469,10 @@ impl<'a> Finder<'a> {
         let ScriptPaths { recorded, actual } = paths;
         let (recorded_dir, actual_dir) = (recorded.parent()?, actual.parent()?);
         let Some(url) = mention.url else { return self.read_adjacent_map(paths) };
-        let map = match scheme(url) {
+        let map = match split_scheme(url) {
             Some(("data", data)) => {
                 let name = format!("in {}", actual.display());
-                let Some(bytes) = source_map::data(data) else {
+                let Some(bytes) = source_map::decode_data_url(data) else {
                     return Some(Err((name, "cannot decode its data: URL".to_owned())));
                 };
                 let (file, base) = (FileBytes::new(bytes), recorded_dir.to_owned());
@@ -480,11 +480,14 @@ impl<'a> Finder<'a> {
             }
             Some(("file", _)) => file_from_url(url)?,
             Some(_) => {
-                let remedy = format!("jitgraft does not download it; pass a copy with --source-maps \
-                                      FILE={}", recorded.display());
+                let remedy = format!(
+                    "jitgraft does not download it; pass a copy with --source-maps \
+                                      FILE={}",
+                    recorded.display()
+                );
                 return self.read_adjacent_map(paths).or(Some(Err((url.to_owned(), remedy))));
             }
-            None => recorded_dir.join(&*String::from_utf8_lossy(&source_map::unescaped(url))),
+            None => recorded_dir.join(&*String::from_utf8_lossy(&source_map::decode_percent(url))),
         };
         let map = normalize(&map);
         let Ok(relative) = map.strip_prefix(normalize(recorded_dir)) else {

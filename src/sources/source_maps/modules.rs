@@ -104,7 +104,7 @@ impl Finder<'_> {
         let Some(first) = matching.next() else {
             let Some(file) = given.first() else { return Lookup::Nothing };
             let Some(index) = find_mismatch(&file.module, functions) else { return Lookup::Nothing };
-            return refuse(file, &format!("its function {index} is not there, or is called otherwise"));
+            return refuse(file, &format!("its function {index} is missing or has a different name"));
         };
         if let Some(other) = matching.find(|other| !other.module.has_code_of(&first.module)) {
             return refuse(first, &format!("{} matches as well", other.path.display()));
@@ -229,7 +229,7 @@ fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
 /// The index of a function if the code section starts at this offset; `None` if no function starts where the runtime
 /// states, or if it has another name.
 fn find_function(module: &WasmModule, (start, name): StatedFunction<'_>, code_section: usize) -> Option<u32> {
-    let index = module.starting_at((start as usize).checked_sub(code_section)?)?;
+    let index = module.function_starting_at((start as usize).checked_sub(code_section)?)?;
     // Runtimes make up names with the index for functions without one.
     if let Some(index_in_name) = WasmName::nameless(name) {
         return (index_in_name == index && module.body(index).is_some()).then_some(index);

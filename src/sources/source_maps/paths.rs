@@ -10,14 +10,14 @@ pub(super) fn file_from_url(url: &str) -> Option<PathBuf> {
     if url.starts_with('/') {
         return Some(url.into());
     }
-    let Some(("file", rest)) = scheme(url) else { return None };
+    let Some(("file", rest)) = split_scheme(url) else { return None };
     let path = rest.strip_prefix("//").unwrap_or(rest);
     path.starts_with('/').then(|| PathBuf::from(OsString::from_vec(decode_percent(path))))
 }
 
 /// The path in an HTTP URL, because a copy of the file may be next to the input. `None` for other URLs.
 pub(super) fn path_on_server(url: &str) -> Option<PathBuf> {
-    let Some(("http" | "https", rest)) = scheme(url) else { return None };
+    let Some(("http" | "https", rest)) = split_scheme(url) else { return None };
     let server_and_path = rest.strip_prefix("//")?.split(['?', '#']).next()?;
     let slash = server_and_path.find('/')?;
     Some(PathBuf::from(&server_and_path[slash..]))
@@ -42,14 +42,14 @@ pub(super) fn normalize(path: &Path) -> PathBuf {
 /// control characters or is longer than any path. `base` is the directory of the source map.
 pub(super) fn authored_name(source: &str, base: &Path) -> String {
     const PATH_MAX: usize = 4096;
-    let name = match scheme(source) {
+    let name = match split_scheme(source) {
         Some(("file", _)) => file_from_url(source).map_or_else(String::new, to_text),
         Some((scheme, rest)) => {
             let path = rest.trim_start_matches('/').split('?').next().unwrap_or_default();
             format!("{scheme}://{}", to_text(normalize(Path::new(path))))
         }
         // The source map belongs to a file that itself has a URL for a name.
-        None if base.to_str().is_some_and(|base| scheme(base).is_some()) && !source.starts_with('/') => {
+        None if base.to_str().is_some_and(|base| split_scheme(base).is_some()) && !source.starts_with('/') => {
             return authored_name(&format!("{}/{source}", base.display()), base);
         }
         None => to_text(normalize(&base.join(source))),

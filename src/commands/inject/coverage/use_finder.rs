@@ -40,7 +40,7 @@ impl UseContext<'_, '_, '_> {
     /// Whether a hit in the code map is what perf must find at the address, rather than a file mapped there. Only
     /// called for hits that aren't live code of that time. Usually no file is near, so this is answered without a
     /// lookup.
-    fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
+    fn is_reported(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
         if !self.files.get(pid).contains(addr) {
             return Lasting { answer: true, holds: ALWAYS };
         }

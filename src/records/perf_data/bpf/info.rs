@@ -157,7 +157,9 @@ impl<'data> RawProgram<'data> {
             let len = lens.word(len, 0) as usize;
             let Some((bytes, rest)) = code.split_at_checked(len) else {
                 let left = code.len();
-                skipped.add(self.error(format!("function {index} of a BPF program has {len} bytes, but only {left} are left")));
+                skipped.add(
+                    self.error(format!("function {index} of a BPF program has {len} bytes, but only {left} are left")),
+                );
                 break;
             };
             let addr = addrs.long(addr);
