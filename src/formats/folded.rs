@@ -75,7 +75,7 @@ enum Scale {
 }
 
 impl Scale {
-    /// The scale of a text, from its start.
+    /// Tells from the start of a text whether its weights have fractions.
     fn detect(head: &[u8]) -> Self {
         for line in whole_lines(head) {
             if let Some((_, weight)) = parse(line)

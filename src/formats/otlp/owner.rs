@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owner {
     track: Track,
-    /// See [`Owner::new`].
+    /// Keeps attributes without a field of their own as labels, and samples of different machines separate.
     apart: bool,
 }
 
