@@ -90,7 +90,7 @@ fn places(
     slot_of.filter_map(place).collect()
 }
 
-/// A function at one address.
+/// A function at one of its addresses. Code that moved has several.
 #[derive(Debug, Clone, Copy)]
 struct PlacedFunction {
     code: CodeId,
