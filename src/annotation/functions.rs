@@ -132,7 +132,7 @@ impl Sampled<'_> {
         Functions { list, of_place }.sorted(weight)
     }
 
-    /// The samples at each place, indexed by [`PlaceId`].
+    /// Sums the samples by the place of their innermost frame. The result is indexed by [`PlaceId`].
     fn sums(&self) -> Vec<PlaceSum> {
         let Samples { rows, chains, tracks, .. } = self.examined.samples;
         let mut sums = vec![PlaceSum::default(); chains.places().len()];
