@@ -153,8 +153,9 @@ impl<'data> SourceMap<'data> {
         self
     }
 
-    /// For each call, its nesting depth (counting itself), and the outermost of its enclosing calls that is too deep
-    /// (itself if none is).
+    /// For each call: its nesting depth, counting itself, and the index of another call. If the depth exceeds
+    /// [`MOST_INLINED`], that is the outermost enclosing call whose depth exceeds it, too; otherwise it is the call
+    /// itself.
     fn depths(&self) -> (Vec<usize>, Vec<usize>) {
         const UNKNOWN: usize = 0;
         let mut depths = vec![UNKNOWN; self.calls.len()];

@@ -102,7 +102,7 @@ impl RecordSurvey {
         }
     }
 
-    /// Returns the shared copy of a name; most names occur many times.
+    /// Returns the shared copy of a name, by the ID that `threads` gave it. Most names occur many times.
     fn shared_name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
         if let Some(known) = self.names.get(number) {
             return known.clone();
