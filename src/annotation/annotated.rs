@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The hot code of a profile, with costs per instruction.
 #[derive(Debug)]
 pub struct Annotation {
-    /// The weight of samples on which percentages are based.
+    /// What percentages are based on: the weights of the samples, or their number.
     pub weight: Weight,
     /// The events with samples, or with costs in a callgrind file.
     pub events: Vec<EventTotal>,

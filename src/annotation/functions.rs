@@ -301,7 +301,7 @@ struct Linked {
     extent: Option<Range<u64>>,
 }
 
-/// Chains of places that are looked up in addition to those of samples.
+/// Places to be named that aren't those of samples, such as the targets of jumps and calls.
 pub(super) type Places = Chains<FrameLocation>;
 
 /// Why JIT code from this source has no machine code.

@@ -71,7 +71,8 @@ pub trait AuthoredLines: Debug + Sync {
     fn function<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]>;
 }
 
-/// Decodes a code's raw entries with the help of data that its source gives once for all code.
+/// Decodes a code's raw entries, for formats in which this takes data that all code of a source shares, such as
+/// scripts.
 pub trait Positions: Debug + Sync {
     /// Source lines and inlined calls of the code with these entries ([`Lines::raw`]).
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;

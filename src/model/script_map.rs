@@ -37,7 +37,7 @@ pub struct AuthoredFile {
 }
 
 /// A JSON string that stays quoted and escaped in the map's file until it is needed: authored texts are large, and few
-/// are.
+/// of them are ever shown.
 #[derive(Debug, Clone)]
 pub struct JsonString {
     file: FileBytes,

@@ -149,7 +149,7 @@ impl<'o> SpanFilter<'o> {
     }
 
     /// The synthetic thread for a span that the input puts on a track with an ID of its own ([`SpanRecord::id`])
-    /// instead of a thread. Writes the thread's name before its first span.
+    /// instead of a thread. Writes the thread's name before its first span, provided that the process has a number.
     fn synthetic_thread(&mut self, head: &SpanHead<'_>, pid: &NumberOrName<'_>) -> Result<i64> {
         let SyntheticThread { tid, is_new } = self.threads.place(head);
         if let (true, NumberOrName::Number(pid)) = (is_new, pid) {

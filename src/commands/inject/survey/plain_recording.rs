@@ -32,8 +32,8 @@ pub(in crate::commands::inject) struct PlainRecording {
     pub(in crate::commands::inject) shown: PathBuf,
     /// How the records were stored, for the summary; `None` if they were plain.
     pub(in crate::commands::inject) was: Option<String>,
-    /// The archive that contains the input, if any. It is only held to keep it open: its files can't be opened once it
-    /// is dropped.
+    /// The archive that contains the input, if any. It must stay open, because its files can't be opened once it is
+    /// dropped.
     _packed: Option<Packed>,
 }
 
