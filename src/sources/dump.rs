@@ -3,11 +3,11 @@
 mod pieces;
 mod rundown;
 
+use super::account::SourceEvents;
 use super::account::SourceState;
 use super::clock::{Conversion, DumpTimes, explain_other_process};
 use super::discover::Source;
 use super::guest::{GuestFiles, GuestNames};
-use super::account::SourceEvents;
 use super::options::{SourceOptions, outer_pid};
 use crate::bytes::cursor::Endian;
 use crate::error::{Result, Skipped, Warning, Warnings};

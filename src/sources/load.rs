@@ -1,7 +1,7 @@
 //! Reads the opened sources into code events with the recording's times and process IDs, and builds the code map from
 //! them.
 
-use super::account::{Account, ClockUse, Kind, SourceState, SourceEvents};
+use super::account::{Account, ClockUse, Kind, SourceEvents, SourceState};
 use super::discover::{Found, Source};
 use super::dump;
 use super::guest::{GuestFiles, GuestNames};

@@ -310,7 +310,8 @@ mod tests {
         let object = image.object().unwrap();
         use object::ObjectSymbol;
         // What DWARF says about this crate's functions depends on the build.
-        let start = object.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("lang_start_internal")));
+        let start =
+            object.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("lang_start_internal")));
         let addr = start.unwrap().address();
         let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[addr], &mut Warnings::new());
         let sections = DebugSections::load(&image, &files, &[addr], true).unwrap();
