@@ -165,10 +165,7 @@ impl Sampled<'_> {
             name,
             module,
             category,
-            place: CodePlace::Unknown(
-                "nothing is known about this \
-                                                                      code",
-            ),
+            place: CodePlace::Unknown("nothing is known about this code"),
             costs,
             at,
             last,

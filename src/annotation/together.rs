@@ -38,9 +38,8 @@ fn merge(codes: Vec<Listing>) -> Option<Listing> {
     let refs: Vec<&Listing> = codes.iter().collect();
     let by_line = (!are_same(&codes)).then(|| by_line(&refs)).map(|code| match &code {
         Code::SourceLines { lines, .. } if lines.iter().all(|line| line.source.is_none()) => Code::Missing(
-            "its compiled versions differ and have no source lines to merge by; leave out --merge to list each \
-             one"
-            .into(),
+            "its compiled versions differ and have no source lines to merge by; leave out --merge to list each one"
+                .into(),
         ),
         _ => code,
     });

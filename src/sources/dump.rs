@@ -92,8 +92,7 @@ fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) 
     }
     if header.version > 2 {
         let message = Warning::new(format!(
-            "version {} is newer than the known versions 1 and 2; read as version \
-                                  2",
+            "version {} is newer than the known versions 1 and 2; read as version 2",
             header.version
         ));
         warnings.push(message.in_file(&source.path, Some(4)));

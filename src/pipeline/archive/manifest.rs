@@ -85,10 +85,8 @@ impl Manifest {
         let damaged = |error| Error::new(format!("{MANIFEST} is damaged")).because(error);
         let Versioned { version } = serde_json::from_slice(text).map_err(damaged)?;
         if version != VERSION {
-            let message = format!(
-                "was packed by another version of jitgraft (archive format {version}, expected \
-                                   {VERSION})"
-            );
+            let message =
+                format!("was packed by another version of jitgraft (archive format {version}, expected {VERSION})");
             return Err(Error::new(message));
         }
         let manifest: Self = serde_json::from_slice(text).map_err(damaged)?;

@@ -267,7 +267,10 @@ fn of_two_runtimes_that_write_one_map_the_one_that_lost_its_names_is_told() {
     };
     let java = ["int A.a()", "int A.b()", "int A.c()"];
     let found = finding(&recorded("/x/jre/lib/server/libjvm.so", &java), "source-overwritten");
-    assert!(text(&found, "cause").contains("only has the names of OpenJDK") && text(&found, "cause").contains("CPython"), "{found:#}");
+    assert!(
+        text(&found, "cause").contains("only has the names of OpenJDK") && text(&found, "cause").contains("CPython"),
+        "{found:#}"
+    );
     let remedy = text(&found, "remedy");
     assert!(remedy.contains("-XX:+LogCompilation") && remedy.contains("perf_jit"), "{found:#}");
     assert!(!remedy.contains("DumpPerfMapAtExit") && found["command"] == Value::Null, "{found:#}");

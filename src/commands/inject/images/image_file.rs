@@ -122,10 +122,7 @@ impl ImageFile {
             None => *state = ImageState::Made,
             Some(back) if is_same(back.file(), &self.path) => {}
             Some(_) => {
-                return Err(unplaced(Error::new(
-                    "was created by another program in the meantime; run this \
-                                                       again",
-                )));
+                return Err(unplaced(Error::new("was created by another program in the meantime; run this again")));
             }
         }
         Ok(())

@@ -40,11 +40,8 @@ pub(in crate::commands::inject) struct PlainRecording {
 /// The error for an input that isn't a perf.data recording.
 fn refused(format: &Format) -> Error {
     let instead = format.rewriter.map(|by| format!("use jitgraft {} for such files", by.command));
-    let what = format!(
-        "is a {} file; inject rewrites perf.data, pprof, OpenTelemetry and Firefox \
-                        profiles",
-        format.name
-    );
+    let what =
+        format!("is a {} file; inject rewrites perf.data, pprof, OpenTelemetry and Firefox profiles", format.name);
     Error::new(what).with_remedy(instead)
 }
 
