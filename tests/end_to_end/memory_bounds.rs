@@ -398,7 +398,7 @@ fn a_debugging_file_that_is_a_hole_is_not_read() {
         assert!(output.status.success(), "{:?}", output.status);
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(report().contains("app.debug: is not the debugging information of"));
+    assert!(report().contains("app.debug: not used: it is not the debugging information of"));
     fs::File::options().write(true).open(&debugging).unwrap().set_len(60 << 30).unwrap();
     let said = report();
     assert!(said.contains("app.debug: has 64424509440 bytes, but only"), "{said}");

@@ -34,7 +34,7 @@ fn assert_named_within(times: u64, name: &str, bytes: &[u8]) {
     };
     let output = run(times * bytes.len() as u64 + BASE);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains(&format!("{COUNT} of {COUNT} addresses")), "{said}");
+    assert!(output.status.success() && said.contains(&format!("named {COUNT} of {COUNT} unnamed addresses")), "{said}");
     assert!(Path::exists(&dir.path().join("out")));
     // The limit is one.
     assert!(!run(1_000_000).status.success());

@@ -438,7 +438,7 @@ fn a_stripped_program_is_named_by_its_build_id_as_addr2line_names_it() {
     for (flags, home) in [(&["--debug-dir", "debug"][..], "."), (&[], "home")] {
         let (out, said) = inject(&message, flags, home);
         assert_only_named(&message, &out);
-        assert!(said.contains(&format!("{0} of {0} addresses", addresses.len())), "{said}");
+        assert!(said.contains(&format!("named {0} of {0} unnamed addresses", addresses.len())), "{said}");
         let tables = dictionary(&out);
         let functions: Vec<Vec<Field>> = all(&tables, FUNCTION).map(parse).collect();
         let mut inlined = 0;
