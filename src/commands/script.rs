@@ -105,13 +105,13 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
 
 /// The error for an input that is neither a recording nor a text of samples.
 fn no_text(head: &[u8]) -> Error {
-    formats::detect(head).map_or_else(
-        || mistaken::unknown_format(head),
-        |format| {
-            let message = format!("is {}: script reads perf.data, and filters the text of perf script", format.name);
-            Error::new(message).with_remedy(Some("jitgraft report and jitgraft collapse read it".to_owned()))
-        },
-    )
+    match formats::detect(head) {
+        None => mistaken::unknown_format(head),
+        Some(format) => {
+            let message = format!("is a {} file; script reads perf.data and the text of perf script", format.name);
+            Error::new(message).with_remedy(Some("use jitgraft report or jitgraft collapse".to_owned()))
+        }
+    }
 }
 
 /// How many bytes suffice to tell a recording from a text.

@@ -172,7 +172,7 @@ fn an_old_recording_is_a_recording() {
     fs::rename(scene.path("perf.data"), scene.path("perf.data.old")).unwrap();
     assert!(scene.run("report perf.data.old").status.success());
     let said = said(&scene.run("report"));
-    assert!(said.contains("perf.data: cannot open") && said.contains("there is perf.data.old"), "{said}");
+    assert!(said.contains("perf.data: cannot open") && said.contains("did you mean perf.data.old?"), "{said}");
 }
 
 #[test]
