@@ -417,7 +417,7 @@ fn an_event_that_only_one_side_has_is_named() {
     dir.write("before", SCRIPT);
     dir.write("after", SCRIPT.replace("cpu-clock", "page-faults"));
     let said = dir.refused("report --diff before after");
-    assert!(said.contains("no event page-faults, but cpu-clock"), "{said}");
+    assert!(said.contains("no event page-faults, only cpu-clock"), "{said}");
 }
 
 /// Samples of two events.

@@ -158,7 +158,7 @@ fn a_map_of_another_build_is_refused_unless_the_user_names_it() {
     assert!(names == authored() && !said.contains("doesn't seem to fit"), "{said}");
     fs::copy(project.0.path().join("dist/app.js.map"), project.0.path().join("other.map")).unwrap();
     let (_, said) = project.shown(SCRIPT, FUNCTIONS, &["--source-maps", "other.map"]);
-    assert!(said.contains("other.map is of none of the scripts"), "{said}");
+    assert!(said.contains("other.map matches none of the scripts"), "{said}");
 }
 
 #[test]
