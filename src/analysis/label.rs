@@ -178,7 +178,7 @@ pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILERS_OWN.iter().find(|(own, _)| own.as_bytes() == label) {
         return *kind;
     }
-    if tid_of_thread(label).is_some() {
+    if tid_of_thread(label).is_some() || is_thread_property(label) {
         return FrameKind::User;
     }
     let unnamed = module_in(label).map(|module| if module == b"unknown" { &b""[..] } else { module });
@@ -189,7 +189,7 @@ pub fn unmarked(label: &[u8]) -> FrameKind {
 }
 
 /// Frames that async-profiler inserts where it couldn't walk the stack.
-const ASYNC_PROFILERS_OWN: [(&str, FrameKind); 14] = [
+const ASYNC_PROFILERS_OWN: [(&str, FrameKind); 20] = [
     ("[unknown_Java]", FrameKind::JitUnnamed),
     ("[not_walkable_Java]", FrameKind::JitUnnamed),
     ("[no_Java_frame]", FrameKind::Unknown),
@@ -204,13 +204,33 @@ const ASYNC_PROFILERS_OWN: [(&str, FrameKind); 14] = [
     ("[frame_buffer_overflow]", FrameKind::Unknown),
     ("[break_no_anchor]", FrameKind::Unknown),
     ("[break_interpreted]", FrameKind::Unknown),
+    ("[break_compiled]", FrameKind::Unknown),
+    ("[break_deopt]", FrameKind::Unknown),
+    ("[break_entry_frame]", FrameKind::Unknown),
+    ("[break_not_walkable]", FrameKind::Unknown),
+    ("[not_walkable]", FrameKind::Unknown),
+    ("[unknown_nmethod]", FrameKind::Unknown),
 ];
 
-/// The thread ID in the outermost frame of async-profiler's option `-t`: `[main tid=1234]`.
+/// The thread ID in the outermost frame of async-profiler's option `-t`: `[main tid=1234]`, or `[tid=1234]` for a thread
+/// without a name.
 pub fn tid_of_thread(label: &[u8]) -> Option<i32> {
     let thread = label.strip_prefix(b"[")?.strip_suffix(b"]")?;
-    let at = memchr::memmem::rfind(thread, b" tid=")?;
-    std::str::from_utf8(&thread[at + 5..]).ok()?.parse().ok().filter(|tid| *tid >= 0)
+    let tid = match thread.strip_prefix(b"tid=") {
+        Some(tid) => tid,
+        None => &thread[memchr::memmem::rfind(thread, b" tid=")? + 5..],
+    };
+    std::str::from_utf8(tid).ok()?.parse().ok().filter(|tid| *tid >= 0)
+}
+
+/// True for the frames that async-profiler adds for a thread's scheduling policy and CPU (`--sched`, `--record-cpu`):
+/// `[SCHED_BATCH]`, `[CPU-3]`.
+fn is_thread_property(label: &[u8]) -> bool {
+    let Some(property) = label.strip_prefix(b"[").and_then(|label| label.strip_suffix(b"]")) else { return false };
+    match property.strip_prefix(b"CPU-") {
+        Some(cpu) => !cpu.is_empty() && cpu.iter().all(u8::is_ascii_digit),
+        None => property.strip_prefix(b"SCHED_").is_some_and(|policy| policy.iter().all(u8::is_ascii_uppercase)),
+    }
 }
 
 /// The module in the label of an unnamed function: `libc.so.6` in `[libc.so.6]` or `[libc.so.6 <1f>]`.
@@ -356,6 +376,12 @@ mod tests {
             ("[unknown_Java]", FrameKind::JitUnnamed),
             ("[frame_buffer_overflow]", FrameKind::Unknown),
             ("[GC Thread#0 tid=1240]", FrameKind::User),
+            ("[tid=1240]", FrameKind::User),
+            ("[tid=x]", FrameKind::NativeUnnamed),
+            ("[SCHED_BATCH]", FrameKind::User),
+            ("[CPU-12]", FrameKind::User),
+            ("[break_deopt]", FrameKind::Unknown),
+            ("[unknown_nmethod]", FrameKind::Unknown),
         ] {
             assert_eq!(unmarked(label.as_bytes()), kind, "{label}");
         }

@@ -67,23 +67,24 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 /// A profile that V8 wrote into trace events: the `args` of `Profile` and each `ProfileChunk` event for a profile
-/// written in pieces, or of a `CpuProfile` event for a whole one.
+/// written in pieces, or of a `CpuProfile` event for a whole one. Each with the time of its event.
 #[derive(Debug, Default)]
-pub(super) struct ProfileChunks(Vec<Vec<u8>>);
+pub(super) struct ProfileChunks(Vec<(Option<i64>, Vec<u8>)>);
 
 impl ProfileChunks {
     /// The names of the events with parts of a profile.
     pub(super) const EVENTS: &[&[u8]] = &[b"Profile", b"ProfileChunk", b"CpuProfile"];
 
-    /// Adds the arguments of the next such event.
-    pub(super) fn add(&mut self, args: &[u8]) {
-        self.0.push(args.to_vec());
+    /// Adds the time and the arguments of such an event. Events may come in any order.
+    pub(super) fn add(&mut self, time: Option<i64>, args: &[u8]) {
+        self.0.push((time, args.to_vec()));
     }
 
     /// Adds the samples of a thread to a profile.
-    pub(super) fn push_to(&self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
+    pub(super) fn push_to(mut self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
+        self.0.sort_by_key(|(time, _)| *time);
         let (mut parts, mut skipped) = (ProfileMembers::default(), Skipped::new("ProfileChunk"));
-        for args in &self.0 {
+        for (_, args) in &self.0 {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
                 // serde's message may quote private data from the file.
@@ -112,6 +113,8 @@ struct ProfileChunk<'a> {
     #[serde(borrow)]
     cpu_profile: ChunkProfile<'a>,
     time_deltas: Vec<i64>,
+    /// The sampled line of each sample, from 1; 0 if unknown. Absent if all are unknown.
+    lines: Vec<i64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -143,6 +146,8 @@ struct WeighedNode {
 struct ProfileMembers<'a> {
     nodes: Vec<ProfileNode<'a>>,
     samples: Vec<u64>,
+    /// The sampled line of each sample, if the profile states it; 0 if unknown. May be shorter than `samples`.
+    lines: Vec<u32>,
     deltas: Vec<i64>,
     /// Start time in microseconds.
     start: f64,
@@ -153,10 +158,12 @@ struct ProfileMembers<'a> {
 
 impl<'a> ProfileMembers<'a> {
     /// Adds the next part of a profile.
-    fn append(&mut self, ProfileChunk { start_time, end_time, cpu_profile, time_deltas }: ProfileChunk<'a>) {
+    fn append(&mut self, ProfileChunk { start_time, end_time, cpu_profile, time_deltas, lines }: ProfileChunk<'a>) {
         self.start = start_time.or(cpu_profile.start_time).unwrap_or(self.start);
         self.end = end_time.or(cpu_profile.end_time).unwrap_or(self.end);
         self.nodes.extend(cpu_profile.nodes);
+        self.lines.resize(self.samples.len(), 0);
+        self.lines.extend(lines.into_iter().map(|line| u32::try_from(line).unwrap_or(0)));
         self.samples.extend(cpu_profile.samples);
         self.deltas.extend(time_deltas);
         self.deltas.extend(cpu_profile.time_deltas);
@@ -230,20 +237,22 @@ impl<'a> ProfileMembers<'a> {
     /// The samples sorted by time, each with the time until the next one.
     fn timed_samples(&self) -> Vec<WeighedNode> {
         let mut time = self.start as i64;
-        // In microseconds.
-        let mut times_and_nodes: Vec<(i64, u64)> = Vec::with_capacity(self.samples.len());
-        for (number, &node) in self.samples.iter().enumerate() {
+        // Times in microseconds, with the indices of samples.
+        let mut order: Vec<(i64, usize)> = Vec::with_capacity(self.samples.len());
+        for number in 0..self.samples.len() {
             time = time.saturating_add(self.deltas.get(number).copied().unwrap_or(0));
-            times_and_nodes.push((time, node));
+            order.push((time, number));
         }
-        times_and_nodes.sort_by_key(|(time, _)| *time);
+        order.sort_by_key(|(time, _)| *time);
         let mut lines = LinesOfNodes::new(&self.nodes);
-        let mut samples = Vec::with_capacity(times_and_nodes.len());
-        for (number, &(time, node)) in times_and_nodes.iter().enumerate() {
-            let next = times_and_nodes.get(number + 1).map_or(self.end as i64, |(time, _)| *time);
+        let mut samples = Vec::with_capacity(order.len());
+        for (position, &(time, number)) in order.iter().enumerate() {
+            let next = order.get(position + 1).map_or(self.end as i64, |(time, _)| *time);
+            let node = self.samples[number];
+            let stated_line = self.lines.get(number).copied().filter(|line| *line > 0);
             samples.push(WeighedNode {
                 node,
-                line: lines.next(node),
+                line: stated_line.unwrap_or_else(|| lines.next(node)),
                 weight: nanos(next.saturating_sub(time)),
                 count: 1,
                 time: Some(Nanos(nanos(time))),

@@ -58,7 +58,7 @@ fn is_comment(line: &[u8]) -> bool {
 /// True if each line can be understood without the others, so that inputs can be concatenated and sorted as text. False
 /// if weights are fractions, or if the text has async-profiler's suffixes for tiers or its thread frames.
 pub fn is_plain(head: &[u8]) -> bool {
-    Scale::detect(head) == Scale::Whole && !["_[0]", "_[1]", " tid="].iter().any(|mark| contains(head, mark))
+    Scale::detect(head) == Scale::Whole && !["_[0]", "_[1]", " tid=", "[tid="].iter().any(|mark| contains(head, mark))
 }
 
 fn contains(text: &[u8], part: &str) -> bool {
@@ -497,18 +497,21 @@ mod tests {
 
     #[test]
     fn async_profilers_marks_and_threads_are_understood() {
-        let text = b"[main tid=1234];com/x/App.main_[0];com/x/App.work_[1];memcpy 10\n[GC Thread#0 tid=5] 6\n";
+        let text =
+            b"[main tid=1234];com/x/App.main_[0];com/x/App.work_[1];memcpy 10\n[GC Thread#0 tid=5] 6\n[tid=7];f 1\n";
+        assert!(!is_plain(b"[tid=7];f 1\n"));
         let profile = read(text, &ReadOptions::default(), &mut Skipped::new("line"));
         let rows = &profile.series[0].rows;
         let tids: Vec<_> = rows.iter().map(|row| profile.track_of(row.track).tid.map(|tid| tid.0)).collect();
-        assert_eq!((tids, rows[1].stack), (vec![Some(1234), Some(5)], None));
+        assert_eq!((tids, rows[1].stack), (vec![Some(1234), Some(5), Some(7)], None));
         let frames: Vec<_> = profile.frames_up(rows[0].stack).map(|id| *profile.frame_of(id)).collect();
         let kinds: Vec<_> = frames.iter().map(|frame| (frame.kind, frame.tier)).collect();
         let jit = |tier| (FrameKind::Jit, Some(tier));
         assert_eq!(kinds, [(FrameKind::User, None), jit(Tier::Baseline), jit(Tier::Interpreted)]);
         let mut out = Vec::new();
         write(&profile, &WriteOptions::default(), &mut out).unwrap();
-        let written = "[GC Thread#0 tid=5] 6\n[main tid=1234];com/x/App.main_[j];com/x/App.work_[j];memcpy 10\n";
+        let written =
+            "[GC Thread#0 tid=5] 6\n[main tid=1234];com/x/App.main_[j];com/x/App.work_[j];memcpy 10\n[tid=7];f 1\n";
         assert_eq!(String::from_utf8(out).unwrap(), written);
     }
 

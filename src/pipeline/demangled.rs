@@ -15,6 +15,7 @@ pub(super) fn apply(profile: &mut Profile) {
 
 /// True for names that look like mangled C++ or Rust. Mach-O adds an underscore.
 fn may_be_mangled(name: &[u8]) -> bool {
+    let name = &name[module_len(name)..];
     if is_rust_printed_as_cpp(bare(name)) {
         return true;
     }
@@ -28,9 +29,15 @@ pub(super) fn readable(name: &[u8]) -> Option<String> {
     if !may_be_mangled(name) {
         return None;
     }
+    let (module, name) = name.split_at(module_len(name));
     let bare = bare(name);
     let readable = demangle(bare).or_else(|| demangle_rust_printed_as_cpp(bare))?;
-    Some(readable + &String::from_utf8_lossy(&name[bare.len()..]))
+    Some(format!("{}{readable}{}", String::from_utf8_lossy(module), String::from_utf8_lossy(&name[bare.len()..])))
+}
+
+/// The length of the module and its separator in DTrace's notation (``libc.so.1`malloc``); 0 without a module.
+fn module_len(name: &[u8]) -> usize {
+    memchr::memchr(b'`', name).map_or(0, |separator| separator + 1)
 }
 
 /// A name without its suffix such as `_[k]`.
@@ -72,8 +79,8 @@ mod tests {
 
     #[test]
     fn names_in_lines_become_readable() {
-        let text = "main;_ZN3foo3barEi 5\n_ZN3foo3barEi_[k];_RNvCs1234_7mycrate3foo 7\n_Zonk;__Zero 1\nmain 2";
-        let wanted = "main;foo::bar 5\nfoo::bar_[k];mycrate::foo 7\n_Zonk;__Zero 1\nmain 2";
+        let text = "libx.so`_ZN3foo3barEi+0x12;a`b 5\nmain;_ZN3foo3barEi 5\n_ZN3foo3barEi_[k];_RNvCs1234_7mycrate3foo 7\n_Zonk;__Zero 1\nmain 2";
+        let wanted = "libx.so`foo::bar;a`b 5\nmain;foo::bar 5\nfoo::bar_[k];mycrate::foo 7\n_Zonk;__Zero 1\nmain 2";
         assert_eq!(String::from_utf8(lines(text.as_bytes()).unwrap()).unwrap(), wanted);
         assert_eq!(lines(b"main;Z;R_x 5\n"), None);
         let printed = lines(b"a::b::h0123456789abcdef 5\nVec$LT$T$GT$::f_[i];main::hello 1\n").unwrap();

@@ -8,6 +8,7 @@
 //! | Julia | `julia_f_1234`, `jfptr_f_1234`, `japi1_f_1234` | `julia_f` … |
 //! | PHP, LuaJIT | `TRACE-8$App\f$5`, `TRACE_12::f.lua:3` | `TRACE-$App\f$5` … |
 //! | PostgreSQL | `evalexpr_0_12`, `deform_0_3` | `evalexpr`, `deform` |
+//! | LLVM's ThinLTO | `f.llvm.1234567890` | `f` |
 //! | .NET | `lambda_method12`, `Regex3_Scan` | `lambda_method`, `Regex_Scan` |
 
 use std::borrow::Cow;
@@ -134,6 +135,8 @@ fn is_address(word: &[u8]) -> bool {
 
 /// Prefixes of numbers that a runtime assigns differently in each run.
 const COUNTED: &[&str] = &[
+    "jdk.proxy",
+    "jdk/proxy",
     "GeneratedMethodAccessor",
     "GeneratedConstructorAccessor",
     "GeneratedSerializationConstructorAccessor",
@@ -151,7 +154,8 @@ const JULIA: &[&str] = &["julia_", "jlsys_", "jfptr_", "japi1_", "jlplt_", "gfpt
 
 /// Removes numbers that a runtime assigns differently in each run, and addresses.
 pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
-    if !name.bytes().any(|byte| byte.is_ascii_digit()) {
+    // A random word may happen to have no digits.
+    if !name.bytes().any(|byte| byte.is_ascii_digit()) && !RANDOM.iter().any(|marker| name.contains(marker)) {
         return Cow::Borrowed(name);
     }
     let mut text = without_addresses(name).into_owned();
@@ -182,6 +186,11 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
     remove_behind(&mut text, "TRACE-", |rest| {
         rest.strip_prefix('/').map_or(0, |rest| 1 + count_of(rest, |byte| byte.is_ascii_digit()))
     });
+    if let Some((function, hash)) = text.rsplit_once(".llvm.")
+        && is_number(hash)
+    {
+        text.truncate(function.len());
+    }
     for marker in RANDOM {
         remove_behind(&mut text, marker, |rest| count_of(rest, |byte| byte.is_ascii_alphanumeric()));
     }
@@ -281,6 +290,14 @@ mod tests {
                 "Foo$$EnhancerBySpringCGLIB$$deadbeef0.f",
                 "Foo$$EnhancerBySpringCGLIB$$.f",
             ),
+            (
+                "A$$EnhancerBySpringCGLIB$$fadedbee.f",
+                "A$$EnhancerBySpringCGLIB$$12345678.f",
+                "A$$EnhancerBySpringCGLIB$$.f",
+            ),
+            ("jdk.proxy2.$Proxy33.get", "jdk.proxy1.$Proxy9.get", "jdk.proxy.$Proxy.get"),
+            ("jdk/proxy2/$Proxy33.get", "jdk/proxy3/$Proxy9.get", "jdk/proxy/$Proxy.get"),
+            ("f.llvm.1234567890", "f.llvm.77", "f"),
             ("julia_f_1234", "julia_f_99", "julia_f"),
             ("jfptr_my_f_1", "jfptr_my_f_22", "jfptr_my_f"),
             (r"TRACE-8$App\Deep\mandel$5", r"TRACE-11$App\Deep\mandel$5", r"TRACE-$App\Deep\mandel$5"),
@@ -297,9 +314,18 @@ mod tests {
 
     #[test]
     fn numbers_that_distinguish_functions_stay() {
-        for name in
-            ["lambda$main$0", "f_12", "Foo$1.run", "vec<int, 16>", "julia_set", "Regexp1", "deform_it", "utf8", ""]
-        {
+        for name in [
+            "lambda$main$0",
+            "f_12",
+            "f.llvm.x1",
+            "Foo$1.run",
+            "vec<int, 16>",
+            "julia_set",
+            "Regexp1",
+            "deform_it",
+            "utf8",
+            "",
+        ] {
             assert_eq!(without_run_numbers(name), name);
             assert_eq!(without_addresses(name), name);
         }

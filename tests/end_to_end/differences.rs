@@ -127,6 +127,8 @@ fn what_was_measured_is_compared_by_amount() {
     assert!(text.contains("# the runs differ in length: 70.0 ms before, 2.90 ms after (-95.86%)"), "{text}");
     assert!(text.contains("# 1 of 2 functions changed ("), "{text}");
     assert!(!dir.run("report --diff before.cg same.cg").contains("differ in length"));
+    let costs = dir.run("report --diff before.cg after.cg");
+    assert!(costs.contains("1,100 Ir before, 1,130 Ir after"), "{costs}");
 }
 
 #[test]

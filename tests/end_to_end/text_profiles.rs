@@ -64,7 +64,7 @@ fn async_profilers_threads_and_marks_are_understood() {
     let text = "[main tid=1234];java/lang/Thread.run_[j];com/x/App.main_[0];com/x/App.work_[1];memcpy 10\n\
                 [main tid=1234];java/lang/Thread.run_[j];com/x/App.main_[j];do_sys_open_[k] 4\n\
                 [main tid=1235];com/x/App.main_[1] 1\n[GC Thread#0 tid=1240];GangWorker::run(WorkData) 6\n\
-                [unknown_Java] 2\n[frame_buffer_overflow] 1\n";
+                [tid=77];start_thread;com/x/App.main_[0];[break_deopt] 1\n[unknown_Java] 2\n[frame_buffer_overflow] 1\n";
     let cpu = file(&dir, "cpu.collapsed", text);
     let report = stdout(&["report", "--limit", "0", "--format", "csv"], &cpu);
     assert!(!report.contains("tid=") && report.matches("App.main").count() == 1, "{report}");
@@ -72,7 +72,9 @@ fn async_profilers_threads_and_marks_are_understood() {
         assert!(line.contains("JIT"), "{line}");
     }
     let by_tid = stdout(&["report", "-s", "tid", "--format", "csv"], &cpu);
-    assert!(by_tid.contains("1234") && by_tid.contains("1240"), "{by_tid}");
+    assert!(["1234", "1240", "77"].iter().all(|tid| by_tid.contains(tid)), "{by_tid}");
+    let unknown = report.lines().find(|line| line.contains("break_deopt")).unwrap();
+    assert!(unknown.contains(",unknown,"), "{report}");
     assert_eq!(stdout(&["collapse", "-q", "--tid", "1235"], &cpu), "[main tid=1235];com/x/App.main_[j] 1\n");
     let again = file(&dir, "again.folded", &stdout(&["collapse", "-q"], &cpu));
     assert_eq!(stdout(&["collapse", "-q"], &again), fs::read_to_string(&again).unwrap());

@@ -171,6 +171,96 @@ fn sampled_threads_keep_their_names() {
     }
 }
 
+/// A function's samples of one thread, as V8 writes them into traces: the start of the profile on its own thread, and a
+/// chunk with two samples on another one.
+fn v8_profile(id: &str, tid: u32, function: &str, lines: &str) -> [String; 2] {
+    let start = format!(
+        r#"{{"name":"Profile","ph":"P","id":"{id}","pid":10,"tid":{tid},"ts":1000,"args":{{"data":{{"startTime":1000}}}}}}"#
+    );
+    let chunk = format!(
+        r#"{{"name":"ProfileChunk","ph":"P","id":"{id}","pid":10,"tid":99,"ts":2000,"args":{{"data":{{"endTime":1300,
+        "cpuProfile":{{"nodes":[{{"id":1,"callFrame":{{"functionName":"(root)"}}}},
+        {{"id":2,"parent":1,"callFrame":{{"functionName":"{function}","url":"a.js","lineNumber":2}}}}],"samples":[2,2]}},
+        "timeDeltas":[100,100]{lines}}}}}}}"#
+    );
+    [start, chunk]
+}
+
+#[test]
+fn the_order_of_a_sampled_threads_events_in_the_file_does_not_matter() {
+    let name = r#"{"name":"thread_name","ph":"M","pid":10,"tid":7,"args":{"name":"Worker"}}"#;
+    let process = r#"{"name":"process_name","ph":"M","pid":10,"tid":1,"args":{"name":"Renderer"}}"#;
+    let [start, chunk] = v8_profile("0x1", 7, "f", "");
+    for (events, thread) in [
+        ([&start, &chunk, name], "Worker"),
+        ([&chunk, &start, name], "Worker"),
+        ([name, &chunk, &start], "Worker"),
+        // Without a name of its own, the thread is called like its process.
+        ([process, &chunk, &start], "Renderer"),
+    ] {
+        let (_dir, path) = file(&format!("[{}]", events.join(",")));
+        let csv = stdout(&["report", "-s", "comm,tid", "--event", "cpu", "--format", "csv"], &path);
+        assert!(csv.contains(&format!(",200000,200000,2,{thread},7\n")), "{csv}");
+    }
+}
+
+#[test]
+fn whole_profiles_of_two_threads_stay_apart() {
+    let event = |tid: u32, function: &str| {
+        format!(
+            r#"{{"name":"CpuProfile","ph":"I","pid":1,"tid":{tid},"ts":1,"args":{{"data":{{"cpuProfile":{{"nodes":[
+            {{"id":1,"callFrame":{{"functionName":"(root)"}},"children":[2]}},{{"id":2,"callFrame":{{"functionName":"{function}"}}}}],
+            "startTime":0,"endTime":300,"samples":[2],"timeDeltas":[100]}}}}}}}}"#
+        )
+    };
+    for (first, second) in [(2, 3), (2, 2)] {
+        let text = format!("[{},{}]", event(first, "f"), event(second, "g"));
+        assert_eq!(stacks(&text), expected(&[("f", 200), ("g", 200)]));
+    }
+}
+
+#[test]
+fn lines_of_chunks_are_the_lines_that_ran() {
+    for (lines, want) in [
+        (r#","lines":[5,9]"#, &["100000,1,a.js:5", "100000,1,a.js:9"][..]),
+        (r#","lines":[5,5]"#, &["200000,2,a.js:5"]),
+        // Unknown lines leave the function's own.
+        (r#","lines":[0,9]"#, &["100000,1,a.js:3", "100000,1,a.js:9"]),
+        ("", &["200000,2,a.js:3"]),
+    ] {
+        let (_dir, path) = file(&format!("[{}]", v8_profile("0x1", 7, "f", lines).join(",")));
+        let csv = stdout(&["report", "-s", "line", "--event", "cpu", "--format", "csv"], &path);
+        for row in want {
+            assert!(csv.contains(row), "{lines}: no {row} in {csv}");
+        }
+        assert_eq!(csv.lines().count(), 1 + want.len(), "{csv}");
+    }
+}
+
+#[test]
+fn arguments_may_be_stated_at_the_end_of_a_span() {
+    for (text, want) in [
+        (r#"{"name":"r","ph":"B","ts":0},{"ph":"E","ts":5,"args":{"k":"end"}}"#, "r,end,1,5000,"),
+        (r#"{"name":"r","ph":"B","ts":0,"args":{"k":"start"}},{"ph":"E","ts":5}"#, "r,start,1,5000,"),
+        (r#"{"name":"r","ph":"B","ts":0,"args":{"k":"start"}},{"ph":"E","ts":5,"args":{"k":"end"}}"#, "r,end,1,5000,"),
+        (r#"{"name":"r","ph":"b","id":1,"ts":0},{"name":"r","ph":"e","id":1,"ts":5,"args":{"k":7}}"#, "r,7,1,5000,"),
+    ] {
+        let (_dir, path) = file(&format!("[{text}]"));
+        let csv = stdout(&["stats", "--by-arg", "k", "--format", "csv"], &path);
+        assert_eq!((csv.contains(want), csv.lines().count()), (true, 2), "{text}: {csv}");
+    }
+}
+
+#[test]
+fn an_argument_that_no_span_has_is_reported() {
+    let text = r#"[{"name":"r","ph":"X","ts":0,"dur":5,"args":{"k":"a"}}]"#;
+    for (question, word) in [(["--by-arg", "x"], "'x'"), (["--sub", "r"], "'r'"), (["--sub", "none"], "'none'")] {
+        let (told, fails) = said(&[&["stats"][..], &question].concat(), text);
+        assert!(told.contains("no span ") && told.contains(word) && !fails, "{told}");
+    }
+    assert!(!said(&["stats", "--by-arg", "k"], text).0.contains("no span"));
+}
+
 #[test]
 fn samples_beside_the_events_are_read() {
     let samples = r#""samples":[{"cpu":0,"name":"cycles","ts":1000,"pid":7,"tid":9,"weight":1,"sf":2},

@@ -9,9 +9,10 @@ use crate::analysis::call_graph::CallGraph;
 use crate::analysis::comparison::{Change, Comparison, Evidence};
 use crate::analysis::groups::{Group, Grouping, Sum, Value, groups};
 use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
-use crate::analysis::quantity::{counted, quantity};
+use crate::analysis::quantity::{counted, grouped, quantity, row_word};
 use crate::analysis::significance::THRESHOLD;
 use crate::error::Result;
+use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Series};
 use crate::pipeline::table::{Cell, Table};
 use rustc_hash::FxHashMap;
@@ -97,7 +98,13 @@ fn lengths(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
     let growth = comparison.growth().filter(|_| comparison.before.weight != comparison.after.weight)?;
     let shown = |sum: Sum| {
         let sign = if sum.weight < 0 { "-" } else { "" };
-        format!("{sign}{}", quantity(sum.weight.unsigned_abs(), &scene.series.unit, scene.options.weight))
+        let amount = sum.weight.unsigned_abs();
+        let amount = match row_word(scene.profile) {
+            // Costs have no unit other than the event itself.
+            None => format!("{} {}", grouped(amount), readable(scene.series.name.as_bytes())),
+            Some(_) => quantity(amount, &scene.series.unit, scene.options.weight),
+        };
+        format!("{sign}{amount}")
     };
     Some(format!(
         "the runs differ in length: {} before, {} after ({growth:+.2}%); amounts are compared, not shares",

@@ -70,6 +70,7 @@ fn spans_of(
         answers.add(&shown(path), &timeline);
     }
     outcome.summary.extend(answers.left_out());
+    outcome.summary.extend(answers.unanswered());
     Ok(answers.into_tables())
 }
 

@@ -128,6 +128,23 @@ impl<'p> Answers<'p> {
         if parts.is_empty() { None } else { Some(format!("all spans, without {}", parts.join(", "))) }
     }
 
+    /// A line about each question about an argument that no span has. Its table would be empty without a word.
+    pub(super) fn unanswered(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (question, answer) in self.preset.questions.iter().zip(&self.answers) {
+            match (question, answer) {
+                (Question::ByArg(key), QuestionAnswer::ByArg(sums)) if sums.is_empty() => {
+                    lines.push(format!("no span has an argument '{key}'"));
+                }
+                (Question::Sub(name), QuestionAnswer::ByName(tallies)) if tallies.is_empty() => {
+                    lines.push(format!("no span '{name}' has an argument of that name (try --by-arg)"));
+                }
+                _ => {}
+            }
+        }
+        lines
+    }
+
     /// The tables, each titled by its question.
     pub(super) fn into_tables(self) -> Titled {
         let mut tables = Vec::new();

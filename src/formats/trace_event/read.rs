@@ -19,14 +19,19 @@ use std::collections::BTreeMap;
 /// Sums the spans by call path. Miri's interpreted calls (`frame`) are shown by their function's name. If a trace has
 /// samples, they form separate events of the profile.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut sampled: BTreeMap<(i64, String), SampledThread> = BTreeMap::new();
+    let mut sampled: BTreeMap<(i64, ProfileId), SampledThread> = BTreeMap::new();
     let mut unread = 0;
     let trace = read(input, options, warnings, |event, ThreadKey { pid, tid }| {
         unread += u64::from(is_unread_sample(event));
         if ProfileChunks::EVENTS.contains(&event.name.as_bytes()) {
-            // A profile's first event is on the thread that it describes. Later ones may be on any thread.
-            let thread = sampled.entry((pid, event.id.to_owned())).or_insert_with(|| SampledThread::new(tid));
-            thread.chunks.add(event.args.as_bytes());
+            let is_whole = event.name == "CpuProfile";
+            let id = if is_whole { ProfileId::Whole(event.offset) } else { ProfileId::Chunks(event.id.to_owned()) };
+            let thread = sampled.entry((pid, id)).or_insert_with(|| SampledThread::new(tid));
+            // `Profile` is on the thread that it describes. Chunks may be on any thread, and may be written first.
+            if is_whole || event.name == "Profile" {
+                thread.tid = tid;
+            }
+            thread.chunks.add(event.time, event.args.as_bytes());
         }
         Ok(())
     })?;
@@ -54,6 +59,15 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         profile.merge(&spans);
     }
     Ok(profile)
+}
+
+/// Identifies a profile of V8 within its process.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum ProfileId {
+    /// The ID of a profile that is split into several events.
+    Chunks(String),
+    /// The offset of an event with a whole profile, which has no ID.
+    Whole(u64),
 }
 
 /// V8's profile of one thread.

@@ -2,8 +2,9 @@
 //! write them. A sample refers to its innermost frame, and a frame to its caller.
 
 use super::event::nanoseconds;
+use crate::analysis::quantity::counted;
 use crate::analysis::timeline::UNNAMED;
-use crate::error::{Error, Skipped, Warnings};
+use crate::error::{Error, Skipped, Warning, Warnings};
 use crate::model::stacks::{Counting, Frame, FrameKind, Profile, Row, StackId, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
@@ -117,6 +118,17 @@ impl TraceSamples {
             }
         }
         warnings.extend(skipped.into_warning());
+        let orphans = self.frames.values().filter(|frame| !self.has_caller_in_file(frame)).count() as u64;
+        if orphans > 0 {
+            let orphans = counted(orphans, "stack frame");
+            warnings.push(Warning::new(format!("{orphans} with a parent that is not in the file, shown as outermost")));
+        }
+    }
+
+    /// True if the frame is an outermost one, or its caller is in the file.
+    fn has_caller_in_file(&self, frame: &StackFrameRecord) -> bool {
+        let parent = text(&frame.parent);
+        parent.is_empty() || self.frames.contains_key(&parent)
     }
 
     /// The stack of a frame, given its ID; `None` if the file doesn't contain the frame.
@@ -196,6 +208,18 @@ mod tests {
         assert_eq!(profile.series[0].rows[1].time, Some(Nanos(2500)));
         assert_eq!(profile.track_of(profile.series[0].rows[0].track).comm, b"7/9");
         assert!(warnings.iter().next().unwrap().to_string().contains("sample 2 refers to a stack frame"));
+    }
+
+    #[test]
+    fn frames_whose_caller_is_missing_are_counted() {
+        for (parent, count) in [("", 0), (r#","parent":6"#, 1), (r#","parent":"x""#, 1), (r#","parent":5"#, 0)] {
+            let mut samples = TraceSamples::default();
+            samples.add(&serde_json::from_str(r#"{"sf":5}"#).unwrap());
+            samples.add_frame("5".to_owned(), serde_json::from_str(&format!(r#"{{"name":"a"{parent}}}"#)).unwrap());
+            let (mut profile, mut warnings) = (Profile::new(), Warnings::new());
+            samples.push_to(&mut profile, |_, _| None, &mut warnings);
+            assert_eq!((profile.series[0].rows.len(), warnings.iter().count()), (1, count), "{parent}");
+        }
     }
 
     #[test]

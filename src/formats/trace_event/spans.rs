@@ -42,14 +42,16 @@ pub(super) struct Trace {
     /// The parts that could not be read.
     pub(super) skipped: Option<Skipped>,
     names: FxHashMap<ThreadKey, Box<[u8]>>,
+    process_names: FxHashMap<i64, Box<[u8]>>,
     /// The number of clang's sums that were ignored.
     sums: u64,
 }
 
 impl Trace {
-    /// The name of a thread; `None` if the trace doesn't state it.
+    /// The name of a thread, or of its process; `None` if the trace states neither.
     pub(super) fn thread_name(&self, pid: i64, tid: i64) -> Option<Vec<u8>> {
-        self.names.get(&ThreadKey { pid, tid }).map(|name| name.to_vec())
+        let name = self.names.get(&ThreadKey { pid, tid }).or_else(|| self.process_names.get(&pid));
+        name.map(|name| name.to_vec())
     }
 
     /// Notes for readers of the profile; `None` if there are none.
@@ -217,7 +219,8 @@ impl<'o> SpanBuilder<'o> {
         let cat = event.cat.as_ref().map_or(NO_NAME, |cat| names.number(cat.as_bytes()));
         let begins = matches!(event.phase, b'B' | b'b' | b'X' | b'S');
         let sub = if begins || self.compat { self.action(event) } else { Sub::None };
-        let args = if begins { self.argument_values(event) } else { Vec::new() };
+        let ends = matches!(event.phase, b'E' | b'e' | b'F');
+        let args = if begins || ends { self.argument_values(event) } else { Vec::new() };
         if matches!(event.phase, b'i' | b'I' | b'n') && event.has_stack {
             self.timeline.oddities.stacks += 1;
         }
@@ -346,11 +349,14 @@ impl<'o> SpanBuilder<'o> {
             self.timeline.oddities.late += 1;
         }
         thread.latest = thread.latest.max(Some(event.time));
-        let Timeline { slices, oddities, .. } = &mut self.timeline;
+        let Timeline { slices, oddities, by_arg, .. } = &mut self.timeline;
         oddities.misplaced_ends += thread.stack.pass(event.time, slices);
         if event.phase == b'E' {
             match thread.stack.end(event.time, event.name, event.cat, slices) {
-                Some(slice) => set_sub(&mut slices[slice], event),
+                Some(slice) => {
+                    set_sub(&mut slices[slice], event);
+                    add_arguments(by_arg, slice, event);
+                }
                 None => oddities.unmatched_ends += 1,
             }
             return;
@@ -382,7 +388,7 @@ impl<'o> SpanBuilder<'o> {
     }
 
     fn end_async(&mut self, event: &SpanEvent, id: Id) {
-        let Timeline { slices, oddities, .. } = &mut self.timeline;
+        let Timeline { slices, oddities, by_arg, .. } = &mut self.timeline;
         let Some(ByIdTrack { stack, .. }) = self.by_id.get_mut(&id) else {
             return self.add_early_end(id, event.name, event.time);
         };
@@ -390,6 +396,7 @@ impl<'o> SpanBuilder<'o> {
         let ended = stack.end(event.time, event.name, id.cat, slices);
         if let Some(slice) = ended {
             set_sub(&mut slices[slice], event);
+            add_arguments(by_arg, slice, event);
         }
         self.remove_if_empty(id);
         if ended.is_none() {
@@ -430,11 +437,7 @@ impl<'o> SpanBuilder<'o> {
         if let Sub::Detail(_) = event.sub {
             self.details.push(index);
         }
-        for (values, &value) in self.timeline.by_arg.iter_mut().zip(&event.args) {
-            if value != NO_NAME {
-                values.push((index as u32, value));
-            }
-        }
+        add_arguments(&mut self.timeline.by_arg, index, event);
         self.timeline.slices.push(slice);
     }
 
@@ -466,10 +469,17 @@ impl<'o> SpanBuilder<'o> {
                 self.timeline.slices[index].sub = NO_NAME;
             }
         }
+        // If the start and the end of a span state the same argument, the end counts.
+        for values in &mut self.timeline.by_arg {
+            values.reverse();
+            values.sort_by_key(|(slice, _)| *slice);
+            values.dedup_by_key(|(slice, _)| *slice);
+        }
         let has_whole: Vec<bool> = self.threads.iter().map(|thread| thread.has_whole).collect();
         self.timeline.tracks = self.threads.iter().map(|thread| self.track(thread.key)).collect();
         self.timeline.nest(&has_whole);
-        Trace { timeline: self.timeline, names: self.thread_names, sums: self.sums, ..Trace::default() }
+        let (names, process_names) = (self.thread_names, self.process_names);
+        Trace { timeline: self.timeline, names, process_names, sums: self.sums, ..Trace::default() }
     }
 
     fn track(&self, key: ThreadKey) -> Track {
@@ -516,6 +526,15 @@ impl SpanEvent {
 fn set_sub(slice: &mut Slice, end: &SpanEvent) {
     if let Sub::Name(sub) = end.sub {
         slice.sub = sub;
+    }
+}
+
+/// Adds the values of the arguments by which time is summed.
+fn add_arguments(by_arg: &mut [Vec<(u32, NameNo)>], slice: usize, event: &SpanEvent) {
+    for (values, &value) in by_arg.iter_mut().zip(&event.args) {
+        if value != NO_NAME {
+            values.push((slice as u32, value));
+        }
     }
 }
 
