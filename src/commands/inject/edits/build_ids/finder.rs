@@ -35,12 +35,12 @@ pub(super) struct ListedFile {
 
 impl ListedFile {
     /// The file that a mapping record names.
-    pub(super) fn of_mapping(mmap: &Mmap<'_>) -> Self {
+    pub(super) fn from_mapping(mmap: &Mmap<'_>) -> Self {
         Self { path: listed(mmap.path, mmap.cpumode).to_vec(), cpumode: mmap.cpumode }
     }
 
     /// `None` for mappings that can't have a build ID, such as anonymous memory.
-    pub(super) fn of_dso(dso: &Dso) -> Option<Self> {
+    pub(super) fn from_dso(dso: &Dso) -> Option<Self> {
         let cpumode = match dso.kind {
             DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => CpuMode::User,
             DsoKind::Kernel | DsoKind::Module => CpuMode::Kernel,
