@@ -285,7 +285,7 @@ impl ReportArgs {
         let naming = self.input.naming(usual_naming(terminal));
         let style = choose_style(layout, terminal, self.width, self.wide);
         let detail = if keys.contains(&Key::Line) { Detail::Lines } else { Detail::Addresses };
-        let (inputs, mut load) = self.input.checked(detail, keys.contains(&Key::Cpu));
+        let (inputs, mut load) = self.input.into_options(detail, keys.contains(&Key::Cpu));
         load.jit_names = naming;
         load.sources.source_maps.usual = true;
         let options = ReportOptions {
