@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The hot code of a profile, with costs per instruction.
 #[derive(Debug)]
 pub struct Annotation {
-    /// Which weight of the samples percentages are based on.
+    /// What percentages are based on: the weights of the samples, or their number.
     pub weight: Weight,
     /// The events with samples, or with costs in a callgrind file.
     pub events: Vec<EventTotal>,
@@ -379,9 +379,9 @@ impl Precision {
 /// The words that the output uses for costs, which are either samples or exact counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// A phrase for a function's own cost: `self samples` or `self costs`.
+    /// What the cost of a function itself, without its callees, is called: `self samples` or `self costs`.
     pub(crate) own: &'static str,
-    /// A word for any cost: `samples` or `costs`.
+    /// What costs in general are called: `samples` or `costs`.
     pub(crate) any: &'static str,
     /// The heading of the column with sample counts or costs.
     pub(crate) head: &'static str,

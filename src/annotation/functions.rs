@@ -132,7 +132,7 @@ impl Sampled<'_> {
         Functions { list, of_place }.sorted(weight)
     }
 
-    /// The samples at each place, indexed by [`PlaceId`].
+    /// Sums the samples by the place of their innermost frame. The result is indexed by [`PlaceId`].
     fn sums(&self) -> Vec<PlaceSum> {
         let Samples { rows, chains, tracks, .. } = self.examined.samples;
         let mut sums = vec![PlaceSum::default(); chains.places().len()];
@@ -165,10 +165,7 @@ impl Sampled<'_> {
             name,
             module,
             category,
-            place: CodePlace::Unknown(
-                "nothing is known about this \
-                                                                      code",
-            ),
+            place: CodePlace::Unknown("nothing is known about this code"),
             costs,
             at,
             last,
@@ -301,7 +298,7 @@ struct Linked {
     extent: Option<Range<u64>>,
 }
 
-/// Chains of places that are looked up in addition to those of samples.
+/// Places to be named that aren't those of samples, such as the targets of jumps and calls.
 pub(super) type Places = Chains<FrameLocation>;
 
 /// Why JIT code from this source has no machine code.

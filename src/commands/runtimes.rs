@@ -99,7 +99,7 @@ mod tests {
         for runtime in RUNTIMES {
             assert!(list.contains(runtime.name), "{}", runtime.name);
             let page = said(Some(&runtime.name.to_uppercase()));
-            assert!(page.starts_with(&format!("{}\n  known by ", runtime.name)), "{page}");
+            assert!(page.starts_with(&format!("{}\n  recognized by ", runtime.name)), "{page}");
             let files = runtime.switches.iter().flat_map(|switch| switch.leaves);
             assert!(files.into_iter().all(|file| page.contains(file)), "{page}");
             for program in runtime.programs.iter().filter(|program| !program.ends_with('*')) {

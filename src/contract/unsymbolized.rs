@@ -67,8 +67,8 @@ pub struct NamedCall<'a> {
     pub line: u32,
 }
 
-/// Returns the functions at the address with this index in [`Unsymbolized::addresses`]: inlined calls first (innermost
-/// first), then the compiled function. Empty if unknown.
+/// Looks up the functions at an address, given its index in [`Unsymbolized::addresses`]. Inlined functions come first,
+/// from the innermost outwards; the compiled function is last. Empty if none is known.
 pub type Ask<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
 
 /// The functions at a location for some of its users, because the same address may be different functions in different

@@ -23,7 +23,8 @@ pub(crate) struct LiveDiagnosis {
     pub(super) jit_bytes: u64,
     /// The jitdumps and perf maps that it has written so far.
     pub(super) sources: Vec<LiveSource>,
-    /// The file that it will only write when it exits. `None` if it has already written one.
+    /// The file that the process will write when it exits. `None` if it doesn't wait that long, or already wrote a
+    /// jitdump or perf map.
     pub(super) at_end: Option<&'static str>,
     pub(super) findings: Vec<Finding>,
     /// The `perf record` command for this process.
@@ -92,8 +93,8 @@ impl LiveDiagnosis {
     }
 }
 
-/// The runtime that named some of the process's memory; otherwise the first one that doesn't name its memory.
-/// `memory` has the names of all mappings.
+/// The runtime that some of the process's memory is named after. Otherwise the first one that doesn't name its memory;
+/// one that is only a library also requires memory for JIT code. `memory` contains the names of all mappings.
 fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static Runtime> {
     let runtimes = running.runtimes();
     if let Some(owner) = runtimes.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name))) {

@@ -35,7 +35,7 @@ pub struct SourceFile {
     /// The number of frames that may have the wrong name, because the file's times are inexact and the address was
     /// reused at about the time of the sample.
     pub doubtful: u64,
-    /// The number of frames of the process in memory for JIT code, named or not.
+    /// The number of the process's frames that are in memory for JIT code, named or not.
     pub frames: u64,
 }
 
@@ -112,7 +112,7 @@ pub enum Problem {
     NotElf {
         /// The files, those with most frames first.
         files: Vec<NamedFile>,
-        /// The kind of these files.
+        /// What the files are, given that they aren't ELF files.
         what: NoElf,
         /// The runtime that generated the files, if their process runs one.
         runtime: Option<&'static Runtime>,
@@ -188,8 +188,8 @@ pub enum OfProcess {
         source: SourceFile,
         /// The possible error of the log's times, in nanoseconds; `None` if unknown.
         error: Option<u64>,
-        /// True if perf started the program and used the clock of jitdumps. A log's times can't be related more
-        /// exactly.
+        /// True if perf started the program and used the clock of jitdumps. A log's times can't be matched to the
+        /// recording any better.
         is_best: bool,
     },
     /// A runtime wrote no file that names its code, or the file is missing.

@@ -75,7 +75,7 @@ enum Scale {
 }
 
 impl Scale {
-    /// The scale of a text, from its start.
+    /// Tells from the start of a text whether its weights have fractions.
     fn detect(head: &[u8]) -> Self {
         for line in whole_lines(head) {
             if let Some((_, weight)) = parse(line)
@@ -180,7 +180,8 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
     }
 }
 
-/// Sums complete lines of folded stacks by sorting them as text, in the spelling in which they are written.
+/// Sorts complete lines of folded stacks as text, so that equal stacks can be summed. Stacks are spelled as in the
+/// output.
 pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run {
     // In this usual case, lines needn't be checked one by one.
     let is_text = memchr::memchr(b'\r', lines).is_none() && std::str::from_utf8(lines).is_ok();
@@ -376,7 +377,7 @@ impl<'o> FoldedLines<'o> {
     }
 }
 
-/// Writes sums of lines that were sorted as text.
+/// Writes the lines that [`sort`] sorted, with the weights of equal stacks summed.
 pub fn write_lines(runs: &Runs, out: &mut dyn Write) -> Result<()> {
     let mut lines = FoldedLines::new(out);
     runs.lines(|line, weight| if weight > 0 { lines.push(line, weight) } else { Ok(()) })?;

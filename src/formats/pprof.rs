@@ -44,11 +44,9 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
             "this is too large for pprof: each of {} samples would have {values} values, one for each event",
             sums.len()
         );
-        return Err(Error::new(message).with_remedy(Some(
-            "select events with --event, or use another \
-                                                         format"
-                .to_owned(),
-        )));
+        return Err(
+            Error::new(message).with_remedy(Some("select events with --event, or use another format".to_owned()))
+        );
     }
     let types = PprofProfile { sample_type: std::mem::take(&mut file.sample_type), ..PprofProfile::default() };
     let mut bytes = types.encode_to_vec();

@@ -60,7 +60,7 @@ pub enum Start<'a> {
     /// At the root or in the current directory, as for any program.
     #[default]
     Here,
-    /// In this directory, which the user typed and the path starts with.
+    /// In this directory, which the user typed. The path includes the directory.
     Typed(&'a Path),
     /// At the root directory of a process. Links and `..` can't leave it.
     Inside(&'a Root),
@@ -116,17 +116,17 @@ pub struct Opened {
     pub about: Metadata,
     /// The file's permissions; only the owner's if a directory on the way is closed to others.
     pub mode: u32,
-    /// True if everybody may read it and search every directory on the way. Always true in an archive, which the reader
-    /// was able to open.
+    /// True if everybody may read the file and search every directory on the way. Always true for a file in an archive:
+    /// whoever can open the archive can read the file.
     pub is_everybodys: bool,
 }
 
 /// Rules for opening files that somebody or something named.
 #[derive(Debug, Clone, Copy)]
 pub struct Door<'a> {
-    /// Who named the path.
+    /// Who named the paths. The table in the module's documentation says what follows from this.
     pub named: Named,
-    /// Where the path starts.
+    /// Where the paths start.
     pub start: Start<'a>,
     /// True if other users' files are trusted (`--force`).
     pub force: bool,

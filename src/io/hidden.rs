@@ -1,8 +1,8 @@
-//! Names that are in a directory only for a while: those of files under way where a file must have a name, and of
-//! directories for which nothing was written yet. A signal that ends the process takes them away ([`super::guard`]).
+//! Temporary names: of files that are still being written (if they can't be without a name), and of directories that
+//! are still empty. They are removed when they are dropped, or if a signal ends the process ([`super::guard`]).
 //!
-//! A handler of a signal can neither allocate nor lock: what it needs lies in a table of numbers, of which the names are
-//! made.
+//! Signal handlers must not allocate memory or take locks. Therefore a fixed table contains a number for each name, and
+//! the name is computed from the number.
 
 use rustix::fs::{AtFlags, unlinkat};
 use std::ffi::CStr;
@@ -12,33 +12,34 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// The kinds of temporary names.
+/// What has a temporary name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Passing {
-    /// A file under way.
+    /// A file that is still being written.
     File,
-    /// A directory without anything in it.
+    /// An empty directory.
     Directory,
 }
 
-/// A name, which is gone when this is dropped.
+/// A temporary name. When dropped, it removes the file or directory, unless [`Self::forget`] was called.
 #[derive(Debug)]
 pub(super) struct HiddenName {
     text: NameText,
     what: Passing,
     directory: File,
-    /// Its place in the table; `None` if that was full.
+    /// The name's slot in the table; `None` if the table was full.
     slot: Option<&'static NameSlot>,
     is_there: bool,
 }
 
-/// The number of names that may be under way at once and be known to a handler.
+/// The size of the table. If there are more names at once, signal handlers don't remove the others.
 const SLOTS: usize = 128;
 
-/// No descriptor.
+/// Marks a free slot, in place of a descriptor.
 const FREE: i32 = -1;
 
-/// A directory's descriptor, and the number of a name; the highest bit is that of a directory's.
+/// A slot of the table: the descriptor of the directory that contains the name, and the name's number. The highest bit
+/// of the number ([`IS_DIRECTORY`]) is set if the name is that of a directory.
 #[derive(Debug)]
 struct NameSlot {
     directory: AtomicI32,
@@ -53,11 +54,11 @@ const IS_DIRECTORY: u64 = 1 << 63;
 const FILES: &[u8] = b".jitgraft-";
 const DIRECTORIES: &[u8] = b"jitgraft-";
 
-/// A name with its NUL.
+/// A name, followed by at least one NUL.
 type NameText = [u8; FILES.len() + 16 + 1];
 
 impl HiddenName {
-    /// Makes something in a directory by a name that is free.
+    /// Creates a file or directory by calling `make` with random names until one is free.
     pub(super) fn take<T>(
         directory: &File,
         what: Passing,
@@ -78,7 +79,8 @@ impl HiddenName {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Known to a handler before it is there, so that no moment is missed.
+    /// Chooses a random name and puts it into the table. Call it before creating anything, so that a signal handler
+    /// never misses anything.
     fn new(directory: &File, what: Passing) -> io::Result<Self> {
         let number = RandomState::new().build_hasher().finish();
         let number = if what == Passing::Directory { number | IS_DIRECTORY } else { number & !IS_DIRECTORY };
@@ -91,7 +93,7 @@ impl HiddenName {
         name(&self.text)
     }
 
-    /// It has got another name, or was never there.
+    /// Doesn't remove anything: the file or directory was renamed or never created.
     pub(super) fn forget(mut self) {
         self.is_there = false;
     }
@@ -100,7 +102,7 @@ impl HiddenName {
 impl Drop for HiddenName {
     fn drop(&mut self) {
         if self.is_there {
-            // Nothing more can be done about it.
+            // If this fails, nothing can be done about it.
             let _ = unlinkat(&self.directory, self.name(), flags(self.what));
         }
         if let Some(slot) = self.slot {
@@ -110,7 +112,8 @@ impl Drop for HiddenName {
 }
 
 impl NameSlot {
-    /// Takes it if it is free. The number is there before the directory is, without which nobody looks at it.
+    /// Takes the slot if it is free; returns whether it was. The number is stored before the directory, because signal
+    /// handlers ignore slots without a directory.
     fn take(&self, number: u64, directory: i32) -> bool {
         const BEING_TAKEN: i32 = FREE - 1;
         let taken = self.directory.compare_exchange(FREE, BEING_TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -122,8 +125,8 @@ impl NameSlot {
     }
 }
 
-/// The handler's action for each name: the directory's descriptor, the name, and what goes by it. Nothing is allocated
-/// or locked.
+/// Calls `remove` for each name in the table, with the descriptor of its directory. Neither allocates nor locks, so
+/// signal handlers can call it.
 pub(super) fn each(mut remove: impl FnMut(i32, &CStr, Passing)) {
     for slot in &TABLE {
         let directory = slot.directory.load(Ordering::Acquire);
@@ -142,7 +145,7 @@ fn flags(what: Passing) -> AtFlags {
     }
 }
 
-/// A number's name, behind which there are NULs.
+/// The name for a number.
 fn text(number: u64) -> NameText {
     let prefix = if number & IS_DIRECTORY == 0 { FILES } else { DIRECTORIES };
     let mut text = [0; FILES.len() + 17];

@@ -58,11 +58,8 @@ fn meant(path: &Path) -> Option<String> {
     if let Some(near) = nearest(name, names.filter_map(|name| name.into_string().ok())) {
         return Some(format!("did you mean {}?", path.with_file_name(near).display()));
     }
-    (name == "perf.data").then(|| {
-        "record one with `perf record -g -- PROGRAM`, or pass its path with -i \
-                                   FILE"
-            .to_owned()
-    })
+    (name == "perf.data")
+        .then(|| "record one with `perf record -g -- PROGRAM`, or pass its path with -i FILE".to_owned())
 }
 
 /// The maximum number of names to compare. Directories with more are hardly anybody's working directory.

@@ -81,7 +81,8 @@ pub struct SampleValue {
 }
 
 impl ValueTypes {
-    /// True if every named event is among the weights, and there is at least one weight.
+    /// True if there is a value type for the weight of each of these events. False if no value type is an event's
+    /// weight.
     pub fn cover<'e>(&self, mut events: impl Iterator<Item = &'e str>) -> bool {
         let weights = self.types.iter().filter(|value| !value.is_count);
         let weighed: FxHashSet<&str> = weights.filter_map(|value| value.event.as_deref()).collect();
@@ -113,7 +114,7 @@ pub enum Agreed<T> {
     Unstated,
     /// All sources that stated it agree on this value.
     Same(T),
-    /// Sources disagree.
+    /// Sources state different values.
     Several,
 }
 
@@ -211,7 +212,7 @@ impl TimeExtent {
     }
 }
 
-/// The smallest extent that covers those of two that are there; `None` if there are none.
+/// Like [`TimeExtent::join`], for extents that may be missing. `None` if both are.
 pub fn join_extents(one: Option<TimeExtent>, other: Option<TimeExtent>) -> Option<TimeExtent> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.join(other)),

@@ -71,7 +71,8 @@ pub trait AuthoredLines: Debug + Sync {
     fn function<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]>;
 }
 
-/// Decodes a code's raw entries with the help of data that its source gives once for all code.
+/// Decodes a code's raw entries, for formats in which this takes data that all code of a source shares, such as
+/// scripts.
 pub trait Positions: Debug + Sync {
     /// Source lines and inlined calls of the code with these entries ([`Lines::raw`]).
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;
@@ -153,8 +154,9 @@ impl<'data> SourceMap<'data> {
         self
     }
 
-    /// For each call, its nesting depth (counting itself), and the outermost of its enclosing calls that is too deep
-    /// (itself if none is).
+    /// For each call: its nesting depth, counting itself, and the index of another call. If the depth exceeds
+    /// [`MOST_INLINED`], that is the outermost enclosing call whose depth exceeds it, too; otherwise it is the call
+    /// itself.
     fn depths(&self) -> (Vec<usize>, Vec<usize>) {
         const UNKNOWN: usize = 0;
         let mut depths = vec![UNKNOWN; self.calls.len()];

@@ -115,7 +115,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.nodes.len()
     }
 
-    /// True if it is empty.
+    /// True if the tree has no sequences.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }

@@ -55,8 +55,8 @@ pub enum ProcessListState {
     /// All processes of the input are known.
     #[default]
     Whole,
-    /// A text is symbolized while being read, so more processes may come. If its first unnamed frames belong to a
-    /// single process, that process.
+    /// More processes may come, because a text is symbolized while it is read. Contains the process of the text's first
+    /// unnamed frames, if they all belong to the same one.
     Begun(Option<Pid>),
 }
 

@@ -28,7 +28,7 @@ pub struct ScriptMap {
 /// A file that somebody wrote.
 #[derive(Debug, Default)]
 pub struct AuthoredFile {
-    /// The path in the map, with `sourceRoot` prepended; empty if the map has none.
+    /// The path in the map, with `sourceRoot` prepended; empty if the map doesn't name the file.
     pub path: String,
     /// The text, if the map contains it.
     pub content: Option<JsonString>,
@@ -37,7 +37,7 @@ pub struct AuthoredFile {
 }
 
 /// A JSON string that stays quoted and escaped in the map's file until it is needed: authored texts are large, and few
-/// are.
+/// of them are ever shown.
 #[derive(Debug, Clone)]
 pub struct JsonString {
     file: FileBytes,
@@ -66,7 +66,8 @@ impl JsonString {
         unescape(self.escaped()?, escaped)
     }
 
-    /// The end of the text, starting at the last line for which `begins` is true. What precedes it isn't unescaped.
+    /// The end of the text, starting at the last line for which `begins` is true, or all of it if there is no such
+    /// line. What precedes it isn't unescaped.
     pub fn ending(&self, begins: impl Fn(&str) -> bool) -> Option<String> {
         let text = self.escaped()?;
         let mut line_end = text.len();

@@ -10,7 +10,7 @@ pub(crate) fn refuse_terminal(what: &str) -> Error {
     Error::usage(format!("refusing to write {what} to a terminal; redirect the output or use -o FILE"))
 }
 
-/// On a terminal, longer lines and tab-separated columns lose their middle. Stacks of a thousand frames fit.
+/// On a terminal, lines and tab-separated columns of more bytes lose their middle. Stacks of a thousand frames fit.
 const LONGEST: usize = 1 << 16;
 
 /// Writes text to an output. If that is a terminal, lines are escaped.

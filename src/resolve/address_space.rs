@@ -578,7 +578,7 @@ impl FollowedProcess<'_> {
 }
 
 impl MappedRegion {
-    /// The rectangle of an entry whose mapping ends at `until`.
+    /// The rectangle of a visible part that ends at `until`.
     fn new(entry: Entry<VisiblePart>, until: Nanos) -> Self {
         let VisiblePart { from, dso, is_remapped, .. } = entry.value;
         Self { start: entry.start, end: entry.end, from, until, dso, offset: entry.offset(), is_remapped }

@@ -492,7 +492,7 @@ mod tests {
         for (list, len) in [(theirs, 0x404), (theirs, 0x800), (&with_data, 0x600), (&moved, 0x600)] {
             let (name, said) = cached(list, Some(len));
             let expected =
-                format!("The recorded kernel ends at {:#x}, this one has _etext at 0xffffffff81000400", TEXT + len);
+                format!("The recorded kernel ends at {:#x}, but this one has _etext at 0xffffffff81000400", TEXT + len);
             assert!(name.is_none() && said.len() == 2 && said[0].contains(&expected), "{said:?}");
         }
     }

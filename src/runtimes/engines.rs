@@ -18,7 +18,7 @@ pub(super) const V8: Runtime = Runtime {
 pub(super) const JSC: Runtime =
     Runtime { frame_type: "jsc", callers: Callers::Found, marked_names: JSC_NAMES, examples: JSC_EXAMPLES, ..PLAIN };
 
-/// The function that interprets all bytecode, as named in jitdumps and perf maps, and in node's own symbols.
+/// The names of the function that interprets all bytecode: in jitdumps and perf maps, and in node's symbol table.
 pub(super) const V8_INTERPRETERS: &[&str] =
     &["Builtin:InterpreterEntryTrampoline", "Builtins_InterpreterEntryTrampoline"];
 

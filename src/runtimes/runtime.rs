@@ -22,8 +22,8 @@ pub struct Runtime {
     pub programs: &'static [&'static str],
     /// File names of other files that only this runtime maps; `*` as in `programs`.
     pub libraries: &'static [&'static str],
-    /// True if all kinds of programs load it but few of them compile with it. It then only gets JIT code that no other
-    /// runtime can have produced.
+    /// True if all kinds of programs load it but few of them compile with it. JIT code is then only ascribed to it if
+    /// no other runtime can have produced the code.
     pub is_library: bool,
     /// True if it shares the memory for its code with child processes. JIT code elsewhere isn't its own.
     pub shares_memory: bool,

@@ -269,9 +269,9 @@ mod tests {
         let node = RuntimeSet::from_program(b"node").first().unwrap();
         assert_eq!(
             node.advice().unwrap(),
-            "run node with --perf-prof --interpreted-frames-native-stack (leaves ./jit-PID.dump), or with \
-             --perf-basic-prof (leaves /tmp/perf-PID.map), or with --log-code --log-source-position \
-             --interpreted-frames-native-stack, which also has inlined calls (leaves ./isolate-*-PID-v8.log)"
+            "run node with --perf-prof --interpreted-frames-native-stack (writes ./jit-PID.dump), or with \
+             --perf-basic-prof (writes /tmp/perf-PID.map), or with --log-code --log-source-position \
+             --interpreted-frames-native-stack, which also has inlined calls (writes ./isolate-*-PID-v8.log)"
         );
         assert_eq!(RuntimeSet::from_program(b"sbcl").first().unwrap().advice(), None);
     }

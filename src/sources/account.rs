@@ -2,8 +2,17 @@
 
 use crate::model::{Nanos, Pid};
 use crate::records::jit_logs::LogId;
+use crate::resolve::code_map::CodeList;
 use std::fmt;
 use std::path::PathBuf;
+
+/// What reading a source produces.
+pub(super) struct SourceEvents<'data> {
+    pub(super) list: CodeList<'data>,
+    pub(super) state: SourceState,
+    /// The machine (`e_machine`) that the source states.
+    pub(super) machine: Option<u16>,
+}
 
 /// The kind of file that names JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -35,7 +35,7 @@ pub(super) struct DumpTimes {
 pub(super) enum Conversion {
     Same,
     Tsc(TscConversion),
-    /// `error` is `None` if unknown.
+    /// Adds `offset`. `error` is the possible error of the result; `None` if unknown. Both are in nanoseconds.
     Offset {
         offset: i64,
         error: Option<u64>,
@@ -44,15 +44,15 @@ pub(super) enum Conversion {
 }
 
 impl Conversion {
-    /// Chooses a conversion. The text describes a problem, as a sentence whose subject is the file; `None` if there is
-    /// none.
+    /// Chooses a conversion. Also returns a warning if there is a problem: a sentence without its subject, which is the
+    /// file.
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
         let same = is_monotonic(clock);
         if times.arch {
             if let Some(tsc) = clock.tsc.filter(is_usable) {
                 return (Self::Tsc(tsc), None);
             }
-            // Only if the first record is close to the marker's mmap.
+            // The header's claim is only overruled if the first record is close to the marker's mmap.
             let near =
                 times.marker.zip(times.first).is_some_and(|(marker, first)| marker.0.abs_diff(first) < PLAUSIBLE);
             if same && near {
@@ -138,8 +138,8 @@ fn convert_tsc(tsc: &TscConversion, time: u64) -> u64 {
     tsc.zero.wrapping_add(whole).wrapping_add(part)
 }
 
-/// Tolerance in nanoseconds. Differences between the clocks of several CPUs are smaller, and so is the time by which a
-/// runtime (Bun) starts logging before it maps its marker.
+/// How far a jitdump's times may lie outside the time in which they are expected, in nanoseconds. The clocks of several
+/// CPUs differ by less, and a runtime that starts logging before it maps its marker (Bun) is less than this early.
 pub(super) const SLACK: u64 = 1_000_000_000;
 
 /// Formats a time for a message.

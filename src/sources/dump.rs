@@ -3,11 +3,11 @@
 mod pieces;
 mod rundown;
 
+use super::account::SourceEvents;
 use super::account::SourceState;
 use super::clock::{Conversion, DumpTimes, explain_other_process};
 use super::discover::Source;
 use super::guest::{GuestFiles, GuestNames};
-use super::log_pairing::SourceEvents;
 use super::options::{SourceOptions, outer_pid};
 use crate::bytes::cursor::Endian;
 use crate::error::{Result, Skipped, Warning, Warnings};
@@ -92,8 +92,7 @@ fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) 
     }
     if header.version > 2 {
         let message = Warning::new(format!(
-            "version {} is newer than the known versions 1 and 2; read as version \
-                                  2",
+            "version {} is newer than the known versions 1 and 2; read as version 2",
             header.version
         ));
         warnings.push(message.in_file(&source.path, Some(4)));

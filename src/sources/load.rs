@@ -1,11 +1,11 @@
 //! Reads the opened sources into code events with the recording's times and process IDs, and builds the code map from
 //! them.
 
-use super::account::{Account, ClockUse, Kind, SourceState};
+use super::account::{Account, ClockUse, Kind, SourceEvents, SourceState};
 use super::discover::{Found, Source};
 use super::dump;
 use super::guest::{GuestFiles, GuestNames};
-use super::log_pairing::{self, ReadSource, SourceEvents};
+use super::log_pairing::{self, ReadSource};
 use super::logs;
 use super::native;
 use super::options::SourceOptions;

@@ -35,14 +35,6 @@ pub(super) struct ReadSource<'data> {
     pub(super) warnings: Warnings,
 }
 
-/// What reading a source produces.
-pub(super) struct SourceEvents<'data> {
-    pub(super) list: CodeList<'data>,
-    pub(super) state: SourceState,
-    /// The machine (`e_machine`) that the source states.
-    pub(super) machine: Option<u16>,
-}
-
 impl<'data> ReadSource<'data> {
     /// Stores the log's code now that it has times. `lent_lines` is the number of the jitdump's functions that got
     /// their lines from it.

@@ -1,10 +1,10 @@
 //! Reads runtimes' logs into code events with the recording's times.
 
+use super::account::SourceEvents;
 use super::account::{ClockUse, SourceState};
 use super::clock::{Conversion, DumpTimes};
 use super::discover::Source;
 use super::log_clock::{self, LogStart};
-use super::log_pairing::SourceEvents;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, ExpandedCall, Lines, OriginId, Positions, SourceMap, Unwind};
 use crate::model::process::{Clock, Processes};

@@ -25,9 +25,10 @@ pub(crate) struct RawCode {
 /// What a file's name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileLabel {
-    /// A sequence number.
+    /// The number in a name like `NAME-NUMBER.bin`. Only the order of the files' numbers matters, because there are
+    /// gaps.
     Number(u64),
-    /// The address of the code.
+    /// The address of the code: hexadecimal digits, with or without `0x`.
     Addr(u64),
 }
 
@@ -132,7 +133,7 @@ impl RawCode {
     }
 }
 
-/// Machine code has no signature.
+/// Accepts any file, because machine code has no signature.
 const ANYTHING: door::Kind = door::Kind { holes: |_| Some(Holes::Small), otherwise: "" };
 
 impl FileLabel {

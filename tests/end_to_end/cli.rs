@@ -65,7 +65,7 @@ fn a_file_without_a_command_is_summarized_in_five_lines() {
     let lines: Vec<&str> = recording.lines().collect();
     let parts = [": perf", " samples of cpu-clock", "in JIT code", "doctor: ", "next: jitgraft view "];
     assert!(lines.len() == 5 && lines.iter().zip(parts).all(|(line, part)| line.contains(part)), "{recording}");
-    assert!(lines[3].contains(" % of the samples: "), "{recording}");
+    assert!(lines[3].contains("% of the samples: "), "{recording}");
     let other = stdout(&jitgraft(&[], &[&fixture("speedscope-pyspy/input.speedscope.json")]));
     assert!(other.lines().count() == 5 && other.contains(": speedscope"), "{other}");
 }

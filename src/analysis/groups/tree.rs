@@ -45,7 +45,7 @@ impl GroupTree {
         tree
     }
 
-    /// Adds what follows the outermost frame for which `begins` is true.
+    /// Adds the part of each stack from the outermost frame for which `begins` is true to the innermost frame.
     fn add_callees(&mut self, walk: &mut Walk<'_>, begins: impl Fn(u32) -> bool, part_of: impl Fn(StackId) -> u32) {
         let mut path: Vec<u32> = Vec::new();
         walk.run(|walk, step| match step {
@@ -113,7 +113,7 @@ impl GroupTree {
         self.nodes.len()
     }
 
-    /// True if it is empty.
+    /// True if the tree has no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }

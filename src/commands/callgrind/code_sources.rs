@@ -17,8 +17,8 @@ pub(super) struct CodeSources {
     pub(super) pid: Pid,
 }
 
-/// `pid` is the process ID that the file or its name states. Fails if the process is unknown, or if no source names its
-/// code.
+/// Finds the sources that name the code of a process. `pid` is the process ID that the file or its name states; `--pid`
+/// overrides it. Fails if there are no such sources, or if the process is unknown and the user named no source.
 pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome: &mut Outcome) -> Result<CodeSources> {
     let said = options.pid.or(pid);
     let Some(pid) = said.or_else(|| options.sources.names_files().then_some(Pid(0))) else {

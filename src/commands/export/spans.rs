@@ -1,4 +1,5 @@
-//! Exports spans of time to a format of spans. They stay spans, and filters may drop some of them.
+//! Exports spans to a format that stores spans. They are copied one by one instead of being summed into stacks; filters
+//! may drop some.
 
 use super::options::ExportOptions;
 use super::synthetic_threads::{SyntheticThread, SyntheticThreads};
@@ -116,7 +117,7 @@ impl<'o> SpanFilter<'o> {
         }
     }
 
-    /// The counts of written and omitted spans.
+    /// Says how many spans were written, and how many events were left out.
     fn summary(&self) -> String {
         let Self { read, written, others, .. } = self;
         let instants = match read.instants {
@@ -145,8 +146,8 @@ impl<'o> SpanFilter<'o> {
         Some(Warning::new(format!("no spans match the filters; the input has {read}, from {first} s to {last} s")))
     }
 
-    /// The synthetic thread for a span that had a track of its own (by ID). The thread is named when its first span
-    /// comes.
+    /// The synthetic thread for a span that the input puts on a track with an ID of its own ([`SpanRecord::id`])
+    /// instead of a thread. Writes the thread's name before its first span, provided that the process has a number.
     fn synthetic_thread(&mut self, head: &SpanHead<'_>, pid: &NumberOrName<'_>) -> Result<i64> {
         let SyntheticThread { tid, is_new } = self.threads.place(head);
         if let (true, NumberOrName::Number(pid)) = (is_new, pid) {
@@ -203,7 +204,7 @@ impl SpanSink for SpanFilter<'_> {
     }
 }
 
-/// Decides which spans are kept. All filters must agree.
+/// Decides which spans are kept: those that pass every filter.
 #[derive(Debug)]
 struct Choice<'o> {
     options: &'o ReadOptions,
@@ -254,7 +255,8 @@ impl<'o> Choice<'o> {
         })
     }
 
-    /// True if the span is part of the sample that stands for all spans of its thread and name.
+    /// True if sampling keeps the span. Of the spans with the same thread and name, it keeps every n-th, or at most one
+    /// per time interval.
     fn is_sampled(&mut self, head: &SpanHead<'_>) -> bool {
         let sampling = self.options.calls.sampling;
         if sampling == Sampling::All {

@@ -32,8 +32,8 @@ pub struct InjectOptions {
     pub build_ids: BuildIdMode,
     /// Build IDs by path, to use in place of those in the files.
     pub known_build_ids: Option<KnownBuildIds>,
-    /// Turn copies of user stacks into plain call chains. All functions then go into the images, because the functions
-    /// in these chains are known too late.
+    /// Unwind copies of user stacks, and replace them by plain call chains. The images then contain all functions,
+    /// because the code for them is selected before the stacks are unwound.
     pub convert_callchain: bool,
     /// Move JIT code to addresses of its own, for tools that treat an image as a library that is loaded once. Copies of
     /// user stacks contain the old addresses, so they become plain call chains.

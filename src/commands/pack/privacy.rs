@@ -49,13 +49,8 @@ impl<'a> Privacy<'a> {
 
     /// The files that are not packed, each with the reason.
     pub(super) fn left_out(&self) -> impl Iterator<Item = (&Path, &'static str)> {
-        let missing = self.missing.iter().map(|path| {
-            (
-                path.as_path(),
-                "the version that ran is missing, or it is not \
-                                                                       a program",
-            )
-        });
+        let missing =
+            self.missing.iter().map(|path| (path.as_path(), "the version that ran is missing, or it is not a program"));
         self.private.iter().map(|path| (path.as_path(), WHY)).chain(missing)
     }
 

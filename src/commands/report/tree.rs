@@ -80,12 +80,9 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
         _ => String::new(),
     };
     let usual = scene.options.selection.percent.is_none();
-    head.extend(usual.then(|| {
-        format!(
-            "rows below {USUAL_PERCENT}%{of} are left out (show all with --percent-limit \
-                                       0)"
-        )
-    }));
+    head.extend(
+        usual.then(|| format!("rows below {USUAL_PERCENT}%{of} are left out (show all with --percent-limit 0)")),
+    );
     head
 }
 

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(parse("spans").unwrap().exclude, None);
         assert_eq!(parse(MIRI).unwrap().questions.len(), 10);
         let error = parse("spans\nsub\n").unwrap_err();
-        assert!(error.is_usage() && error.to_string().starts_with("line 2: \"sub\" is none of"), "{error}");
+        assert!(error.is_usage() && error.to_string().starts_with("line 2: \"sub\" is not one of"), "{error}");
         assert_eq!(parse("from x").unwrap_err().to_string(), "line 1: x is no time");
     }
 }

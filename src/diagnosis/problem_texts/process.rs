@@ -104,15 +104,10 @@ pub(super) fn process_text(process: &Who, problem: &OfProcess) -> ProblemText {
                     switches(process)
                 ),
                 (None, Some(switch)) => {
-                    let at_end = if switch.at_end {
-                        ", which is complete only if the process exits \
-                                                     normally"
-                    } else {
-                        ""
-                    };
+                    let at_end = if switch.at_end { " (complete only if the process exits normally)" } else { "" };
                     let left = switch.leaves.join(", ").replace("PID", &number(process.pid));
                     format!(
-                        "copy {left}{at_end}, next to the recording (or pass it with --jitdump, --perf-map or \
+                        "copy {left}{at_end} next to the recording (or pass it with --jitdump, --perf-map or \
                          --jit-log)"
                     )
                 }
@@ -363,8 +358,7 @@ pub(super) fn process_text(process: &Who, problem: &OfProcess) -> ProblemText {
                     match given {
                         Some(switch) => {
                             format!(
-                                "this must be code that the runtime never logs{unnamed}: {} was on from the \
-                                     start",
+                                "this must be code that the runtime never logs{unnamed}: {} was on from the start",
                                 switch.name()
                             )
                         }
@@ -555,8 +549,7 @@ fn has_dump(process: &Who) -> bool {
 /// Says why a switch in the recorded command line did not reach a process.
 fn not_reached(switch: &Switch) -> String {
     format!(
-        "{} only reached the process that perf started; this one was started by another process, without \
-             it",
+        "{} only reached the process that perf started; this one was started by another process, without it",
         switch.name()
     )
 }

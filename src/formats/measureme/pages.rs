@@ -46,12 +46,7 @@ impl<'data> Pages<'data> {
         while at < bytes.len() {
             let Some(header) = bytes[at..].first_chunk::<PAGE_HEADER>() else {
                 skipped.add(
-                    Error::new(format!(
-                        "a page header has only {} of its 5 \
-                                                bytes",
-                        bytes.len() - at
-                    ))
-                    .at(at as u64),
+                    Error::new(format!("a page header has only {} of its 5 bytes", bytes.len() - at)).at(at as u64),
                 );
                 break;
             };

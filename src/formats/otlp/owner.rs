@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owner {
     track: Track,
-    /// See [`Owner::new`].
+    /// True if attributes without a field of their own become labels, and samples of different machines stay separate.
     apart: bool,
 }
 

@@ -396,11 +396,7 @@ mod tests {
         ];
         assert_eq!(rows, expected);
         assert!(
-            said[0].contains("2 samples skipped")
-                && said[0].contains(
-                    "closes a frame that is not \
-                                                                           open"
-                ),
+            said[0].contains("2 samples skipped") && said[0].contains("closes a frame that is not open"),
             "{said:?}"
         );
     }

@@ -133,7 +133,7 @@ impl<V: Copy> RangeMap<V> {
         entries.take_while(move |entry| entry.start < range.end && !range.is_empty())
     }
 
-    /// True if it is empty.
+    /// True if the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.blocks.first().is_none_or(Vec::is_empty)
     }

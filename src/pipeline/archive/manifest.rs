@@ -85,10 +85,8 @@ impl Manifest {
         let damaged = |error| Error::new(format!("{MANIFEST} is damaged")).because(error);
         let Versioned { version } = serde_json::from_slice(text).map_err(damaged)?;
         if version != VERSION {
-            let message = format!(
-                "was packed by another version of jitgraft (archive format {version}, expected \
-                                   {VERSION})"
-            );
+            let message =
+                format!("was packed by another version of jitgraft (archive format {version}, expected {VERSION})");
             return Err(Error::new(message));
         }
         let manifest: Self = serde_json::from_slice(text).map_err(damaged)?;
@@ -149,7 +147,7 @@ mod tests {
     #[test]
     fn other_versions_are_refused_by_name() {
         let said = Manifest::parse(b"{\"version\": 7, \"more\": []}").unwrap_err().to_string();
-        assert!(said.contains("its format is 7, not 1"), "{said}");
+        assert!(said.contains("archive format 7, expected 1"), "{said}");
         assert!(Manifest::parse(b"{}").unwrap_err().to_string().contains("manifest.json is damaged"));
     }
 }

@@ -127,14 +127,15 @@ struct InstructionReader<'a> {
     summary: Vec<u64>,
     columns: Columns,
     decoder: PositionDecoder,
-    /// True if relative positions are measured as the manual says, not as valgrind does.
+    /// True if the lines after `calls=` and `jump=` also move the base of relative positions, as the manual says. In
+    /// valgrind's own files they don't.
     every_line_moves: bool,
     ids: NamesById<'a>,
     files: FxHashMap<&'a [u8], usize>,
     /// Indices of functions by object and name.
     functions: FxHashMap<(&'a [u8], &'a [u8]), usize>,
-    /// The index of a callee in the list of calls, by function, address and callee. A single instruction may call
-    /// thousands of functions.
+    /// For each function, calling address and callee: the index in the list of calls at that address. Avoids searching
+    /// the list, because a single instruction may call thousands of functions.
     calls: FxHashMap<(usize, u64, usize), usize>,
     stated: FxHashMap<StatedName<'a>, usize>,
     /// Indices of stated functions by ID. An ID keeps the object and file of its definition, whichever are current

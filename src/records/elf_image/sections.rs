@@ -37,7 +37,7 @@ pub struct Counts {
 pub(super) struct Sections {
     headers: Vec<SectionHeader>,
     names: Vec<u8>,
-    /// True if addresses of loaded sections equal their file offsets.
+    /// True for an image for perf: the addresses of its loaded sections are their file offsets.
     addressed: bool,
     pub(super) first_text: u32,
 }

@@ -192,13 +192,10 @@ impl TraceReader {
 
     fn load(&mut self, trace: u64, addr: u64, size: u64, offset: u64) {
         if addr.checked_add(size).is_none() {
-            return self.log.skipped.add(
-                Error::new(format!(
-                    "trace {trace} extends beyond the address \
-                                                            space"
-                ))
-                .at(offset),
-            );
+            return self
+                .log
+                .skipped
+                .add(Error::new(format!("trace {trace} extends beyond the address space")).at(offset));
         }
         let mut name = format!("TRACE_{trace}").into_bytes();
         if let Some(&location) = self.locations.get(&trace) {

@@ -93,8 +93,7 @@ impl<'data> JitDump<'data> {
             None if bytes.is_empty() => return Err(Error::new(EMPTY).at(0)),
             None => {
                 return Err(Error::new(format!(
-                    "is not a jitdump: it has {} bytes, and the header alone has \
-                                               40",
+                    "is not a jitdump: it has {} bytes, and the header alone has 40",
                     bytes.len()
                 ))
                 .at(0));
@@ -397,8 +396,7 @@ fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let name = payload.cstr("function name")?;
     if addr.checked_add(size).is_none() {
         return Err(payload.error(format!(
-            "JIT_CODE_LOAD code_addr {addr:#x} and code_size {size:#x} extend beyond the \
-                                   address space"
+            "JIT_CODE_LOAD code_addr {addr:#x} and code_size {size:#x} extend beyond the address space"
         )));
     }
     Ok(Load { pid, tid, addr, index, name, size, code: None })

@@ -95,8 +95,7 @@ impl Header {
         }
         if (head.len() as u64) < FILE_HEADER {
             let why = format!(
-                "the file is truncated: it has {} bytes, and the header alone has {FILE_HEADER}; record \
-                               again",
+                "the file is truncated: it has {} bytes, and the header alone has {FILE_HEADER}; record again",
                 head.len()
             );
             return Err(Error::new(why).at(head.len() as u64));
@@ -210,8 +209,7 @@ mod tests {
         head[8] = 104;
         assert_eq!(
             error(&head),
-            "at byte 0x10: the file is truncated: it has 16 bytes, and the header alone has 104; \
-                                  record again"
+            "at byte 0x10: the file is truncated: it has 16 bytes, and the header alone has 104; record again"
         );
         head[8] = 16;
         assert_eq!(Header::parse(&head).unwrap().form, Form::Pipe);

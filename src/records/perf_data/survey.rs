@@ -102,7 +102,7 @@ impl RecordSurvey {
         }
     }
 
-    /// Returns the shared copy of a name; most names occur many times.
+    /// Returns the shared copy of a name, by the ID that `threads` gave it. Most names occur many times.
     fn shared_name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
         if let Some(known) = self.names.get(number) {
             return known.clone();
@@ -210,10 +210,8 @@ impl RecordSurvey {
         }
         for &pid in Ancestry::new(&self.processes).endless() {
             let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);
-            let said = format!(
-                "process {pid} is recorded as forked from process {parent}, but its ancestors form a \
-                                cycle"
-            );
+            let said =
+                format!("process {pid} is recorded as forked from process {parent}, but its ancestors form a cycle");
             self.skipped.add(Error::new(said));
         }
         for process in self.processes.by_pid.values_mut() {

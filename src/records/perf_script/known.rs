@@ -49,7 +49,7 @@ struct Facts {
     paths: BTreeMap<Vec<u8>, u32>,
     ranks: Ranks,
     markers: BTreeMap<Pid, Vec<Marked>>,
-    /// The same jitdumps as a set, to skip those that are already known.
+    /// The elements of `markers` as a set, to skip those that are already known.
     marked: BTreeSet<Marked>,
     /// For each child process, its parent and the time of the fork.
     forks: BTreeMap<Pid, (Pid, Nanos)>,
@@ -131,8 +131,8 @@ impl RecordLineFacts {
         self.facts.markers.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// The absolute address of an address that was printed for a file. `None` if it is unclear whether the printed
-    /// address is relative to the file.
+    /// Converts an address that perf printed for code in the file `dso` to an address in the process. `None` if the
+    /// mappings don't tell whether perf printed that or an offset in the file.
     pub fn absolute(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
         let MapMatches { by_address, by_offset } = self.find_maps(pid, dso, addr);
         match (by_address, by_offset) {
@@ -143,8 +143,9 @@ impl RecordLineFacts {
         }
     }
 
-    /// The offset in the file of an address that was printed for a file. `printed` says how the text prints such
-    /// addresses, if known. `None` if the mappings don't tell the offset.
+    /// Converts an address that perf printed for code in the file `dso` to an offset in that file. `printed` tells
+    /// which kind of address this text contains; if that isn't known, the mappings decide. `None` if the mappings don't
+    /// contain the address or allow both.
     pub fn file_offset(&self, pid: Option<Pid>, dso: &[u8], addr: u64, printed: Option<FileAddresses>) -> Option<u64> {
         let MapMatches { by_address, by_offset } = self.find_maps(pid, dso, addr);
         match (printed, by_address, by_offset) {
@@ -229,7 +230,8 @@ impl RecordLineFacts {
     }
 }
 
-/// The mappings of a file that contain a number: as an address in the process, and as an offset in the file.
+/// The mappings of a file that contain a printed number if it is an address in the process, and if it is an offset in
+/// the file.
 #[derive(Default)]
 struct MapMatches {
     by_address: Option<Map>,

@@ -135,11 +135,8 @@ fn refuse_unsupported(field: &str) -> Result<(), Error> {
         return Err(Error::new(message));
     }
     if UNSUPPORTED.contains(&field) {
-        return Err(Error::new(format!(
-            "the field {field} of perf script is not \
-                                       supported"
-        ))
-        .with_remedy(Some(REMEDY.to_owned())));
+        return Err(Error::new(format!("the field {field} of perf script is not supported"))
+            .with_remedy(Some(REMEDY.to_owned())));
     }
     Ok(())
 }

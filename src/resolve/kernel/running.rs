@@ -32,8 +32,9 @@ impl RunningKernel {
         }
     }
 
-    /// True if `list` is the list of the running kernel. `perf inject` stores the running kernel's list in its cache
-    /// under the build ID of whatever kernel was recorded.
+    /// True if a symbol list is that of the running kernel. A list in perf's cache may be, even if it is stored under
+    /// another kernel's build ID: `perf inject` stores the running kernel's list under the ID of whatever kernel was
+    /// recorded.
     pub(super) fn has_list(&self, list: &[u8]) -> bool {
         io::of_system(&self.kallsyms).is_ok_and(|own| is_same_kernel(list, &own))
     }

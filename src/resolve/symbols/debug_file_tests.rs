@@ -150,7 +150,7 @@ fn a_debug_link_to_another_build_is_reported_and_not_used() {
     let (names, _, warnings) = program.calls(&[]);
     assert!(names.is_empty(), "{names:?}");
     let said = warnings.iter().next().unwrap().to_string();
-    assert!(said.contains("prog.debug: is not the debugging information of"), "{said}");
+    assert!(said.contains("prog.debug: not used: it is not the debugging information of"), "{said}");
 }
 
 #[test]

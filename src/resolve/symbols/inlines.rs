@@ -304,21 +304,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_of_the_test_binary() {
+    fn a_function_of_the_standard_library() {
         let image =
             SearchOptions::default().open(&std::env::current_exe().unwrap(), ELF, &mut Warnings::new()).unwrap();
         let object = image.object().unwrap();
         use object::ObjectSymbol;
-        let own = object.symbols().find(|symbol| {
-            symbol.name().is_ok_and(|name| name.contains("a_function_of_the_test_binary")) && symbol.size() > 0
-        });
-        let addr = own.unwrap().address();
+        // What DWARF says about this crate's functions depends on the build.
+        let start =
+            object.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("lang_start_internal")));
+        let addr = start.unwrap().address();
         let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[addr], &mut Warnings::new());
         let sections = DebugSections::load(&image, &files, &[addr], true).unwrap();
         let inlines = Inlines::new(&sections).unwrap();
         let mut frames = inlines.find(addr).unwrap();
         let location = frames.next().unwrap().unwrap().location.unwrap();
-        assert!(location.file.unwrap().ends_with("inlines.rs"), "{:?}", location.file);
+        assert!(location.file.unwrap().ends_with("rt.rs"), "{:?}", location.file);
     }
 
     #[test]

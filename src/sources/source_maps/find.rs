@@ -481,8 +481,7 @@ impl<'a> Finder<'a> {
             Some(("file", _)) => file_from_url(url)?,
             Some(_) => {
                 let remedy = format!(
-                    "jitgraft does not download it; pass a copy with --source-maps \
-                                      FILE={}",
+                    "jitgraft does not download it; pass a copy with --source-maps FILE={}",
                     recorded.display()
                 );
                 return self.read_adjacent_map(paths).or(Some(Err((url.to_owned(), remedy))));

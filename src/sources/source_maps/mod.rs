@@ -40,7 +40,8 @@ use std::path::PathBuf;
 #[derive(Debug, Default)]
 pub struct SourceMaps {
     authored: Authored,
-    /// The module of native WebAssembly functions whose module the profile doesn't name.
+    /// The WebAssembly module that the user gave for natively compiled functions, because the profile doesn't say which
+    /// module they belong to.
     native: Option<AuthoredModule>,
     /// Authored names by generated name, in V8's spelling.
     names: FxHashMap<Box<[u8]>, String>,
@@ -250,7 +251,7 @@ impl SourceMaps {
         }
     }
 
-    /// True if no source map or module is in use.
+    /// True if neither a source map nor a WebAssembly module is in use.
     pub fn is_empty(&self) -> bool {
         self.authored.is_empty() && self.native.is_none()
     }

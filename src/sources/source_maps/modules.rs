@@ -234,7 +234,10 @@ fn find_function(module: &WasmModule, (start, name): StatedFunction<'_>, code_se
     if let Some(index_in_name) = WasmName::nameless(name) {
         return (index_in_name == index && module.body(index).is_some()).then_some(index);
     }
-    let is_match = is_called(module, index, Some(name)) || is_called(module, index, strip_module_name(module, name));
+    let mut is_match = is_called(module, index, Some(name));
+    if let Some(function_name) = strip_module_name(module, name) {
+        is_match |= is_called(module, index, Some(function_name));
+    }
     is_match.then_some(index)
 }
 

@@ -185,7 +185,7 @@ fn a_dump_that_was_never_mapped_was_not_lost_by_an_early_end() {
     // A map is not mapped: it may be brought.
     let scene = sampled("/usr/bin/node", &["perf", "record", "-g", "--", "node", "--perf_basic_prof", "app.js"]);
     let found = finding(&scene, "no-dump-or-map");
-    assert!(text(&found, "remedy").contains("bring /tmp/perf-4711.map"), "{found:#}");
+    assert!(text(&found, "remedy").contains("copy /tmp/perf-4711.map"), "{found:#}");
 }
 
 #[test]
@@ -267,7 +267,10 @@ fn of_two_runtimes_that_write_one_map_the_one_that_lost_its_names_is_told() {
     };
     let java = ["int A.a()", "int A.b()", "int A.c()"];
     let found = finding(&recorded("/x/jre/lib/server/libjvm.so", &java), "source-overwritten");
-    assert!(text(&found, "cause").contains("OpenJDK only") && text(&found, "cause").contains("CPython"), "{found:#}");
+    assert!(
+        text(&found, "cause").contains("only has the names of OpenJDK") && text(&found, "cause").contains("CPython"),
+        "{found:#}"
+    );
     let remedy = text(&found, "remedy");
     assert!(remedy.contains("-XX:+LogCompilation") && remedy.contains("perf_jit"), "{found:#}");
     assert!(!remedy.contains("DumpPerfMapAtExit") && found["command"] == Value::Null, "{found:#}");
@@ -456,13 +459,13 @@ fn what_was_in_place_is_not_advised() {
             says: "sysctl",
             never: &["max-stack=32"],
         },
-        InPlace { scene: copied(&words), args: &[], problem: "stacks-too-deep", says: "--max-stack 1024:", never: &[] },
+        InPlace { scene: copied(&words), args: &[], problem: "stacks-too-deep", says: "--max-stack 1024", never: &[] },
         InPlace {
             scene: copied(&words),
             args: &["--max-stack", "1024"],
             problem: "stacks-too-deep",
             says: "--max-stack 8192",
-            never: &["--max-stack 1024:"],
+            never: &["--max-stack 1024"],
         },
         InPlace { scene: kernel(), args: &[], problem: "kernel-symbols", says: "--kallsyms", never: &[] },
         InPlace { scene: vdso(), args: &[], problem: "vdso", says: "jitgraft pack", never: &["--symfs", "deleted"] },

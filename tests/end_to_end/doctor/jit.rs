@@ -203,7 +203,7 @@ fn flags_of_the_recorded_command_are_not_advised_again() {
     scene.samples(SAMPLES, &[&[at(0), at(1)]]);
     scene.write(&named_map(), map(JIT, &["Builtin:InterpreterEntryTrampoline", "start_thread"]));
     let (_, remedy) = scene.first("interpreted");
-    assert!(remedy.starts_with("run node with --interpreted-frames-native-stack"), "{remedy}");
+    assert!(remedy.starts_with("also run node with --interpreted-frames-native-stack"), "{remedy}");
     scene.data.command(&["perf", "record", "node", "--perf-basic-prof", switch, "a.js"]);
     let (_, remedy) = scene.first("interpreted");
     assert!(remedy.starts_with("--interpreted-frames-native-stack was given"), "{remedy}");

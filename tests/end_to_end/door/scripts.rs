@@ -32,7 +32,7 @@ fn a_stranger_s_scripts_and_maps_are_read_if_they_are_believed() {
     for (path, what) in [(&script, "the script"), (&map_path, "the map")] {
         let (named, told) = is_named(&scene, "collapse");
         assert!(!named && told.contains("belongs to user 65534"), "{what}: {told}");
-        assert!(told.contains("JS:*i ") && told.contains("app.js.map is not used"), "{what}: {told}");
+        assert!(told.contains("JS:*i ") && told.contains("app.js.map was not used"), "{what}: {told}");
         assert!(is_named(&scene, "collapse -f").0, "{what} is believed");
         chown(path, Some(0), None).unwrap();
     }

@@ -1,5 +1,5 @@
-//! Finds the JIT code that each sample uses: looks up every address of its stack, and in which epoch of the segment it
-//! was used.
+//! Finds the JIT code that each sample uses. For every address of its stack, looks up the code segment, and in which
+//! epoch it was used: between which two mappings that hide the segment.
 
 use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
@@ -30,7 +30,7 @@ pub(super) struct UseContext<'a, 'data, 'r> {
     pub(super) jit_ranges: &'a JitRanges,
     pub(super) shadowings: &'a Shadowings,
     pub(super) spaces: &'a AddressSpaces,
-    /// When each process's jitdump has its last record.
+    /// The time of the last record in each process's jitdump.
     pub(super) dump_ends: &'a BTreeMap<Pid, Nanos>,
     /// File mappings that overlap JIT code.
     pub(super) files: &'a JitRanges,
@@ -93,7 +93,8 @@ struct ChainCounts {
 struct ChainUses {
     uses: Box<[UseId]>,
     counts: ChainCounts,
-    /// The first and last sample that repeated the chain, not yet added to its uses.
+    /// The first and last sample that had this chain again since it was cached. They are added to the uses of its code
+    /// when the chain leaves the cache.
     again: Option<CodeUse>,
 }
 
@@ -108,7 +109,7 @@ impl ChainUses {
     }
 }
 
-/// The number of frames in code or in memory that may hold JIT code.
+/// The number of frames in known JIT code, and in memory that may hold JIT code.
 #[derive(Debug, Clone, Copy, Default)]
 struct FramesInMemory {
     known: u64,

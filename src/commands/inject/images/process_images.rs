@@ -93,7 +93,7 @@ fn places(
     places
 }
 
-/// A function at one address.
+/// A function at one of its addresses. Code that moved has several.
 #[derive(Debug, Clone, Copy)]
 struct PlacedFunction {
     code: CodeId,

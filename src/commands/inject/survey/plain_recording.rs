@@ -28,22 +28,20 @@ pub(in crate::commands::inject) struct PlainRecording {
     auxtrace: Vec<MovedRecord>,
     /// What one walk over the plain records found.
     pub(in crate::commands::inject) walk: Walk,
-    /// The path for messages.
+    /// The input's path as messages show it.
     pub(in crate::commands::inject) shown: PathBuf,
     /// How the records were stored, for the summary; `None` if they were plain.
     pub(in crate::commands::inject) was: Option<String>,
-    /// Keeps the archive open if the input is from one.
+    /// The archive that contains the input, if any. It must stay open, because its files can't be opened once it is
+    /// dropped.
     _packed: Option<Packed>,
 }
 
-/// The error for an input in which no addresses have to be looked up.
+/// The error for an input that isn't a perf.data recording.
 fn refused(format: &Format) -> Error {
     let instead = format.rewriter.map(|by| format!("use jitgraft {} for such files", by.command));
-    let what = format!(
-        "is a {} file; inject rewrites perf.data, pprof, OpenTelemetry and Firefox \
-                        profiles",
-        format.name
-    );
+    let what =
+        format!("is a {} file; inject rewrites perf.data, pprof, OpenTelemetry and Firefox profiles", format.name);
     Error::new(what).with_remedy(instead)
 }
 
@@ -107,7 +105,7 @@ impl PlainRecording {
         self.plain.as_deref().unwrap_or_else(|| main_records(&self.recording, &self.bytes))
     }
 
-    /// The offset of the first record, as it is counted in the stream.
+    /// The offset of the first record. Offsets in the plain stream count from this number, too.
     pub(in crate::commands::inject) fn base(&self) -> u64 {
         self.recording.data.start
     }

@@ -40,11 +40,10 @@ impl<'d> Message<'d> {
     }
 }
 
-/// A sample's process and stack.
 #[derive(Debug)]
 pub(super) struct SampleStack {
     pub(super) pid: Option<Pid>,
-    /// Index in the dictionary; 0 for none.
+    /// Index in the dictionary; 0 if the sample has no stack.
     pub(super) stack: u64,
 }
 

@@ -1,4 +1,5 @@
-//! The changes to a profile: locations get lines, and those with several meanings get copies.
+//! Plans and writes the changes to a pprof profile. Locations get `Line` messages, which name their functions. A
+//! location that is a different function in different processes is copied, so that each function has its own.
 
 use super::uses::{SampleCalls, Use, Uses};
 use crate::bytes::protobuf::{FieldValue, Fields, put_field};
@@ -17,17 +18,17 @@ pub(super) struct Edits {
     names: NewNames,
     lines: NewLines,
     copies: Vec<LocationCopy>,
-    /// The IDs of the copies, by the uses that they are for.
+    /// For each use that gets a copy instead of the original location: the ID of the copy.
     moved: FxHashMap<Use, u64>,
-    /// By index, whether a location has copies. May be shorter than the table.
+    /// Whether each location has copies, by its index. Locations beyond the end have none.
     has_copies: Vec<bool>,
 }
 
-/// The encoded lines to add to locations.
+/// The new `Line` messages of existing locations, encoded.
 #[derive(Debug, Default)]
 struct NewLines {
     bytes: Vec<u8>,
-    /// The index of each location that gets lines, in ascending order, and where its lines end in `bytes`.
+    /// For each location that gets lines, in ascending order: its index, and where its lines end in `bytes`.
     ends: Vec<(u32, usize)>,
 }
 
@@ -246,7 +247,7 @@ impl NewNames {
     }
 }
 
-/// The ID that comes after `last` and `place` further IDs. An error if there is none.
+/// The ID `last + 1 + place`, for the new entry number `place`. Fails if there is no ID that high.
 fn next_id(last: u64, place: u32, what: &str) -> Result<u64> {
     last.checked_add(u64::from(place) + 1)
         .ok_or_else(|| Error::new(format!("uses the highest {what} ID, so no {what} can be added")))

@@ -13,15 +13,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Costs (of the first event) that were found in functions of known objects.
 #[derive(Debug, Default)]
 pub struct Misattributed {
-    /// Self cost by JIT function (entry).
+    /// The self cost of each JIT function, by its number (entry).
     costs: FxHashMap<usize, u64>,
-    /// Entries in which functions of known objects begin. Perf maps also list code that is part of the program (V8's
-    /// embedded builtins), and such code is not misattributed.
+    /// JIT functions that contain the start of a known object's function. Perf maps also list code that is part of the
+    /// program (V8's embedded builtins), and such code is not misattributed.
     native_entries: FxHashSet<usize>,
 }
 
 impl Misattributed {
-    /// Number of misattributed entries, and the sum of their costs.
+    /// The number of JIT functions with misattributed costs, and the sum of these costs.
     pub fn total(&self) -> (usize, u64) {
         let misattributed = self.costs.iter().filter(|(entry, _)| !self.native_entries.contains(entry));
         misattributed.fold((0, 0), |(count, sum), (_, cost)| (count + 1, sum.saturating_add(*cost)))

@@ -88,7 +88,8 @@ struct CompileTask<'a> {
     parsed_calls: FxHashMap<(usize, &'a [u8], u32), usize>,
     /// The `parse` elements that have not ended, outermost first.
     open: Vec<OpenMethod>,
-    /// The callers of a postponed call, innermost first.
+    /// The callers that C2 listed after `late_inline`, innermost first. `None` if the next `parse` isn't a postponed
+    /// call.
     late_callers: Option<Vec<LateCaller<'a>>>,
 }
 

@@ -22,11 +22,12 @@ pub(super) struct Sources {
     texts: Texts,
     scripts: Vec<Script>,
     functions: Vec<ScriptFunction>,
-    /// Where each function was. Sorted by [`Self::finish`].
+    /// When each function's SharedFunctionInfo was at which address. Sorted by [`Self::finish`].
     homes: Vec<FunctionHome>,
     /// The function currently at each address.
     current: FxHashMap<u64, u32>,
-    /// The spelled name for each (inlined function, prefix of the name of the code that contains it, such as `JS:*`).
+    /// The names of inlined functions, by function and by prefix. The prefix, such as `JS:*`, is that of the code into
+    /// which the function was inlined.
     inlined: FxHashMap<(u32, TextId), TextId>,
 }
 

@@ -98,7 +98,8 @@ fn is_distance(before: &str) -> bool {
     is_open || before.ends_with("], ") || SHIFTS.iter().any(|shift| before.ends_with(shift))
 }
 
-/// Rewrites one number: `#0x10`, `#-0x10` or `#1.0`.
+/// Rewrites one number as objdump spells it. yaxpeax-arm writes `#0x10`, `#-0x10` or `#1.0`. Integers become decimal if
+/// `decimal` is set; numbers with a fraction get an exponent.
 fn spell_number(number: &str, decimal: bool) -> String {
     let (sign, digits) = match number.strip_prefix("#-") {
         Some(digits) => ("-", digits),

@@ -145,6 +145,10 @@ fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u3
     let mut functions: Vec<(u32, u32)> = Vec::new();
     for entry in bytes.chunks_exact(if states_end { 12 } else { 8 }) {
         let Some(start) = pe::u32_at(entry, 0) else { continue };
+        // The last entry of the table is a terminator.
+        if start == u32::MAX {
+            break;
+        }
         if states_end {
             functions.push((start, pe::u32_at(entry, 4).unwrap_or(start)));
             continue;
@@ -154,13 +158,8 @@ fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u3
         if let Some(last) = functions.last_mut() {
             last.1 = start;
         }
-        functions.push((start, start.saturating_add(1)));
-    }
-    // The last entry of the table is a terminator.
-    for function in &mut functions {
-        if function.0 == u32::MAX {
-            *function = (0, 0);
-        }
+        // The last piece of code ends with its section.
+        functions.push((start, pe.section_end(start).unwrap_or(start)));
     }
     functions
 }

@@ -59,6 +59,15 @@ impl<'a> Pe<'a> {
         usize::try_from(section.offset.checked_add(into)?).ok()
     }
 
+    /// The end of the section that contains an address.
+    pub(super) fn section_end(&self, rva: u32) -> Option<u32> {
+        let section = self.sections.iter().find(|section| {
+            let into = rva.checked_sub(section.rva);
+            into.is_some_and(|into| into < section.size)
+        })?;
+        section.rva.checked_add(section.size)
+    }
+
     /// The bytes at an address.
     pub(super) fn slice(&self, rva: u32, size: u32) -> Option<&'a [u8]> {
         let at = self.offset(rva)?;

@@ -1,6 +1,6 @@
 //! A parsed name as a graph. Parts to which the name refers back are shared.
 
-/// The index of a node.
+/// An index into [`Graph::nodes`].
 pub(super) type NodeId = u32;
 
 /// A range of [`Graph::lists`].
@@ -207,7 +207,7 @@ pub(super) struct FunctionNode {
     pub(super) reference: RefQualifier,
 }
 
-/// A parsed name.
+/// A parsed name: its nodes, and the lists of nodes to which some of them refer.
 #[derive(Debug, Default)]
 pub(super) struct Graph<'a> {
     pub(super) nodes: Vec<Node<'a>>,
