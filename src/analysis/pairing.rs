@@ -249,7 +249,7 @@ impl Pairs {
         let has_moved = earlier.len() == later.len()
             && by_path.len() == 2
             && by_path.values().all(|file| file.earlier.is_empty() || file.later.is_empty());
-        if has_moved && earlier.iter().all(|index| old.list[*index].line > 0) {
+        if has_moved && old.have_lines(&earlier) {
             // All functions of one profile are in one path, and all of the other in another: the same file in another
             // directory.
             self.add_in_order(&earlier, &later);
@@ -257,7 +257,7 @@ impl Pairs {
         }
         for file in by_path.values() {
             let is_same_number = file.earlier.len() == file.later.len();
-            if is_same_number && (file.earlier.len() == 1 || have_lines(&file.earlier)) {
+            if is_same_number && (file.earlier.len() == 1 || old.have_lines(&file.earlier)) {
                 self.add_in_order(&file.earlier, &file.later);
             }
         }
@@ -425,6 +425,11 @@ fn file_name(path: &[u8]) -> &[u8] {
 }
 
 impl<'p> Functions<'p> {
+    /// True if the lines of all these functions are known.
+    fn have_lines(&self, indexes: &[usize]) -> bool {
+        indexes.iter().all(|index| self.list[*index].line > 0)
+    }
+
     fn collect(profile: &'p Profile) -> Self {
         let mut list = Vec::new();
         let mut numbers = FxHashMap::default();
