@@ -78,13 +78,16 @@ fn add(sum: &mut u64, weight: u64) {
 /// False also for names like `[libc.so.6]` in inputs from other tools, which call unnamed functions after their module.
 fn has_name(profile: &Profile, frame: &Frame) -> bool {
     let name = profile.name_of(frame.name);
-    let is_bracketed = || !profile.perf_names && name.starts_with(b"[") && name.ends_with(b"]");
-    !Category::of(frame).is_unnamed() && name != UNKNOWN && !is_bracketed()
+    let is_bracketed = !profile.perf_names && name.starts_with(b"[") && name.ends_with(b"]");
+    !Category::of(frame).is_unnamed() && name != UNKNOWN && !is_bracketed
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
 impl fmt::Display for CodeShares {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |part: u64, whole: u64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
         write!(f, "{:.2}% in functions with a name", percent(self.named, self.whole))?;
         if self.jit > 0 {
             let (of_whole, of_jit) = (percent(self.jit, self.whole), percent(self.jit_named, self.jit));

@@ -123,13 +123,14 @@ impl Comparison {
             Evidence::Exact if before.weight == after.weight => presence.unwrap_or(Change::Same),
             Evidence::Exact => direction(after.weight > before.weight),
             Evidence::Samples => {
-                let (share_before, share_after) =
-                    (self.share(0, before, self.before), self.share(1, after, self.after));
+                let share_before = self.share(0, before, self.before);
+                let share_after = self.share(1, after, self.after);
                 if !is_significant(share_before, share_after) {
                     return Change::Noise;
                 }
-                let part = |share: Share| share.part as f64 / share.whole as f64;
-                direction(part(share_after) > part(share_before))
+                let fraction_before = share_before.part as f64 / share_before.whole as f64;
+                let fraction_after = share_after.part as f64 / share_after.whole as f64;
+                direction(fraction_after > fraction_before)
             }
         }
     }

@@ -85,21 +85,27 @@ pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
     let comm = String::from_utf8_lossy(&track.comm);
     // Keep the names that async-profiler gives threads, so that they are recognized again.
     let mut root = if tid_of_thread(&track.comm).is_some() { comm.into_owned() } else { comm.replace(' ', "_") };
-    let number = |id: Option<i32>| id.map_or_else(|| "?".to_owned(), |id| id.to_string());
     let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
     if by == By::Nothing && !annotate.pid && !annotate.tid {
         return roots;
     }
     let with_tid = (annotate.tid || by == By::Tid) && tid.is_some();
     if with_tid {
-        root += &format!("-{}/{}", number(pid), number(tid));
+        root += &format!("-{}/{}", format_id(pid), format_id(tid));
     } else if (annotate.pid || annotate.tid || by == By::Pid) && pid.is_some() {
-        root += &format!("-{}", number(pid));
+        root += &format!("-{}", format_id(pid));
     }
     if !root.is_empty() {
         roots.push(printable(root));
     }
     roots
+}
+
+fn format_id(id: Option<i32>) -> String {
+    match id {
+        Some(id) => id.to_string(),
+        None => "?".to_owned(),
+    }
 }
 
 /// True if Java's spelling rules apply to a process with this name.

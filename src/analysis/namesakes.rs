@@ -45,17 +45,21 @@ pub fn places_of_namesakes<'a>(
     for (name, start) in functions.clone() {
         starts.entry(name).or_default().insert(start);
     }
-    let tells_apart = |starts: &FxHashSet<Option<StartPlace<'_>>>, shown: Shown| {
-        let texts: FxHashSet<Option<String>> =
-            starts.iter().map(|start| start.map(|start| start.text(shown))).collect();
-        texts.len() == starts.len()
-    };
     let mut shown: FxHashMap<&str, Shown> = FxHashMap::default();
-    for (name, starts) in starts.iter().filter(|(_, starts)| starts.len() > 1) {
-        let least = [Shown::Line, Shown::Column].into_iter().find(|shown| tells_apart(starts, *shown));
+    for (name, starts) in &starts {
+        if starts.len() < 2 {
+            continue;
+        }
+        let least = [Shown::Line, Shown::Column].into_iter().find(|shown| tells_apart(*shown, starts));
         shown.insert(name, least.unwrap_or(Shown::Path));
     }
     functions.map(|(name, start)| Some(start?.text(*shown.get(name)?))).collect()
+}
+
+/// True if these parts of the starts differ.
+fn tells_apart(shown: Shown, starts: &FxHashSet<Option<StartPlace<'_>>>) -> bool {
+    let texts: FxHashSet<Option<String>> = starts.iter().map(|start| start.map(|start| start.text(shown))).collect();
+    texts.len() == starts.len()
 }
 
 /// True for the names that JavaScript profilers give functions without a name.

@@ -222,10 +222,10 @@ impl Pairs {
                 continue;
             }
             for &earlier in &group.earlier {
-                let agrees_with_earlier = |later: usize| old.list[earlier].agrees_with(&new.list[later]);
-                let Some(later) = find_only(&group.later, agrees_with_earlier) else { continue };
-                let agrees_with_later = |earlier: usize| old.list[earlier].agrees_with(&new.list[later]);
-                if find_only(&group.earlier, agrees_with_later).is_some() {
+                let later = find_only(&group.later, |later| old.list[earlier].agrees_with(&new.list[later]));
+                let Some(later) = later else { continue };
+                let is_only = find_only(&group.earlier, |earlier| old.list[earlier].agrees_with(&new.list[later]));
+                if is_only.is_some() {
                     self.add(earlier, later);
                 }
             }
@@ -246,11 +246,10 @@ impl Pairs {
         for &index in &later {
             by_path.entry(&new.list[index].path).or_default().later.push(index);
         }
-        let have_lines = |indexes: &[usize]| indexes.iter().all(|index| old.list[*index].line > 0);
         let has_moved = earlier.len() == later.len()
             && by_path.len() == 2
             && by_path.values().all(|file| file.earlier.is_empty() || file.later.is_empty());
-        if has_moved && have_lines(&earlier) {
+        if has_moved && old.have_lines(&earlier) {
             // All functions of one profile are in one path, and all of the other in another: the same file in another
             // directory.
             self.add_in_order(&earlier, &later);
@@ -258,7 +257,7 @@ impl Pairs {
         }
         for file in by_path.values() {
             let is_same_number = file.earlier.len() == file.later.len();
-            if is_same_number && (file.earlier.len() == 1 || have_lines(&file.earlier)) {
+            if is_same_number && (file.earlier.len() == 1 || old.have_lines(&file.earlier)) {
                 self.add_in_order(&file.earlier, &file.later);
             }
         }
@@ -375,8 +374,9 @@ impl<'p> Function<'p> {
 
     /// True if the module and the file name agree as far as both are known. Lines and directories may differ.
     fn agrees_with(&self, other: &Self) -> bool {
-        let agree = |one: &[u8], other: &[u8]| one.is_empty() || other.is_empty() || one == other;
-        self.name != UNKNOWN && agree(self.module, other.module) && agree(file_name(&self.path), file_name(&other.path))
+        self.name != UNKNOWN
+            && may_be_equal(self.module, other.module)
+            && may_be_equal(file_name(&self.path), file_name(&other.path))
     }
 
     /// The name without what the step ignores.
@@ -402,17 +402,22 @@ impl<'p> Function<'p> {
     }
 }
 
+/// True if two names are equal or one is unknown.
+fn may_be_equal(one: &[u8], other: &[u8]) -> bool {
+    one.is_empty() || other.is_empty() || one == other
+}
+
 /// The numbers in a name: decimal, or hexadecimal after `0x`.
 fn numbers(name: &[u8]) -> Vec<u64> {
-    let words = name.split(|byte| !byte.is_ascii_alphanumeric());
-    let parse_number = |word: &[u8]| {
-        let word = std::str::from_utf8(word).ok()?;
-        match word.strip_prefix("0x") {
-            Some(digits) => u64::from_str_radix(digits, 16).ok(),
-            None => word.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse().ok(),
-        }
-    };
-    words.filter_map(parse_number).collect()
+    name.split(|byte| !byte.is_ascii_alphanumeric()).filter_map(parse_number).collect()
+}
+
+fn parse_number(word: &[u8]) -> Option<u64> {
+    let word = std::str::from_utf8(word).ok()?;
+    match word.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => word.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse().ok(),
+    }
 }
 
 fn file_name(path: &[u8]) -> &[u8] {
@@ -420,6 +425,11 @@ fn file_name(path: &[u8]) -> &[u8] {
 }
 
 impl<'p> Functions<'p> {
+    /// True if the lines of all these functions are known.
+    fn have_lines(&self, indexes: &[usize]) -> bool {
+        indexes.iter().all(|index| self.list[*index].line > 0)
+    }
+
     fn collect(profile: &'p Profile) -> Self {
         let mut list = Vec::new();
         let mut numbers = FxHashMap::default();

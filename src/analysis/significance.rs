@@ -54,13 +54,15 @@ fn z(before: Share, after: Share) -> f64 {
     let expected1 = whole1 * share;
     // The other three values deviate by the same amount, because the sums are fixed.
     let apart = ((n1 - expected1).abs() - 0.5).max(0.0).copysign(n1 - expected1);
-    let term = |expected: f64, apart: f64| {
-        let observed = expected + apart;
-        if observed > 0.0 { observed * (observed / expected).ln() } else { 0.0 }
-    };
     let inside = term(expected1, apart) + term(whole2 * share, -apart);
     let outside = term(whole1 * (1.0 - share), -apart) + term(whole2 * (1.0 - share), apart);
     (2.0 * (inside + outside)).max(0.0).sqrt()
+}
+
+/// One of the four terms of the G-test.
+fn term(expected: f64, apart: f64) -> f64 {
+    let observed = expected + apart;
+    if observed > 0.0 { observed * (observed / expected).ln() } else { 0.0 }
 }
 
 #[cfg(test)]

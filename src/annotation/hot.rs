@@ -56,30 +56,53 @@ pub(crate) fn hot_code(
 /// Selects the functions to list: single code ranges or, with `by_name`, all code ranges of a name. Functions whose
 /// code isn't available are included with the reason, but don't count toward the limit.
 pub(super) fn pick(functions: &[Function], names: &Names, options: &CodeOptions) -> Vec<usize> {
-    // An exact name, as copied from some output, selects only this function, even if it is also a regular expression.
-    let is_called = |at: usize, pattern: &FunctionPattern| printable(&functions[at].name) == pattern.text.as_str();
-    let pattern = options.function.as_ref();
-    let is_name = pattern.is_some_and(|pattern| (0..functions.len()).any(|at| is_called(at, pattern)));
-    let wanted = |at: usize| match pattern {
-        Some(pattern) if is_name => is_called(at, pattern),
-        Some(pattern) => pattern.regex.is_match(&printable(&functions[at].name)),
-        None => true,
-    };
-    let is_here = |&at: &usize| !matches!(functions[at].place, CodePlace::Unknown(_));
-    let single: Vec<[usize; 1]> =
-        if options.by_name { Vec::new() } else { (0..functions.len()).map(|at| [at]).collect() };
-    let of_names = names.codes().filter(|_| options.by_name);
-    let groups = of_names.chain(single.iter().map(|one| &one[..]));
+    let wanted = WantedFunctions::new(options.function.as_ref(), functions);
+    let every: Vec<usize> = (0..functions.len()).collect();
+    let groups: Vec<&[usize]> = if options.by_name { names.codes().collect() } else { every.chunks(1).collect() };
     let limit = options.limit.unwrap_or(usize::MAX);
-    let (mut picked, mut told, mut listed) = (Vec::new(), 0, 0);
-    for group in groups.filter(|group| group.first().is_some_and(|&at| wanted(at))) {
-        if listed == limit || told == limit.saturating_mul(2) {
+    let mut picked = Vec::new();
+    let mut picked_groups = 0;
+    let mut available_groups = 0;
+    for group in groups {
+        let Some(&first) = group.first() else { continue };
+        if !wanted.contains(&functions[first]) {
+            continue;
+        }
+        if available_groups == limit || picked_groups == limit.saturating_mul(2) {
             break;
         }
         picked.extend(group.iter().take(options.codes));
-        (told, listed) = (told + 1, listed + usize::from(group.iter().any(is_here)));
+        picked_groups += 1;
+        if group.iter().any(|&index| !matches!(functions[index].place, CodePlace::Unknown(_))) {
+            available_groups += 1;
+        }
     }
     picked
+}
+
+/// Which functions the user asked for.
+enum WantedFunctions<'a> {
+    All,
+    /// Only those with exactly this name.
+    Name(&'a str),
+    Regex(&'a FunctionPattern),
+}
+
+impl<'a> WantedFunctions<'a> {
+    /// An exact name, as copied from some output, selects only this function, even if it is also a regular expression.
+    fn new(pattern: Option<&'a FunctionPattern>, functions: &[Function]) -> Self {
+        let Some(pattern) = pattern else { return Self::All };
+        let is_name = functions.iter().any(|function| printable(&function.name) == pattern.text.as_str());
+        if is_name { Self::Name(&pattern.text) } else { Self::Regex(pattern) }
+    }
+
+    fn contains(&self, function: &Function) -> bool {
+        match self {
+            Self::All => true,
+            Self::Name(name) => printable(&function.name) == *name,
+            Self::Regex(pattern) => pattern.regex.is_match(&printable(&function.name)),
+        }
+    }
 }
 
 /// The events with samples, and their totals.
@@ -91,8 +114,13 @@ fn totals(examined: &Examined<'_>) -> Vec<EventTotal> {
             *total += Cost { weight: clamp(row.period), count: row.count };
         }
     }
-    let sampled = totals.into_iter().zip(events).enumerate().filter(|(_, (total, _))| total.count > 0);
-    sampled.map(|(number, (total, event))| event_total(number, total, event)).collect()
+    let mut sampled = Vec::new();
+    for (number, (total, event)) in totals.into_iter().zip(events).enumerate() {
+        if total.count > 0 {
+            sampled.push(event_total(number, total, event));
+        }
+    }
+    sampled
 }
 
 /// Derives an event's unit and precision from its name and its attributes.
@@ -136,24 +164,31 @@ pub(super) fn spots(
     listings: &[Listing],
 ) -> Vec<EventSpots> {
     let numbers: FxHashMap<usize, usize> = picked.iter().enumerate().map(|(listing, &at)| (at, listing)).collect();
-    let spot = |place: &Option<FunctionPlace>| {
-        let FunctionPlace { function, offset } = (*place)?;
-        let listing = *numbers.get(&function)?;
-        let Code::Listed { lines, .. } = &listings[listing].code else { return None };
-        let line = lines.partition_point(|line| line.offset + line.len <= offset);
-        (line < lines.len()).then_some(Spot { listing: listing as u32, line: line as u32 })
-    };
-    let of_place: Vec<Option<Spot>> = functions.of_place.iter().map(spot).collect();
+    let mut spots_by_place: Vec<Option<Spot>> = Vec::with_capacity(functions.of_place.len());
+    for place in &functions.of_place {
+        let spot = place.as_ref().and_then(|place| find_spot(place, *numbers.get(&place.function)?, listings));
+        spots_by_place.push(spot);
+    }
     let recording = &examined.resolution.survey.recording;
     let events = recording.events.iter().map(|event| EventSpots { event: event.name.clone(), rows: Vec::new() });
     let mut events: Vec<EventSpots> = events.collect();
     for row in &examined.samples.rows {
         let place: Option<PlaceId> = examined.samples.chains.up(row.chain).next();
         if let Some(event) = events.get_mut(row.event as usize) {
-            event.rows.push(place.and_then(|place| of_place[place.0 as usize]));
+            event.rows.push(place.and_then(|place| spots_by_place[place.0 as usize]));
         }
     }
     events
+}
+
+/// The instruction at a place in a function. `None` if the function's listing has no such instruction.
+fn find_spot(place: &FunctionPlace, listing: usize, listings: &[Listing]) -> Option<Spot> {
+    let Code::Listed { lines, .. } = &listings[listing].code else { return None };
+    let line = lines.partition_point(|line| line.offset + line.len <= place.offset);
+    if line == lines.len() {
+        return None;
+    }
+    Some(Spot { listing: listing as u32, line: line as u32 })
 }
 
 #[cfg(test)]

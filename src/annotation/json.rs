@@ -134,15 +134,19 @@ impl Serialize for ListingJson<'_> {
 impl AnnotationJson<'_> {
     /// Samples and weight by event name. Exact costs have only a weight.
     fn costs(&self, costs: &Costs) -> Value {
-        let each = self.0.events.iter().filter_map(|event| {
+        let mut object = Map::new();
+        for event in &self.0.events {
             let cost = costs.get(event.number);
-            let told = match event.precision {
+            if cost.count == 0 {
+                continue;
+            }
+            let value = match event.precision {
                 Precision::Exact => json!({ "weight": cost.weight }),
                 _ => json!({ "samples": cost.count, "weight": cost.weight }),
             };
-            (cost.count > 0).then(|| (event.name.clone(), told))
-        });
-        Value::Object(each.collect())
+            object.insert(event.name.clone(), value);
+        }
+        Value::Object(object)
     }
 
     fn inclusive(&self, inclusive: &Inclusive) -> Value {
@@ -152,22 +156,23 @@ impl AnnotationJson<'_> {
 
     /// Adds the calls of an instruction or line, if there are any.
     fn put_calls(&self, object: &mut Map<String, Value>, calls: &[Calls]) {
-        let told = |calls: &Calls| {
-            json!({
-                "function": text(&calls.callee),
-                "file": calls.file.as_deref().map(text),
-                "module": calls.module.as_deref().map(text),
-                "count": calls.count,
-                "costs": self.costs(&calls.costs),
-            })
-        };
         if !calls.is_empty() {
-            object.insert("calls".into(), calls.iter().map(told).collect());
+            object.insert("calls".into(), calls.iter().map(|calls| self.calls(calls)).collect());
         }
     }
 
+    fn calls(&self, calls: &Calls) -> Value {
+        json!({
+            "function": text(&calls.callee),
+            "file": calls.file.as_deref().map(text),
+            "module": calls.module.as_deref().map(text),
+            "count": calls.count,
+            "costs": self.costs(&calls.costs),
+        })
+    }
+
     fn version(&self, version: &Version) -> Value {
-        let mut told = json!({
+        let mut object = json!({
             "number": version.number,
             "category": version.category.name(),
             "pid": version.pid.0,
@@ -176,20 +181,21 @@ impl AnnotationJson<'_> {
             "loaded": version.loaded.map(|time| time.0),
             "costs": self.costs(&version.costs),
         });
-        if let (Some(told), Some(bpf)) = (told.as_object_mut(), &version.bpf) {
+        if let (Some(fields), Some(bpf)) = (object.as_object_mut(), &version.bpf) {
             let BpfSource { program, program_name, function } = bpf;
             let bpf = json!({
                 "program": program,
                 "program_name": text(program_name),
                 "function": function.as_deref().map(text),
             });
-            told.insert("bpf".into(), bpf);
+            fields.insert("bpf".into(), bpf);
         }
-        let call = |call: &ExpandedCall| json!({ "function": text(&call.function), "depth": call.depth, "bytecode": call.bytecode });
-        if let Some(told) = told.as_object_mut().filter(|_| !version.expanded.is_empty()) {
-            told.insert("inlined_calls".into(), version.expanded.iter().map(call).collect());
+        if !version.expanded.is_empty()
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.insert("inlined_calls".into(), version.expanded.iter().map(expanded_call).collect());
         }
-        told
+        object
     }
 
     fn source_line(&self, line: &SourceLineCosts, files: &[SourceFile]) -> Value {
@@ -230,6 +236,10 @@ impl AnnotationJson<'_> {
         self.put_calls(&mut object, &line.calls);
         Value::Object(object)
     }
+}
+
+fn expanded_call(call: &ExpandedCall) -> Value {
+    json!({ "function": text(&call.function), "depth": call.depth, "bytecode": call.bytecode })
 }
 
 /// Adds the file's index, the line and, if available, its text.

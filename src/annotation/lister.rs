@@ -247,21 +247,24 @@ pub(super) fn new_listing(
 /// The lines for `len` bytes of code at `addr`. `at` has the costs by offset; costs at an offset inside an instruction
 /// belong to that instruction.
 pub(super) fn lines(instructions: Vec<Instruction>, len: usize, addr: u64, at: &BTreeMap<u64, Costs>) -> Vec<Line> {
-    let line_target = |target: Target| {
-        let offset = target.addr.wrapping_sub(addr);
-        let place = if offset < len as u64 { TargetPlace::Inside(offset) } else { TargetPlace::Unknown };
-        LineTarget { addr: target.addr, kind: target.kind, place }
-    };
+    let code_len = len as u64;
     let mut lines = Vec::with_capacity(instructions.len());
     for Instruction { offset, len, text, target } in instructions {
         let mut sum: Option<Costs> = None;
         for (_, costs) in at.range(offset..offset + len) {
             sum.get_or_insert_default().join(costs);
         }
-        let target = target.map(line_target);
+        let target = target.map(|target| line_target(target, addr, code_len));
         lines.push(Line { offset, len, text, costs: sum, target, source: None, calls: Vec::new() });
     }
     lines
+}
+
+/// What an instruction refers to, given the range of the code that it is in.
+fn line_target(target: Target, code_addr: u64, code_len: u64) -> LineTarget {
+    let offset = target.addr.wrapping_sub(code_addr);
+    let place = if offset < code_len { TargetPlace::Inside(offset) } else { TargetPlace::Unknown };
+    LineTarget { addr: target.addr, kind: target.kind, place }
 }
 
 #[cfg(test)]

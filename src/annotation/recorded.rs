@@ -31,7 +31,7 @@ pub(crate) fn annotate(
     let named = &resolution.name(&samples.chains, job, warnings);
     let examined = Examined { resolution: &resolution, samples, named, input_len: input.bytes.len() as u64 };
     let mut annotation = hot_code(&examined, code, &recording.symbols, job, warnings).annotation;
-    annotation.listings = together::grouped(annotation.listings, options.told);
+    annotation.listings = together::regroup(annotation.listings, options.told);
     resolution.finish(warnings);
     Ok(annotation)
 }

@@ -116,8 +116,9 @@ impl<'a> Sources<'a> {
                 files.push(SourceFile::new(file, None));
                 texts.len() - 1
             });
-            let text = || String::from_utf8_lossy(function.text(known.text)).trim_end().to_owned();
-            texts[number].entry(known.line).or_insert_with(text);
+            texts[number]
+                .entry(known.line)
+                .or_insert_with(|| String::from_utf8_lossy(function.text(known.text)).trim_end().to_owned());
             line.source = Some(SourceLine { file: number, line: known.line });
         }
         for (file, mut text) in files.iter_mut().zip(texts) {
@@ -205,8 +206,8 @@ impl Texts {
 
     /// The lines of a file that a source map names, taken from the map itself.
     fn add_authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
-        let lines = || text.map(|text| text.lines().map(str::to_owned).collect());
-        self.known.entry(name.to_vec()).or_insert_with(lines).clone()
+        let known = self.known.entry(name.to_vec());
+        known.or_insert_with(|| text.map(|text| text.lines().map(str::to_owned).collect())).clone()
     }
 
     pub(super) fn into_warnings(mut self) -> Warnings {
@@ -228,8 +229,7 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
     let recorded = search.recorded_paths(name);
     let mut paths = recorded.iter().chain([&path_here]).filter_map(|path| absolute(path).ok());
     let door = Named::Recording.door(search.force);
-    let is_text = |path: &PathBuf| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST);
-    let path = paths.find(is_text)?;
+    let path = paths.find(|path| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST))?;
     let is_only_here = absolute(&path_here).is_ok_and(|here| here == path) && !recorded.contains(&path);
     if !search.trust_sources && search.is_packed && is_only_here {
         return Some(Err(Unshown::Hidden(

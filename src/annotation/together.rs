@@ -7,23 +7,26 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Regroups the listings. To be merged, listings of the same name must follow each other.
-pub(super) fn grouped(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing> {
-    let listings = if how.merge { merged(listings) } else { listings };
-    let by_line = |listing: Listing| match listing.code {
-        Code::Listed { .. } => Listing { code: by_line(&[&listing]), ..listing },
-        _ => listing,
-    };
-    if how.by_line { listings.into_iter().map(by_line).collect() } else { listings }
+pub(super) fn regroup(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing> {
+    let mut listings = if how.merge { merge_versions(listings) } else { listings };
+    if how.by_line {
+        for listing in &mut listings {
+            if matches!(listing.code, Code::Listed { .. }) {
+                listing.code = sum_by_line(&[&*listing]);
+            }
+        }
+    }
+    listings
 }
 
 /// Merges the listings of each name.
-fn merged(listings: Vec<Listing>) -> Vec<Listing> {
-    let is_next = |listing: &Listing| listing.hottest().number > 1;
+fn merge_versions(listings: Vec<Listing>) -> Vec<Listing> {
     let mut all: Vec<Vec<Listing>> = Vec::new();
     for listing in listings {
-        match all.last_mut().filter(|_| is_next(&listing)) {
-            Some(same) => same.push(listing),
-            None => all.push(vec![listing]),
+        let is_first_version = listing.hottest().number <= 1;
+        match all.last_mut() {
+            Some(versions) if !is_first_version => versions.push(listing),
+            _ => all.push(vec![listing]),
         }
     }
     all.into_iter().filter_map(merge).collect()
@@ -32,34 +35,47 @@ fn merged(listings: Vec<Listing>) -> Vec<Listing> {
 /// Merges versions into one listing: by instruction if all have the same machine code, otherwise by source line if any
 /// is known.
 fn merge(codes: Vec<Listing>) -> Option<Listing> {
-    let (versions, mut costs) = (codes.iter().flat_map(|code| code.versions.clone()).collect(), Costs::default());
-    codes.iter().for_each(|code| costs.join(&code.costs));
-    let inclusive = codes.iter().flat_map(|code| code.inclusive.clone()).collect();
-    let refs: Vec<&Listing> = codes.iter().collect();
-    let by_line = (!are_same(&codes)).then(|| by_line(&refs)).map(|code| match &code {
-        Code::SourceLines { lines, .. } if lines.iter().all(|line| line.source.is_none()) => Code::Missing(
-            "its compiled versions differ and have no source lines to merge by; leave out --merge to list each one"
-                .into(),
-        ),
-        _ => code,
-    });
+    let mut versions = Vec::new();
+    let mut inclusive = Vec::new();
+    let mut costs = Costs::default();
+    for code in &codes {
+        versions.extend(code.versions.iter().cloned());
+        inclusive.extend(code.inclusive.iter().cloned());
+        costs.join(&code.costs);
+    }
+    if !are_same(&codes) {
+        let mut code = sum_by_line(&codes.iter().collect::<Vec<_>>());
+        if let Code::SourceLines { lines, .. } = &code
+            && lines.iter().all(|line| line.source.is_none())
+        {
+            code = Code::Missing(NO_LINES_TO_MERGE_BY.into());
+        }
+        let first = codes.into_iter().next()?;
+        return Some(Listing { versions, costs, inclusive, code, ..first });
+    }
     let mut codes = codes.into_iter();
     let mut first = codes.next()?;
-    for other in codes.filter(|_| by_line.is_none()) {
+    for other in codes {
         join_lines(&mut first.code, &other.code);
     }
-    let code = by_line.unwrap_or(first.code);
-    Some(Listing { versions, costs, inclusive, code, ..first })
+    Some(Listing { versions, costs, inclusive, ..first })
 }
+
+const NO_LINES_TO_MERGE_BY: &str =
+    "its compiled versions differ and have no source lines to merge by; leave out --merge to list each one";
 
 /// True if all have the same machine code.
 fn are_same(codes: &[Listing]) -> bool {
-    let bytes = |listing: &Listing| match &listing.code {
-        Code::Listed { bytes, .. } => Some(bytes.clone()),
+    let [first, others @ ..] = codes else { return true };
+    others.is_empty()
+        || (machine_code(first).is_some() && others.iter().all(|code| machine_code(code) == machine_code(first)))
+}
+
+fn machine_code(listing: &Listing) -> Option<&[u8]> {
+    match &listing.code {
+        Code::Listed { bytes, .. } => Some(bytes),
         _ => None,
-    };
-    let first = codes.first().and_then(bytes);
-    codes.len() < 2 || first.is_some() && codes.iter().all(|code| bytes(code) == first)
+    }
 }
 
 /// Adds the costs of another copy of the same code, instruction by instruction.
@@ -74,8 +90,9 @@ fn join_lines(code: &mut Code, other: &Code) {
 }
 
 /// Sums costs by source line over several listings. The costs of a listing without code are assigned to no line.
-fn by_line(codes: &[&Listing]) -> Code {
-    let (mut files, mut numbers) = (Vec::<SourceFile>::new(), FxHashMap::<&[u8], usize>::default());
+fn sum_by_line(codes: &[&Listing]) -> Code {
+    let mut files: Vec<SourceFile> = Vec::new();
+    let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
     let mut sums: BTreeMap<Option<SourceLine>, (Costs, Vec<Calls>)> = BTreeMap::new();
     for listing in codes {
         let Code::Listed { lines, files: own, .. } = &listing.code else {
@@ -165,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_same_code_elsewhere_is_one_code() {
-        let listings = grouped(vec![code(1, [1, 2], Some(7), [3, 0]), code(2, [1, 2], Some(7), [1, 1])], MERGE);
+        let listings = regroup(vec![code(1, [1, 2], Some(7), [3, 0]), code(2, [1, 2], Some(7), [1, 1])], MERGE);
         let [listing] = &listings[..] else { panic!("{listings:?}") };
         assert_eq!((listing.versions.len(), listing.costs.samples()), (2, 5));
         let Code::Listed { lines, .. } = &listing.code else { panic!("{listing:?}") };
@@ -175,10 +192,10 @@ mod tests {
 
     #[test]
     fn versions_that_differ_are_summed_by_source_line() {
-        let listings = grouped(vec![code(1, [1, 2], Some(7), [3, 1]), code(2, [1, 3], Some(7), [1, 1])], MERGE);
+        let listings = regroup(vec![code(1, [1, 2], Some(7), [3, 1]), code(2, [1, 3], Some(7), [1, 1])], MERGE);
         assert_eq!(listings.len(), 1);
         assert_eq!(samples_by_line(&listings[0].code), [(Some(7), 4), (Some(8), 2)]);
-        let without = grouped(vec![code(1, [1, 2], None, [3, 1]), code(2, [1, 3], None, [1, 1])], MERGE);
+        let without = regroup(vec![code(1, [1, 2], None, [3, 1]), code(2, [1, 3], None, [1, 1])], MERGE);
         assert!(
             matches!(&without[0].code, Code::Missing(why) if why.contains("compiled versions differ")),
             "{without:?}"
@@ -189,7 +206,7 @@ mod tests {
     #[test]
     fn lines_can_be_reported_alone_and_other_names_stay_apart() {
         let listings = vec![code(1, [1, 2], Some(7), [3, 1]), code(1, [1, 2], None, [2, 0])];
-        let told = grouped(listings, CodeGrouping { merge: true, by_line: true });
+        let told = regroup(listings, CodeGrouping { merge: true, by_line: true });
         let all: Vec<_> = told.iter().map(|listing| samples_by_line(&listing.code)).collect();
         assert_eq!(all, [vec![(Some(7), 3), (Some(8), 1)], vec![(None, 2)]]);
     }

@@ -103,7 +103,7 @@ enum FormatName {
 
 impl FormatName {
     /// The format that the output's file name implies.
-    fn of(output: &OutPath) -> Self {
+    fn from_output(output: &OutPath) -> Self {
         let OutPath::Path(path) = output else { return Self::Text };
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("json") => Self::Json,
@@ -114,7 +114,7 @@ impl FormatName {
 
 impl AnnotateArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (given, mut load) = self.inputs.checked(Detail::Names, false);
+        let (given, mut load) = self.inputs.into_options(Detail::Names, false);
         load.sources.source_maps.usual = true;
         let (input, function) = input_and_function(self.function, given)?;
         let output: OutPath = self.output.into();
@@ -128,11 +128,12 @@ impl AnnotateArgs {
         if self.format.is_none() {
             check_name(&output, "annotate", &["json"])?;
         }
-        let format = match self.format.unwrap_or_else(|| FormatName::of(&output)) {
+        let format = match self.format.unwrap_or_else(|| FormatName::from_output(&output)) {
             FormatName::Json => AnnotateFormat::Json,
             FormatName::Text => {
                 let terminal = Terminal::of(&output);
-                let (width, colour) = (terminal.map(|of| of.columns), terminal.is_some_and(|of| of.colour));
+                let width = terminal.map(|terminal| terminal.columns);
+                let colour = terminal.is_some_and(|terminal| terminal.colour);
                 AnnotateFormat::Text(TextOptions { context, width, colour })
             }
         };
@@ -181,11 +182,10 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
         let remedy = format!("jitgraft annotate {function} -i {word}");
         return Err(Error::usage(format!("no file named {function}; FUNCTION comes first")).with_remedy(Some(remedy)));
     }
-    let pattern = |word: String| {
-        FunctionPattern::new(&word)
-            .map_err(|error| Error::usage(format!("'{word}' is too long to search for")).because(error))
-    };
-    Ok((input, word.map(pattern).transpose()?))
+    let Some(word) = word else { return Ok((input, None)) };
+    let pattern = FunctionPattern::new(&word)
+        .map_err(|error| Error::usage(format!("'{word}' is too long to search for")).because(error))?;
+    Ok((input, Some(pattern)))
 }
 
 #[cfg(test)]
@@ -194,25 +194,25 @@ mod tests {
 
     #[test]
     fn an_output_states_by_its_name_how_it_is_written() {
-        let of = |name: &str| FormatName::of(&OutPath::Path(name.into()));
-        assert_eq!(
-            [of("/tmp/x.json"), of("x.txt"), of("json")],
-            [FormatName::Json, FormatName::Text, FormatName::Text]
-        );
-        assert_eq!(FormatName::of(&OutPath::Stdout), FormatName::Text);
+        for (name, expected) in
+            [("/tmp/x.json", FormatName::Json), ("x.txt", FormatName::Text), ("json", FormatName::Text)]
+        {
+            assert_eq!(FormatName::from_output(&OutPath::Path(name.into())), expected, "{name}");
+        }
+        assert_eq!(FormatName::from_output(&OutPath::Stdout), FormatName::Text);
     }
 
     #[test]
     fn a_lone_word_that_is_a_file_is_the_recording() {
-        let of = |word: &str, named: Option<&str>| {
+        let interpret = |word: &str, named: Option<&str>| {
             let given = named.map_or_else(default_input, |named| InPath::from(PathBuf::from(named)));
             let (input, function) = input_and_function(Some(word.to_owned()), vec![given]).unwrap();
             (input, function.map(|function| function.text))
         };
         let file = InPath::from(PathBuf::from("Cargo.toml"));
-        assert_eq!(of("Cargo.toml", None), (file.clone(), None));
-        assert_eq!(of("Cargo.toml", Some("Cargo.toml")), (file, Some("Cargo.toml".to_owned())));
-        assert_eq!(of("no.such.file", None), (default_input(), Some("no.such.file".to_owned())));
-        assert_eq!(of("f(", None), (default_input(), Some("f(".to_owned())));
+        assert_eq!(interpret("Cargo.toml", None), (file.clone(), None));
+        assert_eq!(interpret("Cargo.toml", Some("Cargo.toml")), (file, Some("Cargo.toml".to_owned())));
+        assert_eq!(interpret("no.such.file", None), (default_input(), Some("no.such.file".to_owned())));
+        assert_eq!(interpret("f(", None), (default_input(), Some("f(".to_owned())));
     }
 }

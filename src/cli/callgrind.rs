@@ -50,17 +50,22 @@ pub(super) struct CallgrindArgs {
 
 /// The input if the user names none: standard input if something is piped in. Otherwise fails, and suggests a profile
 /// in the current directory if there is one.
-fn piped() -> Result<InPath> {
+fn default_profile() -> Result<InPath> {
     if default_input() == InPath::Stdin {
         return Ok(InPath::Stdin);
     }
-    let here = io::typed_names(Path::new(".")).into_iter().flatten().filter_map(|name| name.into_string().ok());
-    let is_profile = |name: &String| name.starts_with("callgrind.out") && !name.ends_with(".jit");
-    let mut profiles: Vec<String> = here.filter(is_profile).collect();
-    profiles.sort();
-    let hint = match &profiles[..] {
-        [] => "valgrind writes callgrind.out.PID to its current directory".to_owned(),
-        [first, ..] => format!("such as {first} in this directory"),
+    let mut profiles = Vec::new();
+    for name in io::typed_names(Path::new(".")).into_iter().flatten() {
+        if let Ok(name) = name.into_string()
+            && name.starts_with("callgrind.out")
+            && !name.ends_with(".jit")
+        {
+            profiles.push(name);
+        }
+    }
+    let hint = match profiles.iter().min() {
+        Some(first) => format!("such as {first} in this directory"),
+        None => "valgrind writes callgrind.out.PID to its current directory".to_owned(),
     };
     Err(Error::usage(format!("no input given; run jitgraft callgrind callgrind.out.PID ({hint})")))
 }
@@ -73,9 +78,12 @@ impl CallgrindArgs {
         }
         let mut sources = SourceOptions::from(self.sources);
         // callgrind doesn't count kernel code, so options for kernel symbols have no effect.
-        (sources.search, _) = self.files.checked(sources.force);
+        (sources.search, _) = self.files.into_options(sources.force);
         let options = CallgrindOptions {
-            input: self.profile.or(self.input).map_or_else(piped, |path| Ok(path.into()))?,
+            input: match self.profile.or(self.input) {
+                Some(path) => path.into(),
+                None => default_profile()?,
+            },
             output,
             object: self.object,
             pid: self.pid.map(Pid),

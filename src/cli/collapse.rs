@@ -22,9 +22,9 @@ impl CollapseArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         self.convert.check_name("collapse")?;
         if let Some(format) = self.convert.format_instead_of("folded") {
-            return export::run(&self.convert.checked().export_to(format), job);
+            return export::run(&self.convert.into_options().export_to(format), job);
         }
-        let Convert { inputs, output, load, write } = self.convert.checked();
+        let Convert { inputs, output, load, write } = self.convert.into_options();
         collapse::run(&CollapseOptions { inputs, output, load, write }, job)
     }
 }

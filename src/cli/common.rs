@@ -174,7 +174,7 @@ pub(super) struct FileArgs {
 }
 
 impl FileArgs {
-    pub(super) fn checked(self, force: bool) -> (SearchOptions, KernelOptions) {
+    pub(super) fn into_options(self, force: bool) -> (SearchOptions, KernelOptions) {
         let Self { symfs, debug_dir: debug_dirs, kallsyms, vmlinux } = self;
         let symfs = symfs.into_iter().collect();
         let search = SearchOptions { symfs, debug_dirs, vmlinux, force, ..SearchOptions::default() };
@@ -192,47 +192,53 @@ enum SourceMapArg {
 
 impl SourceMapArg {
     fn parse(text: &str) -> Result<Self, String> {
-        let given = |path: &str, script: Option<&str>| {
-            let is_there = io::is_there(Path::new(path));
-            let given = GivenMap { path: path.into(), script: script.map(str::to_owned) };
-            if is_there { Ok(Self::Given(given)) } else { Err(format!("{path} does not exist")) }
-        };
         match text {
-            "auto" => Ok(Self::Auto),
-            "off" => Ok(Self::Off),
-            text if io::is_there(Path::new(text)) => given(text, None),
-            text => match text.split_once('=') {
-                Some((path, script)) => given(path, Some(script)),
-                None => given(text, None),
-            },
+            "auto" => return Ok(Self::Auto),
+            "off" => return Ok(Self::Off),
+            _ => {}
         }
+        if io::is_there(Path::new(text)) {
+            return Ok(Self::Given(GivenMap { path: text.into(), script: None }));
+        }
+        let Some((path, script)) = text.split_once('=') else { return Err(format!("{text} does not exist")) };
+        if !io::is_there(Path::new(path)) {
+            return Err(format!("{path} does not exist"));
+        }
+        Ok(Self::Given(GivenMap { path: path.into(), script: Some(script.to_owned()) }))
     }
 
     /// The last value decides whether source maps are used. All maps given are used.
-    fn options(args: Vec<Self>) -> SourceMapOptions {
+    fn to_options(args: Vec<Self>) -> SourceMapOptions {
         let asked = args.last().map(|last| *last != Self::Off);
-        let given = args.into_iter().filter_map(|arg| if let Self::Given(given) = arg { Some(given) } else { None });
-        SourceMapOptions { asked, given: given.collect(), ..SourceMapOptions::default() }
+        let mut given = Vec::new();
+        for arg in args {
+            if let Self::Given(map) = arg {
+                given.push(map);
+            }
+        }
+        SourceMapOptions { asked, given, ..SourceMapOptions::default() }
     }
 }
 
 impl From<SourceArgs> for SourceOptions {
     fn from(args: SourceArgs) -> Self {
         let SourceArgs { jitdump, perf_map, jit_log, guest, elf, map_pid, source_maps, force } = args;
-        let given = |list: Vec<OsString>| list.iter().map(|text| GivenFile::parse(text)).collect();
-        let (jitdump, perf_map, jit_log) = (given(jitdump), given(perf_map), given(jit_log));
         Self {
-            jitdump,
-            perf_map,
-            jit_log,
+            jitdump: parse_given_files(&jitdump),
+            perf_map: parse_given_files(&perf_map),
+            jit_log: parse_given_files(&jit_log),
             guest,
             elf,
             map_pid,
-            source_maps: SourceMapArg::options(source_maps),
+            source_maps: SourceMapArg::to_options(source_maps),
             force,
             search: SearchOptions { force, ..SearchOptions::default() },
         }
     }
+}
+
+fn parse_given_files(files: &[OsString]) -> Vec<GivenFile> {
+    files.iter().map(|text| GivenFile::parse(text)).collect()
 }
 
 /// A parser for a flag with a fixed set of values, each with its meaning.
@@ -253,21 +259,25 @@ fn existing() -> impl TypedValueParser<Value = PathBuf> {
 
 /// A parser for a directory that must exist. Archives are rejected, because nothing would be found in them.
 fn existing_directory() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(directory)
+    PathBufValueParser::new().try_map(check_directory)
 }
 
-fn directory(path: PathBuf) -> Result<PathBuf, &'static str> {
-    match (io::is_there(&path), io::is_directory(&path)) {
-        (_, true) => Ok(path),
-        (true, false) => Err("not a directory; unpack an archive first (mkdir DIR && tar xf FILE -C DIR)"),
-        (false, false) => Err(NOT_THERE),
+fn check_directory(path: PathBuf) -> Result<PathBuf, &'static str> {
+    if io::is_directory(&path) {
+        Ok(path)
+    } else if io::is_there(&path) {
+        Err("not a directory; unpack an archive first (mkdir DIR && tar xf FILE -C DIR)")
+    } else {
+        Err(NOT_THERE)
     }
 }
 
 /// A parser for an existing path, optionally followed by `@PID`.
 fn existing_given() -> impl TypedValueParser<Value = OsString> {
-    let is_there = |text: &OsString| io::is_there(&GivenFile::parse(text).path);
-    OsStringValueParser::new().try_map(move |text| if is_there(&text) { Ok(text) } else { Err(NOT_THERE) })
+    OsStringValueParser::new().try_map(|text| {
+        let is_there = io::is_there(&GivenFile::parse(&text).path);
+        if is_there { Ok(text) } else { Err(NOT_THERE) }
+    })
 }
 
 const NOT_THERE: &str = "it does not exist";
@@ -282,8 +292,11 @@ fn placed_elf(text: &str) -> Result<(PathBuf, Addr), String> {
 fn pid_pair(text: &str) -> Result<(Pid, Pid), String> {
     let expected = "expected INNER=OUTER, the PID in the container and the PID in the recording, such as 1=4711";
     let (inner, outer) = text.split_once('=').ok_or(expected)?;
-    let pid = |text: &str| text.parse().map(Pid).map_err(|error| format!("pid {text}: {error}"));
-    Ok((pid(inner)?, pid(outer)?))
+    Ok((parse_pid(inner)?, parse_pid(outer)?))
+}
+
+fn parse_pid(text: &str) -> Result<Pid, String> {
+    text.parse().map(Pid).map_err(|error| format!("pid {text}: {error}"))
 }
 
 #[cfg(test)]
@@ -292,8 +305,9 @@ mod tests {
 
     #[test]
     fn a_directory_is_not_an_archive() {
-        assert!(directory("Cargo.toml".into()).unwrap_err().contains("tar xf"));
-        assert_eq!((directory("src".into()).is_ok(), directory("/nonexistent".into())), (true, Err(NOT_THERE)));
+        assert!(check_directory("Cargo.toml".into()).unwrap_err().contains("tar xf"));
+        assert!(check_directory("src".into()).is_ok());
+        assert_eq!(check_directory("/nonexistent".into()), Err(NOT_THERE));
     }
 
     #[test]
@@ -304,7 +318,8 @@ mod tests {
         assert_eq!(parse("Cargo.toml=d/app.js"), Ok(SourceMapArg::Given(given("Cargo.toml", Some("d/app.js")))));
         assert!(parse("no.such.map").unwrap_err().contains("does not exist"));
         assert!(parse("no.such.map=x.js").is_err());
-        let options = |words: &[&str]| SourceMapArg::options(words.iter().map(|word| parse(word).unwrap()).collect());
+        let options =
+            |words: &[&str]| SourceMapArg::to_options(words.iter().map(|word| parse(word).unwrap()).collect());
         assert_eq!(options(&[]), SourceMapOptions::default());
         assert_eq!(options(&["off"]).asked, Some(false));
         let both = options(&["off", "src", "auto"]);

@@ -89,16 +89,16 @@ impl ConvertArgs {
         formats::find_format_for_file(self.output.file_name()?).filter(|format| format.name != usual)
     }
 
-    pub(super) fn checked(self) -> Convert {
-        self.checked_with(Naming::default(), By::Comm)
+    pub(super) fn into_options(self) -> Convert {
+        self.into_options_with(Naming::default(), By::Comm)
     }
 
     /// Checks the flags. `usual` and `usual_by` are the spelling of JIT names and the roots of stacks by default.
-    pub(super) fn checked_with(self, usual: Naming, usual_by: By) -> Convert {
+    pub(super) fn into_options_with(self, usual: Naming, usual_by: By) -> Convert {
         let jit_names = self.input.naming(usual);
         let (by, annotate) = (self.spelling.by.unwrap_or(usual_by), self.spelling.annotate());
         let detail = if annotate.addrs { Detail::Addresses } else { Detail::Names };
-        let (inputs, load) = self.input.checked(detail, by == By::Cpu);
+        let (inputs, load) = self.input.into_options(detail, by == By::Cpu);
         let load = LoadOptions { jit_names, ..load };
         let write = WriteOptions { weight: self.weight.weight, by, annotate, ..WriteOptions::default() };
         Convert { inputs, output: self.output.into(), load, write }

@@ -12,22 +12,19 @@ use std::ffi::OsString;
 pub(super) const VARIABLE: &str = "JITGRAFT_OPTS";
 
 /// Inserts the flags of `defaults` after the command's name. Fails if one of them isn't a flag of any command.
-pub(super) fn with_defaults(
+pub(super) fn insert_defaults(
     command: &Command,
     typed: Vec<OsString>,
     defaults: &str,
 ) -> Result<Vec<OsString>, clap::Error> {
-    let names = |word: &OsString| word.to_str().and_then(|word| command.find_subcommand(word));
-    let Some((at, chosen)) = typed.iter().enumerate().skip(1).find_map(|(at, word)| Some((at, names(word)?))) else {
-        return Ok(typed);
-    };
+    let Some((index, chosen)) = find_subcommand(command, &typed) else { return Ok(typed) };
     let mut words = typed;
-    for flag in flags(command, defaults)? {
+    for flag in split_flags(command, defaults)? {
         if find(command, chosen, &flag[0]).is_none() {
             continue;
         }
         let mut more = words.clone();
-        more.splice(at + 1..at + 1, flag.into_iter().map(OsString::from));
+        more.splice(index + 1..index + 1, flag.into_iter().map(OsString::from));
         // A default that conflicts with typed flags is dropped.
         let parsed = command.clone().try_get_matches_from(&more);
         if !parsed.is_err_and(|error| error.kind() == ErrorKind::ArgumentConflict) {
@@ -35,6 +32,18 @@ pub(super) fn with_defaults(
         }
     }
     Ok(words)
+}
+
+/// The first word that is a command, and that command.
+fn find_subcommand<'c>(command: &'c Command, words: &[OsString]) -> Option<(usize, &'c Command)> {
+    for (index, word) in words.iter().enumerate().skip(1) {
+        if let Some(word) = word.to_str()
+            && let Some(chosen) = command.find_subcommand(word)
+        {
+            return Some((index, chosen));
+        }
+    }
+    None
 }
 
 /// Prefixes the error with the variable's name if the typed flags are valid without the defaults.
@@ -49,16 +58,18 @@ pub(super) fn explain(command: &Command, typed: Vec<OsString>, error: clap::Erro
 
 /// Splits `defaults` into flags with their values. The order is reversed, because each flag will be inserted before the
 /// previous ones.
-fn flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Error> {
+fn split_flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Error> {
     let mut flags: Vec<Vec<String>> = Vec::new();
     let mut words = defaults.split_whitespace().peekable();
     while let Some(word) = words.next() {
         let known = command.get_subcommands().find_map(|one| find(command, one, word));
         let Some(known) = known else {
             let flag = word.split('=').next().unwrap_or(word);
-            let unknown = || format!("{VARIABLE} contains {word}, but no command has that flag");
-            let message = removed::refusal(flag, None).unwrap_or_else(unknown) + "\n";
-            return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
+            let message = match removed::refusal(flag, None) {
+                Some(refusal) => refusal,
+                None => format!("{VARIABLE} contains {word}, but no command has that flag"),
+            };
+            return Err(clap::Error::raw(ErrorKind::UnknownArgument, message + "\n"));
         };
         let mut flag = vec![word.to_owned()];
         let in_one = word.contains('=') || !word.starts_with("--") && word.len() > 2;
@@ -72,14 +83,18 @@ fn flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Er
 
 /// Finds the flag that a word names, among those of the command and of all commands.
 pub(super) fn find<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
-    let of_all = root.get_arguments().filter(|arg| arg.is_global_set());
-    command.get_arguments().chain(of_all).find(|arg| match word.strip_prefix("--") {
-        Some(long) => {
-            let long = long.split('=').next().unwrap_or(long);
-            arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&long))
-        }
-        None => {
-            word.strip_prefix('-').and_then(|short| short.chars().next()).is_some_and(|c| arg.get_short() == Some(c))
-        }
-    })
+    let global = root.get_arguments().filter(|arg| arg.is_global_set());
+    command.get_arguments().chain(global).find(|arg| is_named(arg, word))
+}
+
+/// True if a word of the command line, such as `--to=folded` or `-ofile`, names this flag.
+fn is_named(arg: &Arg, word: &str) -> bool {
+    if let Some(long) = word.strip_prefix("--") {
+        let long = long.split('=').next().unwrap_or(long);
+        return arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&long));
+    }
+    match word.strip_prefix('-').and_then(|short| short.chars().next()) {
+        Some(short) => arg.get_short() == Some(short),
+        None => false,
+    }
 }

@@ -32,7 +32,7 @@ pub(super) struct DoctorArgs {
 
 impl DoctorArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (inputs, mut load) = self.input.checked(Detail::Names, false);
+        let (inputs, mut load) = self.input.into_options(Detail::Names, false);
         load.sources.source_maps.usual = true;
         let (recording, output, exit_code) = (load.recording(), self.output.into(), self.exit_code);
         let layout = layout_of("doctor", self.format, &output)?;

@@ -114,9 +114,11 @@ fn after_help() -> String {
 
 impl ExportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let convert = self.convert.checked();
-        let left_out = |name: &str| LEFT_OUT.iter().find(|format| format.name == name);
-        let left_out = self.to.as_deref().map_or_else(|| convert.left_out_format(), left_out);
+        let convert = self.convert.into_options();
+        let left_out = match &self.to {
+            Some(name) => LEFT_OUT.iter().find(|format| format.name == name),
+            None => convert.left_out_format(),
+        };
         if let Some(LeftOut { name, .. }) = left_out {
             return Err(Error::usage(format!("this build of jitgraft cannot write {name}: {HAS_ALL}")));
         }

@@ -201,12 +201,12 @@ impl FlamegraphArgs {
             None => self.convert.check_name("flamegraph")?,
         }
         if let Some(format) = self.convert.format_instead_of("flamegraph").filter(|_| self.diff.is_none()) {
-            return export::run(&self.convert.checked().export_to(format), job);
+            return export::run(&self.convert.into_options().export_to(format), job);
         }
         let style = self.look.style()?;
         let usual = if style == Style::Page { NAMING } else { Naming::default() };
         let by = self.roots(style);
-        let Convert { inputs, output, mut load, write } = self.convert.checked_with(usual, by);
+        let Convert { inputs, output, mut load, write } = self.convert.into_options_with(usual, by);
         load.sources.source_maps.usual = style == Style::Page;
         let tidied = match style {
             Style::Inferno => Tidied::All,

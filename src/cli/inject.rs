@@ -162,7 +162,7 @@ impl InjectArgs {
         let build_ids = self.build_ids.mode();
         let mut sources = SourceOptions::from(self.sources);
         // inject doesn't name kernel functions. It only looks for the kernel's image, to get its build ID.
-        (sources.search, _) = self.files.checked(sources.force);
+        (sources.search, _) = self.files.into_options(sources.force);
         let output = OutPath::from(self.output);
         check_name(&output, "inject", &["gz", "json", "pb"])?;
         let image_root = sources.search.symfs.first().cloned();

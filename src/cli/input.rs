@@ -101,9 +101,9 @@ struct SymbolArgs {
 }
 
 impl SymbolArgs {
-    fn checked(self, force: bool) -> (SymbolOptions, KernelOptions) {
+    fn into_options(self, force: bool) -> (SymbolOptions, KernelOptions) {
         let Self { no_inline, no_demangle, files } = self;
-        let (search, kernel) = files.checked(force);
+        let (search, kernel) = files.into_options(force);
         (SymbolOptions { search, inlines: !no_inline, lines: false, demangle: !no_demangle }, kernel)
     }
 }
@@ -177,18 +177,20 @@ impl CompareArgs {
 
 /// Fails if a profile would be compared with itself: probably the user forgot one of the two.
 pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Result<()> {
-    let plain = |path: &InPath| {
-        let path = path.path()?;
-        Some(path.components().filter(|part| *part != Component::CurDir).collect::<PathBuf>())
-    };
-    let Some(before) = before.and_then(plain) else { return Ok(()) };
-    if inputs.iter().filter_map(plain).all(|input| input != before) {
+    let Some(before) = before.and_then(normalized_path) else { return Ok(()) };
+    if inputs.iter().filter_map(normalized_path).all(|input| input != before) {
         return Ok(());
     }
     let shown = before.display();
     Err(Error::usage(format!(
         "{shown} would be compared with itself; pass the earlier profile as --diff BEFORE and the later one as INPUT"
     )))
+}
+
+/// The path without `.` components. `None` for standard input.
+fn normalized_path(path: &InPath) -> Option<PathBuf> {
+    let path = path.path()?;
+    Some(path.components().filter(|part| *part != Component::CurDir).collect())
 }
 
 impl InputArgs {
@@ -209,7 +211,7 @@ impl InputArgs {
 
     /// Checks the flags. Returns the inputs and how to read them. `detail` is how much of a frame the output needs, and
     /// `by_cpu` whether it distinguishes CPUs.
-    pub(super) fn checked(self, detail: Detail, by_cpu: bool) -> (Vec<InPath>, LoadOptions) {
+    pub(super) fn into_options(self, detail: Detail, by_cpu: bool) -> (Vec<InPath>, LoadOptions) {
         let jit_names = self.naming(Naming::default());
         let asks_for_names = self.jit_names.is_some() || self.merge_tiers;
         let mut inputs: Vec<InPath> = self.input.into_iter().chain(self.inputs).map(InPath::from).collect();
@@ -223,9 +225,9 @@ impl InputArgs {
             cpu: self.cpu,
             time: self.time.into_iter().flat_map(|TimeRanges(ranges)| ranges).collect(),
         };
-        let read = self.intervals.checked(&filter.time);
+        let read = self.intervals.into_options(&filter.time);
         let sources = SourceOptions::from(self.sources);
-        let (symbols, kernel) = self.symbols.checked(sources.force);
+        let (symbols, kernel) = self.symbols.into_options(sources.force);
         let options = LoadOptions {
             event: self.event,
             by_cpu: by_cpu || !filter.cpu.is_empty(),

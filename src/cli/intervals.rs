@@ -51,7 +51,7 @@ pub(super) struct IntervalArgs {
 
 impl IntervalArgs {
     /// How to read spans. `times` are the ranges of `--time`.
-    pub(super) fn checked(self, times: &[TimeRange]) -> ReadOptions {
+    pub(super) fn into_options(self, times: &[TimeRange]) -> ReadOptions {
         let clock = match self.clock {
             Clock::Active(_) => Clock::Active(self.owner),
             Clock::Wall => Clock::Wall,

@@ -31,7 +31,7 @@ impl MergeArgs {
         if self.to.is_none() {
             self.convert.check_name("merge")?;
         }
-        let convert = self.convert.checked();
+        let convert = self.convert.into_options();
         let to = self.to.or_else(|| convert.output_format().map(|format| format.name.to_owned()));
         let Convert { inputs, output, load, write } = convert;
         merge::run(&MergeOptions { inputs, output, to, load, write }, job)

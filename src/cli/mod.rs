@@ -108,15 +108,13 @@ impl Cli {
     pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         // If a flag is repeated, the last one counts, as in perf. Negative numbers are taken as values rather than
         // flags, so that the error message is about the value.
-        let takes_value = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
-        let with_numbers = |arg: clap::Arg| if takes_value(&arg) { arg.allow_negative_numbers(true) } else { arg };
         let mut command = Self::command()
-            .mut_args(with_numbers)
-            .mut_subcommands(|command| command.args_override_self(true).mut_args(with_numbers));
+            .mut_args(allow_negative_numbers)
+            .mut_subcommands(|command| command.args_override_self(true).mut_args(allow_negative_numbers));
         let defaults = std::env::var(defaults::VARIABLE).unwrap_or_default();
-        let words = summary::with_command(&command, words.into_iter().collect());
+        let words = summary::insert_command(&command, words.into_iter().collect());
         let typed = words.clone();
-        let words = defaults::with_defaults(&command, words, &defaults)?;
+        let words = defaults::insert_defaults(&command, words, &defaults)?;
         let matches = command
             .try_get_matches_from_mut(words)
             .map_err(|error| defaults::explain(&command, typed, error))
@@ -151,6 +149,11 @@ impl Cli {
         };
         Ok(self.common.finish(&job, &outcome))
     }
+}
+
+fn allow_negative_numbers(arg: clap::Arg) -> clap::Arg {
+    let takes_value = !arg.is_positional() && arg.get_action().takes_values();
+    if takes_value { arg.allow_negative_numbers(true) } else { arg }
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl PackArgs {
             check_name(output, "pack", &[])?;
         }
         let sources = SourceOptions::from(self.sources);
-        let (search, kernel) = self.files.checked(sources.force);
+        let (search, kernel) = self.files.into_options(sources.force);
         let symbols = SymbolOptions { search: search.clone(), ..SymbolOptions::default() };
         let sources = SourceOptions { search, ..sources };
         let load = LoadOptions { detail: Detail::Names, symbols, kernel, sources, ..LoadOptions::default() };

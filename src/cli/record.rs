@@ -47,10 +47,9 @@ impl RecordArgs {
         let words: Vec<Vec<u8>> = words.into_iter().map(OsString::into_vec).collect();
         let typed = PerfCommand::parse_options(&[], &words);
         // clap passes on everything after the first unknown flag, so our own flags may be among perf's.
-        let text = |value: Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
         let mut perf = Vec::new();
         for option in typed.each_option() {
-            match text(option.value) {
+            match option.value.map(|value| String::from_utf8_lossy(value).into_owned()) {
                 Some(value) if option.is(&["runtime"]) => runtime = Some(value),
                 Some(value) if option.is(&["o", "output"]) => output = value.into(),
                 Some(value) if option.is(&["p", "pid"]) => pid = Some(value),

@@ -1,6 +1,7 @@
 //! Flags and values that jitgraft no longer has, and what to use instead.
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use super::slips::find_text;
+use clap::error::{ContextKind, ErrorKind};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -30,15 +31,12 @@ const PAGE: &str = "jitgraft view writes a page with the hot code";
 /// Replaces clap's error about a removed flag or value by one that says what to use instead. Other errors stay
 /// unchanged.
 pub(super) fn explain(error: clap::Error) -> clap::Error {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => text.as_str(),
-        _ => "",
-    };
     // clap includes the name of the flag's value.
-    let flag = text(ContextKind::InvalidArg).split([' ', '=']).next().unwrap_or_default();
+    let flag = find_text(&error, ContextKind::InvalidArg).unwrap_or_default();
+    let flag = flag.split([' ', '=']).next().unwrap_or_default();
     let value = match error.kind() {
         ErrorKind::UnknownArgument => None,
-        ErrorKind::InvalidValue => Some(text(ContextKind::InvalidValue)),
+        ErrorKind::InvalidValue => Some(find_text(&error, ContextKind::InvalidValue).unwrap_or_default()),
         _ => return error,
     };
     match refusal(flag, value) {

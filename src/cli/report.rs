@@ -249,6 +249,30 @@ fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
     Err(Error::usage(format!("{options} select rows by name; also group by {word}")))
 }
 
+/// How names are shown unless the user says otherwise.
+fn usual_naming(terminal: Option<Terminal>) -> Naming {
+    match terminal {
+        // Names that were already in the input may end with something that only looks like a tier, so they stay raw.
+        Some(_) => Naming { resolved: JitNames::Merged, given: JitNames::Raw },
+        None => Naming::default(),
+    }
+}
+
+/// Width and colors of a report. `width` and `is_wide` are flags; `terminal` is what a text goes to, if it goes to one.
+fn choose_style(layout: Layout, terminal: Option<Terminal>, width: Option<u16>, is_wide: bool) -> TextStyle {
+    if layout != Layout::Text {
+        return TextStyle::default();
+    }
+    let mut style = TextStyle { width: width.map(usize::from), colour: is_colour_forced() };
+    if let Some(terminal) = terminal {
+        style.colour = terminal.colour;
+        if style.width.is_none() && !is_wide {
+            style.width = Some(terminal.columns);
+        }
+    }
+    style
+}
+
 impl ReportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = OutPath::from(self.output);
@@ -258,17 +282,12 @@ impl ReportArgs {
         let compare = self.rows.compare.options();
         check_selection(self.symbol.is_some() || !self.symbols.is_empty(), Key::Function, &keys)?;
         check_selection(!self.dso.is_empty(), Key::Module, &keys)?;
-        // Names that were already in the input may end with something that only looks like a tier, so they stay raw.
-        let on_terminal = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
-        let naming = self.input.naming(terminal.map_or_else(Naming::default, |_| on_terminal));
+        let naming = self.input.naming(usual_naming(terminal));
+        let style = choose_style(layout, terminal, self.width, self.wide);
         let detail = if keys.contains(&Key::Line) { Detail::Lines } else { Detail::Addresses };
-        let (inputs, mut load) = self.input.checked(detail, keys.contains(&Key::Cpu));
+        let (inputs, mut load) = self.input.into_options(detail, keys.contains(&Key::Cpu));
         load.jit_names = naming;
         load.sources.source_maps.usual = true;
-        let is_text = layout == Layout::Text;
-        let on_terminal = terminal.map(|terminal| terminal.columns).filter(|_| !self.wide);
-        let width = self.width.map(usize::from).or(on_terminal).filter(|_| is_text);
-        let is_coloured = terminal.map_or(is_text && is_colour_forced(), |terminal| terminal.colour);
         let options = ReportOptions {
             inputs,
             output,
@@ -292,11 +311,7 @@ impl ReportArgs {
                 tiers: self.tier,
             },
             layout,
-            reader: Reader {
-                samples: self.show_nr_samples,
-                style: TextStyle { width, colour: is_coloured },
-                height: terminal.map(|terminal| terminal.rows),
-            },
+            reader: Reader { samples: self.show_nr_samples, style, height: terminal.map(|terminal| terminal.rows) },
         };
         if let Rows::Changes(before) = &options.rows {
             check_comparison(Some(before), &options.inputs)?;

@@ -61,7 +61,7 @@ impl ScriptArgs {
         let detail = if fields.srcline { Detail::Lines } else { Detail::Names };
         let output = self.output.into();
         check_name(&output, "script", &[])?;
-        let (mut inputs, load) = self.input.checked(detail, false);
+        let (mut inputs, load) = self.input.into_options(detail, false);
         let input = inputs.pop().filter(|_| inputs.is_empty());
         let input = input.ok_or_else(|| Error::usage("script prints one recording at a time; pass a single input"))?;
         let mut recording = load.recording();

@@ -31,29 +31,45 @@ const FORMATS: &[(&str, &str)] = &[
 
 /// A hint for an error of the command line. `words` is the whole command line.
 pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
-    let value = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    let find = |list: &[(&str, &str)], word: &str| {
-        list.iter().find(|(typed, _)| typed.eq_ignore_ascii_case(word)).map(|(_, meant)| (*meant).to_owned())
-    };
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
-            let word = value(ContextKind::InvalidSubcommand)?;
-            let unknown = || format!("there is no command or file named {word}");
-            Some(find(COMMANDS, word).unwrap_or_else(unknown))
+            let word = find_text(error, ContextKind::InvalidSubcommand)?;
+            match find_hint(COMMANDS, word) {
+                Some(hint) => Some(hint.to_owned()),
+                None => Some(format!("there is no command or file named {word}")),
+            }
         }
-        ErrorKind::InvalidValue if value(ContextKind::InvalidArg).is_some_and(|arg| arg.starts_with("--to")) => {
-            find(FORMATS, value(ContextKind::InvalidValue)?)
+        ErrorKind::InvalidValue => {
+            let flag = find_text(error, ContextKind::InvalidArg)?;
+            if !flag.starts_with("--to") {
+                return None;
+            }
+            find_hint(FORMATS, find_text(error, ContextKind::InvalidValue)?).map(str::to_owned)
         }
         ErrorKind::UnknownArgument => {
-            let word = value(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
+            let word = find_text(error, ContextKind::InvalidArg)?;
             let is_rewriter = words.iter().any(|word| ["inject", "script", "callgrind"].contains(&&word[..]));
-            is_rewriter.then(|| format!("use -o for the output: -o {word}"))
+            if word.starts_with('-') || !is_rewriter {
+                return None;
+            }
+            Some(format!("use -o for the output: -o {word}"))
         }
         _ => None,
     }
+}
+
+/// A text that clap stored in an error. `None` if the error has none of this kind.
+pub(super) fn find_text(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// The hint for a word that the user typed.
+fn find_hint<'h>(hints: &[(&str, &'h str)], word: &str) -> Option<&'h str> {
+    let (_, hint) = hints.iter().find(|(typed, _)| typed.eq_ignore_ascii_case(word))?;
+    Some(*hint)
 }
 
 /// An error about a number, with the parser's wording made readable. `None` for other errors.
@@ -62,10 +78,7 @@ pub(super) fn about_number(error: &clap::Error) -> Option<String> {
         return None;
     }
     let text = error.render().to_string();
-    let is_negative = match error.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) => value.starts_with('-'),
-        _ => false,
-    };
+    let is_negative = find_text(error, ContextKind::InvalidValue).is_some_and(|value| value.starts_with('-'));
     if let Some((before, range)) = text.split_once(" is not in ") {
         let (range, behind) = range.split_once('\n').unwrap_or((range, ""));
         let (least, most) = range.split_once("..")?;

@@ -135,18 +135,28 @@ impl StatsArgs {
                 Preset::parse(&text, duration).map_err(|error| error.in_file(path))?
             }
         };
-        let asked = [(self.spans, Question::Spans), (self.all, Question::All)];
-        preset.questions.extend(asked.into_iter().filter(|(asked, _)| *asked).map(|(_, question)| question));
+        if self.spans {
+            preset.questions.push(Question::Spans);
+        }
+        if self.all {
+            preset.questions.push(Question::All);
+        }
         preset.questions.extend(self.sub.iter().cloned().map(Question::Sub));
         preset.questions.extend(self.by_arg.iter().cloned().map(Question::ByArg));
-        preset.questions.extend(self.gaps.then_some(Question::Gaps));
-        if preset.exclude.is_none() {
-            let named = |names: &Vec<String>| names.iter().filter(|name| !name.is_empty()).cloned().collect();
-            preset.exclude = self.exclude.as_ref().map(named);
+        if self.gaps {
+            preset.questions.push(Question::Gaps);
         }
-        let time = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
-        preset.from = self.from.map(time).or(preset.from);
-        preset.to = self.to.map(time).or(preset.to);
+        if preset.exclude.is_none()
+            && let Some(names) = &self.exclude
+        {
+            preset.exclude = Some(names.iter().filter(|name| !name.is_empty()).cloned().collect());
+        }
+        if let Some(from) = self.from {
+            preset.from = Some(i64::try_from(from).unwrap_or(i64::MAX));
+        }
+        if let Some(to) = self.to {
+            preset.to = Some(i64::try_from(to).unwrap_or(i64::MAX));
+        }
         Ok(preset)
     }
 }

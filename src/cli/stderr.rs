@@ -9,7 +9,6 @@ use crate::io::guard;
 use crate::model::printable::{printable, readable};
 use clap::error::ErrorKind;
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
@@ -31,12 +30,12 @@ pub fn say_error(error: &Error) {
 /// Prints help or an error of the command line. Returns clap's exit code, or 1 if requested help couldn't be written.
 pub fn say_usage(usage: &clap::Error) -> ExitCode {
     // clap doesn't escape control characters in the words it quotes.
-    let harmless = |word: OsString| matches!(printable(word.as_encoded_bytes()), Cow::Borrowed(_));
+    let is_printable = std::env::args_os().all(|word| matches!(printable(word.as_encoded_bytes()), Cow::Borrowed(_)));
     let about_number = slips::about_number(usage);
     let written = if let Some(text) = about_number {
         text.lines().for_each(say);
         Ok(())
-    } else if std::env::args_os().all(harmless) {
+    } else if is_printable {
         usage.print()
     } else {
         usage.render().to_string().lines().for_each(say);

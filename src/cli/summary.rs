@@ -24,7 +24,7 @@ pub(super) struct SummaryArgs {
 
 impl SummaryArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (mut inputs, mut load) = self.input.checked(Detail::Names, false);
+        let (mut inputs, mut load) = self.input.into_options(Detail::Names, false);
         load.sources.source_maps.usual = true;
         match (inputs.pop(), inputs.is_empty()) {
             (Some(input), true) => summary::run(&SummaryOptions { input, load }, job),
@@ -34,7 +34,7 @@ impl SummaryArgs {
 }
 
 /// Inserts the command if the first word that isn't an option is a file rather than a command.
-pub(super) fn with_command(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
+pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     let own = command.find_subcommand(NAME).unwrap_or(command);
     let mut rest = words.iter().skip(1);
     let mut first = rest.next();

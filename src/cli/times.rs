@@ -10,26 +10,27 @@ pub(super) struct TimeRanges(pub(super) Vec<TimeRange>);
 /// Parses `A,B`, `A,B C,D`, `A-B`, `A-B,C-D`, `10%-20%,40%-50%`, `10%/2` (the second tenth) or `10%` (the first tenth).
 pub(super) fn time_ranges(text: &str) -> Result<TimeRanges, String> {
     let in_percent = text.contains('%');
-    let dashes = text.contains('-');
-    let mut ranges = Vec::new();
     // A comma separates the two ends of a range in seconds. If the ends are separated by a dash, it separates ranges.
-    let items = || text.split(|c: char| c.is_whitespace() || c == ',' && (in_percent || dashes));
-    let several = items().filter(|item| !item.is_empty()).count() > 1;
-    for item in items() {
-        match item {
-            "" => {}
-            _ if in_percent && several && !item.contains(['-', '/']) => {
-                return Err(format!("'{item}' in '{text}' has only one end; expected A%-B%, or A%/N for the Nth part"));
-            }
-            _ if in_percent => ranges.push(percentages(item)?),
-            _ => ranges.push(times(item)?),
+    let is_comma_between_ranges = in_percent || text.contains('-');
+    let items = text.split(|c: char| c.is_whitespace() || (c == ',' && is_comma_between_ranges));
+    let items: Vec<&str> = items.filter(|item| !item.is_empty()).collect();
+    let mut ranges = Vec::new();
+    for item in &items {
+        if !in_percent {
+            ranges.push(parse_times(item)?);
+        } else if items.len() == 1 || item.contains(['-', '/']) {
+            ranges.push(parse_percentages(item)?);
+        } else {
+            return Err(format!("'{item}' in '{text}' has only one end; expected A%-B%, or A%/N for the Nth part"));
         }
     }
-    match ranges.iter().find(|range| is_backwards(range)) {
-        Some(_) => Err("a range ends before it begins".to_owned()),
-        None if ranges.is_empty() => Err(EXPECTED.to_owned()),
-        None => Ok(TimeRanges(ranges)),
+    if ranges.iter().any(is_backwards) {
+        return Err("a range ends before it begins".to_owned());
     }
+    if ranges.is_empty() {
+        return Err(EXPECTED.to_owned());
+    }
+    Ok(TimeRanges(ranges))
 }
 
 const EXPECTED: &str = "expected A,B in seconds or A%-B%; several as 'A,B C,D', A-B,C-D or A%-B%,C%-D%";
@@ -43,38 +44,49 @@ fn is_backwards(range: &TimeRange) -> bool {
 }
 
 /// Parses `A,B` or `A-B`. Either end may be missing.
-fn times(text: &str) -> Result<TimeRange, String> {
+fn parse_times(text: &str) -> Result<TimeRange, String> {
     let (from, to) = text.split_once([',', '-']).ok_or(EXPECTED)?;
     if to.contains([',', '-']) {
         return Err(format!("'{text}' has more than two ends; {EXPECTED}"));
     }
-    let end = |text: &str| match text {
-        "" => Ok(None),
-        _ => {
-            seconds(text).map(|time| Some(Bound::At(time))).ok_or_else(|| format!("'{text}' is not a time in seconds"))
-        }
-    };
-    Ok(TimeRange { from: end(from)?, to: end(to)? })
+    Ok(TimeRange { from: parse_time_bound(from)?, to: parse_time_bound(to)? })
+}
+
+/// Parses one end of a range in seconds. `None` if it is missing.
+fn parse_time_bound(text: &str) -> Result<Option<Bound>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match parse_seconds(text) {
+        Some(time) => Ok(Some(Bound::At(time))),
+        None => Err(format!("'{text}' is not a time in seconds")),
+    }
 }
 
 /// Parses `A%-B%`, where either end may be missing; `A%/N`, the Nth part of that size; or `A%`, the first part.
-fn percentages(text: &str) -> Result<TimeRange, String> {
-    let range = |from, to| TimeRange { from, to };
+fn parse_percentages(text: &str) -> Result<TimeRange, String> {
     if let Some((from, to)) = text.split_once('-') {
-        let end = |text: &str| if text.is_empty() { Ok(None) } else { percentage(text).map(Some) };
-        return Ok(range(end(from)?.map(Bound::Percent), end(to)?.map(Bound::Percent)));
+        return Ok(TimeRange { from: parse_percent_bound(from)?, to: parse_percent_bound(to)? });
     }
     let (size, number) = text.split_once('/').unwrap_or((text, "1"));
-    let size = percentage(size)?;
+    let size = parse_percentage(size)?;
     let number: u32 = number.parse().map_err(|_| format!("'{number}' in '{text}' is not a number"))?;
     let (from, to) = (size * (f64::from(number) - 1.0), size * f64::from(number));
     if number == 0 || size == 0.0 || to > 100.0 {
         return Err(format!("'{text}' is not a part of the whole"));
     }
-    Ok(range(Some(Bound::Percent(from)), Some(Bound::Percent(to))))
+    Ok(TimeRange { from: Some(Bound::Percent(from)), to: Some(Bound::Percent(to)) })
 }
 
-fn percentage(text: &str) -> Result<f64, String> {
+/// Parses one end of a range in percent. `None` if it is missing.
+fn parse_percent_bound(text: &str) -> Result<Option<Bound>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Bound::Percent(parse_percentage(text)?)))
+}
+
+fn parse_percentage(text: &str) -> Result<f64, String> {
     let digits = text.strip_suffix('%').ok_or_else(|| format!("'{text}' has no %"))?;
     let percent: f64 = digits.parse().map_err(|_| format!("'{text}' is not a percentage"))?;
     if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err(format!("{text} is not within 0% to 100%")) }
@@ -82,10 +94,10 @@ fn percentage(text: &str) -> Result<f64, String> {
 
 /// Parses the integer and the fraction separately, because floating-point numbers are too imprecise for nanoseconds
 /// since boot.
-fn seconds(text: &str) -> Option<Nanos> {
+fn parse_seconds(text: &str) -> Option<Nanos> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(part) || part.len() > 9 || (whole.is_empty() && part.is_empty()) {
+    let is_number = whole.bytes().chain(part.bytes()).all(|byte| byte.is_ascii_digit());
+    if !is_number || part.len() > 9 || (whole.is_empty() && part.is_empty()) {
         return None;
     }
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };

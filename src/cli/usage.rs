@@ -59,13 +59,13 @@ fn write_pages(directory: &OutDirectory, command: &Command) -> std::io::Result<(
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     shown.into_iter().try_for_each(|command| write_pages(directory, command))?;
     // For options that the short help hides, clap_mangen only prints the long help.
-    let page = clap_mangen::Man::new(command.clone().mut_args(with_long_help));
+    let page = clap_mangen::Man::new(command.clone().mut_args(set_long_help));
     let mut file = directory.create(0o666)?;
     page.render(file.file_mut())?;
     file.persist(page.get_filename().as_ref())
 }
 
-fn with_long_help(arg: Arg) -> Arg {
+fn set_long_help(arg: Arg) -> Arg {
     match (arg.get_long_help(), arg.get_help().cloned()) {
         (None, Some(help)) => arg.long_help(help),
         _ => arg,

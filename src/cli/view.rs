@@ -61,7 +61,7 @@ impl ViewArgs {
         }
         let usual = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
         let jit_names = self.input.naming(usual);
-        let (inputs, mut load) = self.input.checked(Detail::Lines, true);
+        let (inputs, mut load) = self.input.into_options(Detail::Lines, true);
         load.jit_names = jit_names;
         load.sources.source_maps.usual = true;
         load.sources.source_maps.text = self.source_text;

@@ -53,14 +53,18 @@ impl AddAssign for FrameCounts {
 impl fmt::Display for FrameCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { frames, unnamed, jit, jit_unnamed, other_time } = *self;
-        let jit_frames = match jit_unnamed {
-            0 => format!("all {jit} JIT frames"),
-            _ => format!("{} of {jit} JIT frames", jit.saturating_sub(jit_unnamed)),
+        let jit_frames = if jit_unnamed == 0 {
+            format!("all {jit} JIT frames")
+        } else {
+            format!("{} of {jit} JIT frames", jit.saturating_sub(jit_unnamed))
         };
-        match (frames, jit) {
-            (0, _) => write!(f, "resolved {jit_frames}")?,
-            (_, 0) => write!(f, "resolved {} of {frames} frames", share(frames, unnamed))?,
-            _ => write!(f, "resolved {} of {frames} frames ({jit_frames})", share(frames, unnamed))?,
+        if frames == 0 {
+            write!(f, "resolved {jit_frames}")?;
+        } else {
+            write!(f, "resolved {} of {frames} frames", percent_named(frames, unnamed))?;
+            if jit > 0 {
+                write!(f, " ({jit_frames})")?;
+            }
         }
         if other_time > 0 {
             write!(f, "; {other_time} JIT frames were sampled before their code was logged or after it was replaced")?;
@@ -70,8 +74,8 @@ impl fmt::Display for FrameCounts {
 }
 
 /// The percentage of named frames, rounded down so that a few unnamed ones don't disappear in "100%".
-fn share(whole: u64, unnamed: u64) -> String {
-    let per_mille = u128::from(whole.saturating_sub(unnamed)) * 1000 / u128::from(whole.max(1));
+fn percent_named(frames: u64, unnamed: u64) -> String {
+    let per_mille = u128::from(frames.saturating_sub(unnamed)) * 1000 / u128::from(frames.max(1));
     format!("{}.{}%", per_mille / 10, per_mille % 10)
 }
 

@@ -86,46 +86,55 @@ impl Swatch {
 
     /// The colors on a light page and on a dark page.
     fn colors(self) -> [Rgb; 2] {
-        let hex = |light: u32, dark: u32| [light, dark].map(|rgb| [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8]);
         match self {
-            Self::Whose => hex(0xe4_e4_e4, 0x3c_3f_43),
-            Self::Lane => hex(0xff_ff_ff, 0x1b_1d_20),
-            Self::Idle => hex(0xf3_f4_f5, 0x26_28_2c),
+            Self::Whose => split_rgb(0xe4_e4_e4, 0x3c_3f_43),
+            Self::Lane => split_rgb(0xff_ff_ff, 0x1b_1d_20),
+            Self::Idle => split_rgb(0xf3_f4_f5, 0x26_28_2c),
             Self::Code(category) => {
                 let [light, dark] = paint(category).1;
-                hex(light, dark)
+                split_rgb(light, dark)
             }
-            Self::Name(0) => hex(0xf2_a3_4c, 0x90_50_0e),
-            Self::Name(1) => hex(0xee_8a_5a, 0x92_45_20),
-            Self::Name(2) => hex(0xf5_c2_5b, 0x7c_5a_10),
-            Self::Name(_) => hex(0xf0_7e_6e, 0x8c_38_30),
+            Self::Name(0) => split_rgb(0xf2_a3_4c, 0x90_50_0e),
+            Self::Name(1) => split_rgb(0xee_8a_5a, 0x92_45_20),
+            Self::Name(2) => split_rgb(0xf5_c2_5b, 0x7c_5a_10),
+            Self::Name(_) => split_rgb(0xf0_7e_6e, 0x8c_38_30),
             Self::Change(step) => {
-                let [light, dark] = if step < 0 { hex(0x5b_9f_e0, 0x2f_78_c4) } else { hex(0xe8_81_5f, 0xc4_53_2a) };
+                let [light, dark] =
+                    if step < 0 { split_rgb(0x5b_9f_e0, 0x2f_78_c4) } else { split_rgb(0xe8_81_5f, 0xc4_53_2a) };
                 let part = f64::from(step.unsigned_abs()) / f64::from(STEPS);
-                [mixed([0xec; 3], light, part), mixed([0x40, 0x43, 0x47], dark, part)]
+                [mix([0xec; 3], light, part), mix([0x40, 0x43, 0x47], dark, part)]
             }
         }
     }
 }
 
+/// The colors on a light and on a dark page, given as 0xRRGGBB.
+fn split_rgb(light: u32, dark: u32) -> [Rgb; 2] {
+    [light, dark].map(|rgb| [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8])
+}
+
 /// Mixes two colors: `part` is 0 for the first color and 1 for the second.
-fn mixed(from: Rgb, to: Rgb, part: f64) -> Rgb {
-    let one = |from: u8, to: u8| (f64::from(from) + (f64::from(to) - f64::from(from)) * part).round() as u8;
-    [one(from[0], to[0]), one(from[1], to[1]), one(from[2], to[2])]
+fn mix(from: Rgb, to: Rgb, part: f64) -> Rgb {
+    let mut mixture = from;
+    for (channel, to) in mixture.iter_mut().zip(to) {
+        let from = f64::from(*channel);
+        *channel = (from + (f64::from(to) - from) * part).round() as u8;
+    }
+    mixture
 }
 
 /// A shade of a color: the color itself, a little lighter, or a little darker.
-fn shaded(color: Rgb, shade: u32) -> Rgb {
+fn apply_shade(color: Rgb, shade: u32) -> Rgb {
     match shade {
         0 => color,
-        1 => mixed(color, [255; 3], 0.10),
-        _ => mixed(color, [0; 3], 0.06),
+        1 => mix(color, [255; 3], 0.10),
+        _ => mix(color, [0; 3], 0.06),
     }
 }
 
 /// The color of hatching lines. It contrasts with the text even more than the color of the box does.
 fn line_on(color: Rgb) -> Rgb {
-    mixed(color, if is_light(color) { [255; 3] } else { [0; 3] }, 0.40)
+    mix(color, if is_light(color) { [255; 3] } else { [0; 3] }, 0.40)
 }
 
 /// Black or white, whichever is easier to read on the color.
@@ -155,7 +164,7 @@ pub(in crate::render) fn rules(swatches: &[Swatch]) -> String {
         let mut rules = String::new();
         for swatch in swatches {
             for shade in 0..SHADES {
-                let color = shaded(swatch.colors()[theme], shade);
+                let color = apply_shade(swatch.colors()[theme], shade);
                 let [red, green, blue] = color;
                 let (class, text) = (swatch.letter(), text_on(color));
                 let color = format!("#{red:02x}{green:02x}{blue:02x}");
@@ -178,15 +187,18 @@ pub(in crate::render) fn rules(swatches: &[Swatch]) -> String {
 
 /// The SVG patterns of the hatched swatches among these, one for each shade.
 pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
-    let hatched = swatches.iter().filter(|swatch| swatch.is_hatched());
-    let pattern = |(letter, shade): (char, u32)| {
-        format!(
-            "<pattern id=\"{HATCH}{letter}{shade}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
-             patternTransform=\"rotate(45)\"><rect class=\"{CLASS}{letter}{shade}\" width=\"6\" height=\"6\"/>\
-             <path class=\"{HATCH}{letter}{shade}\" style=\"stroke-width:2\" d=\"M1 0v6\"/></pattern>"
-        )
-    };
-    hatched.flat_map(|swatch| (0..SHADES).map(|shade| (swatch.letter(), shade))).map(pattern).collect()
+    let mut patterns = String::new();
+    for swatch in swatches.iter().filter(|swatch| swatch.is_hatched()) {
+        let letter = swatch.letter();
+        for shade in 0..SHADES {
+            patterns += &format!(
+                "<pattern id=\"{HATCH}{letter}{shade}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
+                 patternTransform=\"rotate(45)\"><rect class=\"{CLASS}{letter}{shade}\" width=\"6\" height=\"6\"/>\
+                 <path class=\"{HATCH}{letter}{shade}\" style=\"stroke-width:2\" d=\"M1 0v6\"/></pattern>"
+            );
+        }
+    }
+    patterns
 }
 
 /// CSS variables for light and dark pages: the color of each kind of code and of the text on it (`--code-k`,
@@ -311,7 +323,7 @@ mod tests {
     fn boxes_stand_out_from_the_page() {
         for (theme, page) in [[0xff; 3], [0x1b, 0x1d, 0x20]].into_iter().enumerate() {
             for category in Category::ALL {
-                let colors = (0..SHADES).map(|shade| shaded(Swatch::Code(category).colors()[theme], shade));
+                let colors = (0..SHADES).map(|shade| apply_shade(Swatch::Code(category).colors()[theme], shade));
                 for color in colors {
                     let (a, b) = (luminance(color) + 0.05, luminance(page) + 0.05);
                     let contrast = a.max(b) / a.min(b);
@@ -336,7 +348,7 @@ mod tests {
         for (swatch, shades) in shaded_ones.chain((-STEPS..=STEPS).map(|step| (Swatch::Change(step), 1))) {
             for color in swatch.colors() {
                 for shade in 0..shades {
-                    let color = shaded(color, shade);
+                    let color = apply_shade(color, shade);
                     let text = if text_on(color) == "#fff" { 1.0 } else { 0.008 };
                     let (a, b) = (luminance(color) + 0.05, text + 0.05);
                     assert!(a.max(b) / a.min(b) >= 4.5, "{swatch:?} {shade}: {:.2}", a.max(b) / a.min(b));

@@ -548,18 +548,32 @@ impl FollowedProcess<'_> {
             }
             // At equal times, a fork comes first, then an exec.
             if self.forked == Some(next) {
-                self.forked = None;
-                let own = std::mem::replace(&mut self.mapped, inherited.cloned().unwrap_or_default());
-                self.mapped.overlay(&own, ranks);
+                self.replay_fork(inherited, ranks);
             } else if exec == Some(next) {
-                self.execs = &self.execs[1..];
-                self.mapped = SharedRanges::default();
+                self.replay_exec();
             } else {
-                let MappedRegion { start, end, from, dso, offset, is_remapped, .. } = self.regions[0];
-                self.regions = &self.regions[1..];
-                self.mapped.insert(start..end, VisiblePart { from, dso, offset, is_remapped }, ranks);
+                self.replay_mapping(ranks);
             }
         }
+    }
+
+    /// Puts the parent's mappings under those that the process already has.
+    fn replay_fork(&mut self, inherited: Option<&SharedRanges<VisiblePart>>, ranks: &mut Ranks) {
+        self.forked = None;
+        let own = std::mem::replace(&mut self.mapped, inherited.cloned().unwrap_or_default());
+        self.mapped.overlay(&own, ranks);
+    }
+
+    /// Unmaps everything.
+    fn replay_exec(&mut self) {
+        self.execs = &self.execs[1..];
+        self.mapped = SharedRanges::default();
+    }
+
+    fn replay_mapping(&mut self, ranks: &mut Ranks) {
+        let MappedRegion { start, end, from, dso, offset, is_remapped, .. } = self.regions[0];
+        self.regions = &self.regions[1..];
+        self.mapped.insert(start..end, VisiblePart { from, dso, offset, is_remapped }, ranks);
     }
 }
 

@@ -265,10 +265,12 @@ impl<'data> DumpReader<'_, 'data> {
     /// Takes the pending lines for a function's code; empty if there are none.
     fn take_lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
         let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
-        if let Some(first) = info.first {
+        if let Some(first_line_addr) = info.first {
             self.with_lines += 1;
-            let offset = first.wrapping_sub(addr);
-            self.biased += u64::from((ELF_HEADER..ELF_HEADER + 8).contains(&offset));
+            let offset = first_line_addr.wrapping_sub(addr);
+            if (ELF_HEADER..ELF_HEADER + 8).contains(&offset) {
+                self.biased += 1;
+            }
         }
         Lines {
             raw: info.entries,

@@ -113,52 +113,40 @@ impl GuestNames {
         addresses.sort_unstable();
         addresses.dedup();
         let mut guest = Self { address_count: addresses.len(), ..Self::default() };
-        let mut candidates: Vec<GuestCandidate> = Vec::new();
-        for path in files.given {
-            candidates.push(GuestCandidate { path: path.clone(), origin: CandidateOrigin::Given });
-        }
-        for path in command_paths(files.command) {
-            candidates.push(GuestCandidate { path, origin: CandidateOrigin::CommandLine });
-        }
+        let mut candidates = first_candidates(files);
         let mut has_program = false;
         let mut next = 0;
-        // Files that are used add the files that they require.
-        while let Some(GuestCandidate { path, origin }) = candidates.get(next).cloned() {
+        // Files that are used append the files that they require.
+        while next < candidates.len() {
+            let candidate = candidates[next].clone();
             next += 1;
-            let is_program = origin == CandidateOrigin::CommandLine;
+            let is_program = candidate.origin == CandidateOrigin::CommandLine;
             // Words behind the program are its arguments, which may be programs as well.
             if is_program && has_program {
                 continue;
             }
-            let Some(image) = guest.open(&path, origin, files.force) else { continue };
+            let Some(image) = guest.open(&candidate, files.force) else { continue };
             let Ok(object) = image.object() else { continue };
-            if !guest.add(&object, &addresses, is_program) {
+            if !guest.add_names(&object, &addresses, is_program) {
                 continue;
             }
             has_program |= is_program;
-            guest.files.push(path);
-            let mut required = Vec::new();
-            for path in required_files(&object, &guest_root(files.command)) {
-                let candidate = GuestCandidate { path, origin: CandidateOrigin::Required };
-                if !candidates.contains(&candidate) {
-                    required.push(candidate);
-                }
-            }
-            candidates.extend(required);
+            guest.files.push(candidate.path);
+            add_required_files(&mut candidates, &object, &guest_root(files.command));
         }
         guest
     }
 
     /// Opens a candidate. `None` if it doesn't exist, isn't an ELF file, or may not be opened; the reason for the
     /// latter is stored.
-    fn open(&mut self, path: &Path, origin: CandidateOrigin, force: bool) -> Option<Image> {
-        let named = if origin == CandidateOrigin::Given { Named::User } else { Named::Recording };
-        match named.door(force).open(path, ELF)? {
+    fn open(&mut self, candidate: &GuestCandidate, force: bool) -> Option<Image> {
+        let GuestCandidate { path, origin } = candidate;
+        let named_by = if *origin == CandidateOrigin::Given { Named::User } else { Named::Recording };
+        match named_by.door(force).open(path, ELF)? {
             Ok(opened) => Image::new(path, opened.bytes).ok(),
             Err(error) => {
                 // Words of the command line may be anything, so report only files.
-                let is_file = || named.door(true).look(path).is_some_and(|about| about.is_file());
-                if origin != CandidateOrigin::CommandLine || is_file() {
+                if *origin != CandidateOrigin::CommandLine || is_file(path, named_by) {
                     self.refused.push(error.to_string());
                 }
                 None
@@ -190,7 +178,7 @@ impl GuestNames {
     }
 
     /// Adds the names of a file. False if its load address can't be determined.
-    fn add(&mut self, object: &object::File<'_>, addresses: &[u64], is_program: bool) -> bool {
+    fn add_names(&mut self, object: &object::File<'_>, addresses: &[u64], is_program: bool) -> bool {
         let functions = GuestFunctions::from_object(object);
         let base = match object.kind() {
             ObjectKind::Executable => functions.fits_at(0, addresses).then_some(0),
@@ -211,6 +199,35 @@ impl GuestNames {
         }
         true
     }
+}
+
+/// True if a path leads to a file, even one that may not be opened.
+fn is_file(path: &Path, named_by: Named) -> bool {
+    named_by.door(true).look(path).is_some_and(|about| about.is_file())
+}
+
+/// The files with which the search begins.
+fn first_candidates(files: GuestFiles<'_>) -> Vec<GuestCandidate> {
+    let mut candidates = Vec::new();
+    for path in files.given {
+        candidates.push(GuestCandidate { path: path.clone(), origin: CandidateOrigin::Given });
+    }
+    for path in command_paths(files.command) {
+        candidates.push(GuestCandidate { path, origin: CandidateOrigin::CommandLine });
+    }
+    candidates
+}
+
+/// Appends the files that a program or library requires, unless other files required them before.
+fn add_required_files(candidates: &mut Vec<GuestCandidate>, object: &object::File<'_>, root: &Path) {
+    let mut required = Vec::new();
+    for path in required_files(object, root) {
+        let candidate = GuestCandidate { path, origin: CandidateOrigin::Required };
+        if !candidates.contains(&candidate) {
+            required.push(candidate);
+        }
+    }
+    candidates.extend(required);
 }
 
 /// The guest address in a name that QEMU wrote.
@@ -452,7 +469,7 @@ mod tests {
             let Ok(object) = object::File::parse(bytes) else { return 0 };
             required_files(&object, Path::new("/nowhere"));
             let mut guest = GuestNames::default();
-            guest.add(&object, &ran, true);
+            guest.add_names(&object, &ran, true);
             guest.names.len()
         };
         let whole = named(file);

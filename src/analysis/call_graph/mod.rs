@@ -66,27 +66,37 @@ fn place_in(list: &[Series], series: &Series) -> Option<usize> {
     list.get(at).filter(|own| std::ptr::eq(*own, series)).map(|_| at)
 }
 
+/// The index of an event among those of a thread. `likely` is tried first, because there may be thousands of threads,
+/// and usually a thread's events are the profile's in the same order.
+fn find_event(calls: &ThreadCalls, name: &str, likely: Option<usize>) -> Option<usize> {
+    if let Some(index) = likely
+        && calls.events.get(index).is_some_and(|event| *event == name)
+    {
+        return Some(index);
+    }
+    calls.events.iter().position(|event| *event == name)
+}
+
 impl CallGraph {
     /// The call graph of an event. `None` if the recorded calls don't account for the whole profile: there are none, or
     /// stacks of other inputs were added.
     pub fn from_series(profile: &Profile, series: &Series) -> Option<Self> {
         let own_place = place_in(&profile.series, series);
-        let place = |calls: &ThreadCalls| {
-            // Usually a thread's events are the profile's in the same order. Try that first, because there may be
-            // thousands of threads.
-            let same = own_place.filter(|at| calls.events.get(*at) == Some(&series.name));
-            same.or_else(|| calls.events.iter().position(|name| *name == series.name))
-        };
-        let threads = || profile.calls.iter().filter_map(|calls| Some((calls, place(calls)?)));
-        let own =
-            |(calls, event): (&ThreadCalls, usize)| sum(calls.functions.iter().map(|own| cost(&own.costs, event)));
-        let stated = sum(threads().map(own));
-        let whole = series.signed_total(Weight::Period);
-        if threads().next().is_none() || stated != whole {
+        let mut threads: Vec<(&ThreadCalls, usize)> = Vec::new();
+        for calls in &profile.calls {
+            if let Some(event) = find_event(calls, &series.name, own_place) {
+                threads.push((calls, event));
+            }
+        }
+        let own_costs =
+            threads.iter().map(|(calls, event)| sum(calls.functions.iter().map(|own| cost(&own.costs, *event))));
+        if sum(own_costs) != series.signed_total(Weight::Period) || threads.is_empty() {
             return None;
         }
         let mut gathered = Gathered::default();
-        threads().for_each(|(calls, event)| gathered.add(calls, event));
+        for (calls, event) in threads {
+            gathered.add(calls, event);
+        }
         let functions = gathered.functions.iter().map(FunctionSums::total).collect();
         Some(Self { functions, edges: gathered.edges })
     }

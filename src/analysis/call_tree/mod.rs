@@ -97,7 +97,7 @@ impl CallTree {
                 }
                 TreeStep::Enter(node, length) => {
                     self.open(node, length, &mut path);
-                    self.queue(&children[node as usize], path.len(), (&children, &order, narrow), &mut todo);
+                    self.queue(&children[node as usize], path.len(), &children, &order, narrow, &mut todo);
                 }
             }
         }
@@ -106,12 +106,23 @@ impl CallTree {
 
     /// Pushes the steps for siblings so that they are popped in the order of their lines: `a` before `a b` before
     /// `a;c`, because `;` sorts after the space.
-    fn queue(&self, nodes: &[u32], length: usize, by: (&Lists<u32>, &LineOrder, u64), todo: &mut Vec<TreeStep>) {
-        let (first, (children, order, narrow)) = (todo.len(), by);
-        // The weight of an omitted node is added to its caller. An outermost frame has no caller, so its weight would
-        // get lost.
-        let is_left_out = |node, total| total < narrow && self.parent(node) != ROOT || total == 0;
-        for &node in nodes.iter().filter(|&&node| !is_left_out(node, self.total[node as usize])) {
+    fn queue(
+        &self,
+        nodes: &[u32],
+        length: usize,
+        children: &Lists<u32>,
+        order: &LineOrder,
+        narrow: u64,
+        todo: &mut Vec<TreeStep>,
+    ) {
+        let first = todo.len();
+        for &node in nodes {
+            // The weight of an omitted node is added to its caller. An outermost frame has no caller, so its weight
+            // would get lost.
+            let total = self.total[node as usize];
+            if total == 0 || total < narrow && self.parent(node) != ROOT {
+                continue;
+            }
             if !children[node as usize].is_empty() {
                 todo.push(TreeStep::Enter(node, length));
             }

@@ -5,15 +5,15 @@ use super::{CallTree, FrameLabel, ROOT};
 impl CallTree {
     /// A tree in which JIT functions of the same name share a node, whatever their tier.
     pub fn merging_tiers(&self) -> Self {
-        self.relabelled(FrameLabel::of_any_tier)
+        self.relabel(FrameLabel::of_any_tier)
     }
 
     /// A tree with other names. Siblings whose names become equal are merged.
-    pub fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
-        self.relabelled(|label| FrameLabel { text: name(&label.text), ..label.clone() })
+    pub fn rename(&self, name: impl Fn(&str) -> String) -> Self {
+        self.relabel(|label| FrameLabel { text: name(&label.text), ..label.clone() })
     }
 
-    fn relabelled(&self, label: impl Fn(&FrameLabel) -> FrameLabel) -> Self {
+    fn relabel(&self, label: impl Fn(&FrameLabel) -> FrameLabel) -> Self {
         let mut tree = Self::new_empty();
         let labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(label(old))).collect();
         self.rehung(tree, |tree, parent, old| Some(tree.child(parent.unwrap_or(ROOT), labels[old as usize])))
@@ -103,6 +103,6 @@ mod tests {
         let profile = profile_of(&[("a;f;x", 1), ("b;f;y;f", 2), ("c", 4), ("f", 8)]);
         let tree = CallTree::new(&profile, &profile.series[0], Weight::Period, Spelling::default());
         assert_eq!(lines(&tree.based_at(&["f".to_owned()])), ["f 8", "f;x 1", "f;y;f 2"]);
-        assert_eq!(lines(&tree.renamed(|name| name.replace('b', "a"))), ["a;f;x 1", "a;f;y;f 2", "c 4", "f 8"]);
+        assert_eq!(lines(&tree.rename(|name| name.replace('b', "a"))), ["a;f;x 1", "a;f;y;f 2", "c 4", "f 8"]);
     }
 }

@@ -119,16 +119,23 @@ impl ValueParts {
         self.values.extend(self.keys.iter().copied().map(value));
         let (known, new) = self.values.split_at(first);
         let (hash, width) = (hash_of(&(new, function)), new.len());
-        let is_it = |number: u32| {
+        let same = self.numbers.find(hash, |number| {
             let number = number as usize;
             self.functions[number] == function && known[number * width..][..width] == *new
-        };
-        let number = self.numbers.find(hash, is_it).inspect(|_| self.values.truncate(first)).unwrap_or_else(|| {
-            self.numbers.insert(hash, self.count);
-            self.functions.push(function);
-            self.count += 1;
-            self.count - 1
         });
+        let number = match same {
+            Some(number) => {
+                self.values.truncate(first);
+                number
+            }
+            None => {
+                let number = self.count;
+                self.numbers.insert(hash, number);
+                self.functions.push(function);
+                self.count += 1;
+                number
+            }
+        };
         self.of.push(number);
     }
 
@@ -147,10 +154,10 @@ impl Grouping {
         for (_, frame) in profile.frames() {
             let is_named = by_function && profile.name_of(frame.name) != UNKNOWN;
             let function = is_named.then(|| profile.function_of(frame));
-            frames.push(function, |key| of_a_frame(&mut spelled, frame, key, unnamed));
+            frames.push(function, |key| frame_value(&mut spelled, frame, key, unnamed));
         }
         for track in profile.tracks() {
-            tracks.push(None, |key| of_a_track(track, key));
+            tracks.push(None, |key| track_value(track, key));
         }
         let (mut of_tracks, mut of_frames) = (0.., 0..);
         let mut place = |key: &Key| match key.is_of_track() {
@@ -218,17 +225,17 @@ impl Grouping {
     }
 }
 
-fn of_a_track(track: &Track, key: Key) -> Value {
-    let number = |number: Option<i64>| number.map_or(Value::None, Value::Number);
-    match key {
-        Key::Pid => number(track.pid.map(|pid| pid.0.into())),
-        Key::Tid => number(track.tid.map(|tid| tid.0.into())),
-        Key::Cpu => number(track.cpu.map(i64::from)),
-        _ => Value::Text(text_of(&track.comm).into()),
-    }
+fn track_value(track: &Track, key: Key) -> Value {
+    let number = match key {
+        Key::Pid => track.pid.map(|pid| pid.0.into()),
+        Key::Tid => track.tid.map(|tid| tid.0.into()),
+        Key::Cpu => track.cpu.map(i64::from),
+        _ => return Value::Text(text_of(&track.comm).into()),
+    };
+    number.map_or(Value::None, Value::Number)
 }
 
-fn of_a_frame(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
+fn frame_value(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
     let profile = spelled.profile;
     match key {
         Key::Module => frame.module.map_or(Value::None, |module| Value::Text(spelled.text(module))),

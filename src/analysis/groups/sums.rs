@@ -129,9 +129,9 @@ pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Gro
     for (track, rows) in rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
         let track = track as u32;
         if grouping.is_of_tracks_only() {
-            groups.extend(Some(of_a_track(track, rows)).filter(|group| !group.total.is_zero()));
+            groups.extend(Some(sum_track(track, rows)).filter(|group| !group.total.is_zero()));
         } else {
-            let of_frames = of_frames(profile, &mut walk, rows, grouping);
+            let of_frames = sum_frames(profile, &mut walk, rows, grouping);
             let found = of_frames.into_iter().filter(|(_, found)| !found.total.is_zero());
             groups.extend(found.map(|(part, GatheredGroup { own, total, categories, lines, .. })| Group {
                 track,
@@ -154,13 +154,13 @@ struct WeighedRow<'r> {
 }
 
 /// The group of all rows of a thread, including samples without a stack.
-fn of_a_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
+fn sum_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
     let mut sum = Sum::default();
     rows.iter().for_each(|row| sum += row.sum);
     Group { track, frame: None, own: sum, total: sum, categories: CategoryShares::default(), place: None }
 }
 
-fn of_frames(
+fn sum_frames(
     profile: &Profile,
     walk: &mut Walk<'_>,
     rows: &[WeighedRow<'_>],

@@ -2,7 +2,7 @@
 
 use super::active::Edges;
 use super::lanes::{Lanes, Span};
-use super::sampling::{Carry, Sampling};
+use super::sampling::{Carry, Rest, Sampling};
 use super::{CallOptions, Clock};
 use crate::model::Nanos;
 use crate::model::prefix_tree::PrefixTree;
@@ -310,7 +310,7 @@ impl CallSums {
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         self.close_all();
         for OneTrack { carry, .. } in &mut self.tracks {
-            if let Some((node, weight, calls)) = carry.rest() {
+            if let Some(Rest { node, weight, calls }) = carry.into_rest() {
                 self.tree.add(node, weight, calls);
             }
         }

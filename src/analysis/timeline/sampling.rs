@@ -39,10 +39,20 @@ impl Sampling {
 
 impl Carry {
     /// What is left at the end, and the node of the last call, which gets it.
-    pub(super) fn rest(self) -> Option<(u32, u64, u64)> {
+    pub(super) fn into_rest(self) -> Option<Rest> {
         let node = self.last?;
-        (self.weight > 0 || self.calls > 0).then_some((node, self.weight, self.calls))
+        if self.weight == 0 && self.calls == 0 {
+            return None;
+        }
+        Some(Rest { node, weight: self.weight, calls: self.calls })
     }
+}
+
+/// Calls of a thread that were still skipped when it ended.
+pub(super) struct Rest {
+    pub(super) node: u32,
+    pub(super) weight: u64,
+    pub(super) calls: u64,
 }
 
 #[cfg(test)]
@@ -59,7 +69,7 @@ mod tests {
                     sums = (sums.0 + weight, sums.1 + calls, sums.2 + 1);
                 }
             }
-            if let Some((node, weight, calls)) = carry.rest() {
+            if let Some(Rest { node, weight, calls }) = carry.into_rest() {
                 assert_eq!(node, 9);
                 sums = (sums.0 + weight, sums.1 + calls, sums.2 + 1);
             }

@@ -79,7 +79,7 @@ pub struct SpanRecord<'a> {
 
 impl<'a> SpanRecord<'a> {
     /// A record that only contains what the head contains.
-    pub fn of(head: &SpanHead<'a>) -> Self {
+    pub fn from_head(head: &SpanHead<'a>) -> Self {
         let &SpanHead { thread, name, start, duration, .. } = head;
         Self {
             name,
@@ -185,27 +185,32 @@ impl Timeline {
         self.sort();
         let (first, last) = self.bounds();
         sink.file(&SpanFile { first, last, threads: &self.tracks, ..SpanFile::default() })?;
-        for at in self.wanted(sink) {
-            let slice = &self.slices[at as usize];
+        for index in self.find_wanted(sink) {
+            let slice = &self.slices[index as usize];
             let head = self.head(slice);
-            complete(slice, SpanRecord::of(&head), &mut |record| sink.span(&head, record))?;
+            let mut pass_on = |record: &SpanRecord<'_>| sink.span(&head, record);
+            complete(slice, SpanRecord::from_head(&head), &mut pass_on)?;
         }
         Ok(())
     }
 
     /// Indices of the slices that the sink wants, in output order.
-    fn wanted(&self, sink: &mut dyn SpanSink) -> Vec<u32> {
-        let slices = (0..).zip(&self.slices);
-        let mut wanted: Vec<u32> =
-            slices.filter(|(_, slice)| sink.wants(&self.head(slice))).map(|(at, _)| at).collect();
-        let end = |slice: &Slice| if slice.duration == UNFINISHED { i64::MAX } else { slice.end() };
-        wanted.sort_by_key(|&at| {
-            let slice = &self.slices[at as usize];
-            (slice.start, Reverse(end(slice)))
+    fn find_wanted(&self, sink: &mut dyn SpanSink) -> Vec<u32> {
+        let mut wanted: Vec<u32> = Vec::new();
+        for (index, slice) in (0..).zip(&self.slices) {
+            if sink.wants(&self.head(slice)) {
+                wanted.push(index);
+            }
+        }
+        wanted.sort_by_key(|&index| {
+            let slice = &self.slices[index as usize];
+            let end = if slice.duration == UNFINISHED { i64::MAX } else { slice.end() };
+            (slice.start, Reverse(end))
         });
         wanted
     }
 
+    /// What is known about a slice before the rest of its record is read.
     fn head(&self, slice: &Slice) -> SpanHead<'_> {
         SpanHead {
             thread_no: slice.track,

@@ -61,7 +61,7 @@ pub(crate) fn annotate(
         names: names.summaries(&picked, &functions),
         all: (names.len(), functions.len()),
         hottest: names.hottest(&functions),
-        listings: together::grouped(listings, options.told),
+        listings: together::regroup(listings, options.told),
     };
     warnings.append(images.into_warnings());
     Ok(annotation)
@@ -98,11 +98,14 @@ fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Wa
 fn events(costs: &InstructionCosts, functions: &[Function], wanted: &[String]) -> Vec<EventTotal> {
     let mut total = Costs::default();
     functions.iter().for_each(|function| total.join(&function.costs));
-    let event = |(number, name): (usize, &Vec<u8>)| {
+    let mut events = Vec::new();
+    for (number, name) in costs.events.iter().enumerate() {
         let name = String::from_utf8_lossy(name).into_owned();
-        let unit = Unit::Named(name.clone());
-        EventTotal { number, name, unit, total: total.get(number), precision: Precision::Exact }
-    };
-    let all = costs.events.iter().enumerate().map(event);
-    all.filter(|event| event.total.count > 0 && (wanted.is_empty() || wanted.contains(&event.name))).collect()
+        let total = total.get(number);
+        if total.count > 0 && (wanted.is_empty() || wanted.contains(&name)) {
+            let unit = Unit::Named(name.clone());
+            events.push(EventTotal { number, name, unit, total, precision: Precision::Exact });
+        }
+    }
+    events
 }

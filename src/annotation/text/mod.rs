@@ -6,7 +6,7 @@ mod row;
 mod sheet;
 mod table;
 
-use super::annotated::{Annotation, Calls, Code, EventTotal, Listing, NameSummary, Precision, Version};
+use super::annotated::{Annotation, Calls, Code, Listing, NameSummary, Precision, Version};
 use super::costs::Costs;
 use super::options::TextOptions;
 use crate::analysis::quantity::{counted, grouped};
@@ -92,13 +92,15 @@ impl Sheet<'_> {
 
     /// The cost as a percentage of the whole, for each event with any cost.
     fn shares(&self, costs: &Costs) -> Vec<String> {
-        let sampled = self.annotation.events.iter().filter(|event| costs.get(event.number).count > 0);
-        let share = |event: &EventTotal| {
-            let (percent, count) = self.share(costs, event);
-            let word = if event.precision == Precision::Exact { "" } else { " samples" };
-            format!("{} {percent:.2}% ({}{word})", event.name, grouped(count))
-        };
-        sampled.map(share).collect()
+        let mut shares = Vec::new();
+        for event in &self.annotation.events {
+            if costs.get(event.number).count > 0 {
+                let (percent, count) = self.share(costs, event);
+                let word = if event.precision == Precision::Exact { "" } else { " samples" };
+                shares.push(format!("{} {percent:.2}% ({}{word})", event.name, grouped(count)));
+            }
+        }
+        shares
     }
 }
 

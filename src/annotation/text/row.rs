@@ -57,10 +57,10 @@ impl Row {
         let mut line = String::new();
         let whole = self.width() <= left;
         let last = self.0.len().saturating_sub(1);
-        for (at, (text, paint)) in self.0.into_iter().enumerate() {
+        for (index, (text, paint)) in self.0.into_iter().enumerate() {
             let mut text: String = if whole { text } else { cut(&text, left) };
             left = left.saturating_sub(text.width());
-            if at == last {
+            if index == last {
                 text.truncate(text.trim_end().len());
             }
             if options.colour && paint != Paint::Plain && !text.is_empty() {
@@ -81,13 +81,19 @@ fn cut(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     let mut left = most.saturating_sub(1);
-    let fits = move |c: &char| {
+    let mut start = String::new();
+    for c in text.chars() {
         let width = c.width().unwrap_or(0);
-        let fits = width <= left;
-        left = left.saturating_sub(width);
-        fits
-    };
-    text.chars().take_while(fits).chain((most > 0).then_some('…')).collect()
+        if width > left {
+            break;
+        }
+        left -= width;
+        start.push(c);
+    }
+    if most > 0 {
+        start.push('…');
+    }
+    start
 }
 
 #[cfg(test)]

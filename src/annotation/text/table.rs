@@ -1,6 +1,6 @@
 //! Writes the instructions of a function as rows: costs, address, jumps, disassembly, source line.
 
-use super::super::annotated::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
+use super::super::annotated::{Code, Line, Listing, SourceFile, TargetPlace};
 use super::arrows::{Jump, draw};
 use super::row::{Paint, Row};
 use super::sheet::{Sheet, base_name};
@@ -53,26 +53,33 @@ fn gap(text: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
 fn shown(lines: &[Line], context: Option<usize>) -> Vec<usize> {
     let Some(context) = context else { return (0..lines.len()).collect() };
     let mut shown = Vec::new();
-    for (at, _) in lines.iter().enumerate().filter(|(_, line)| line.costs.is_some()) {
-        let from = at.saturating_sub(context).max(shown.last().map_or(0, |last| last + 1));
-        shown.extend(from..(at + context + 1).min(lines.len()));
+    let mut next = 0;
+    for (index, line) in lines.iter().enumerate() {
+        if line.costs.is_none() {
+            continue;
+        }
+        let from = index.saturating_sub(context).max(next);
+        let end = (index + context + 1).min(lines.len());
+        shown.extend(from..end);
+        next = end;
     }
     shown
 }
 
 /// The jumps with both ends among the shown lines.
 fn jumps(lines: &[Line], shown: &[usize]) -> Vec<Jump> {
-    let row_of = |offset: u64| {
-        let at = lines.binary_search_by_key(&offset, |line| line.offset).ok()?;
-        shown.binary_search(&at).ok()
-    };
-    let jump = |(from, &at): (usize, &usize)| match lines[at].target.as_ref()? {
-        LineTarget { kind: TargetKind::Jump, place: TargetPlace::Inside(offset), .. } => {
-            Some(Jump { from, to: row_of(*offset)? })
+    let mut jumps = Vec::new();
+    for (from, &line) in shown.iter().enumerate() {
+        if let Some(target) = &lines[line].target
+            && target.kind == TargetKind::Jump
+            && let TargetPlace::Inside(offset) = target.place
+            && let Ok(target_line) = lines.binary_search_by_key(&offset, |line| line.offset)
+            && let Ok(to) = shown.binary_search(&target_line)
+        {
+            jumps.push(Jump { from, to });
         }
-        _ => None,
-    };
-    shown.iter().enumerate().filter_map(jump).collect()
+    }
+    jumps
 }
 
 /// The disassembly, with its target.

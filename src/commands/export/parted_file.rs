@@ -62,7 +62,7 @@ impl<'a> PartedFile<'a> {
     }
 
     /// Records a failure before passing it on.
-    fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
+    fn note_failure<T>(&mut self, done: Result<T>) -> Result<T> {
         self.has_failed |= done.is_err();
         done
     }
@@ -91,21 +91,21 @@ impl UnderWay {
 impl RowWriter for PartedFile<'_> {
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
         let opened = self.open(&origin.recording);
-        let mut file = self.noted(opened)?;
+        let mut file = self.note_failure(opened)?;
         let begun = file.writer.begin(origin, profile);
         self.under_way = Some(file);
-        self.noted(begun)
+        self.note_failure(begun)
     }
 
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let written = self.under_way.as_mut().map_or(Ok(()), |file| file.writer.rows(profile));
-        self.noted(written)
+        self.note_failure(written)
     }
 
     fn end(&mut self, profile: &Profile) -> Result<()> {
         let Some(mut file) = self.under_way.take() else { return Ok(()) };
         let closed = file.writer.end(profile).and_then(|()| file.close());
-        self.noted(closed)
+        self.note_failure(closed)
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -117,26 +117,35 @@ impl RowWriter for PartedFile<'_> {
 /// never replace each other.
 pub(super) fn stem(recording: &Recording) -> String {
     let input = recording.input.as_deref().unwrap_or_default();
-    recording.bucket.map_or_else(|| input.to_owned(), |bucket| format!("{input}-{}", stretch(bucket)))
+    match recording.bucket {
+        Some(bucket) => format!("{input}-{}", format_bucket(bucket)),
+        None => input.to_owned(),
+    }
 }
 
-fn stretch(nanos: i64) -> String {
-    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
-    let fits = units.iter().find(|(unit, _)| nanos % unit == 0);
-    fits.map_or_else(String::new, |(unit, name)| format!("{}{name}", nanos / unit))
+/// Formats a duration in the largest unit of which it is a multiple: `1500ms`.
+fn format_bucket(nanos: i64) -> String {
+    for (unit, name) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
+        if nanos % unit == 0 {
+            return format!("{}{name}", nanos / unit);
+        }
+    }
+    format!("{nanos}ns")
 }
 
 /// The directory of a recording's file, relative to [`SAMPLES`].
 fn partition(recording: &Recording) -> PathBuf {
-    let host = recording.host.as_deref().filter(|host| !host.is_empty());
-    let host = host.map_or_else(|| UNKNOWN_VALUE.to_owned(), |host| bounded(escaped(host.as_bytes()), host));
+    let host = match recording.host.as_deref() {
+        None | Some("") => UNKNOWN_VALUE.to_owned(),
+        Some(host) => shorten(escape(host.as_bytes()), host),
+    };
     let day = recording.day.map_or_else(|| UNKNOWN_VALUE.to_owned(), day_name);
     PathBuf::from(format!("host={host}")).join(format!("day={day}"))
 }
 
 /// Shortens a value to a length that all file systems allow. A hash replaces the part that is cut off. The `~` before
 /// it can't occur in values that fit.
-fn bounded(mut escaped: String, value: &str) -> String {
+fn shorten(mut escaped: String, value: &str) -> String {
     const LONGEST: usize = 200;
     if escaped.len() <= LONGEST {
         return escaped;
@@ -148,7 +157,7 @@ fn bounded(mut escaped: String, value: &str) -> String {
 }
 
 /// Encodes a value for use as a directory name. Everything except letters, digits and `-_.` becomes `%2F` and so on.
-fn escaped(value: &[u8]) -> String {
+fn escape(value: &[u8]) -> String {
     let mut text = String::new();
     for &byte in value {
         match byte {
@@ -166,9 +175,9 @@ mod tests {
 
     #[test]
     fn a_host_is_one_directory_whatever_it_is_called() {
-        assert_eq!(escaped(b"web-1.example"), "web-1.example");
-        assert_eq!(escaped(b"../a=b c"), "..%2Fa%3Db%20c");
-        let name = |host: &str| bounded(escaped(host.as_bytes()), host);
+        assert_eq!(escape(b"web-1.example"), "web-1.example");
+        assert_eq!(escape(b"../a=b c"), "..%2Fa%3Db%20c");
+        let name = |host: &str| shorten(escape(host.as_bytes()), host);
         assert_eq!(name(&"a".repeat(200)), "a".repeat(200));
         let long: Vec<String> = ["a", "é", "/", "b/", "~"].iter().map(|letter| name(&letter.repeat(300))).collect();
         for name in &long {

@@ -147,8 +147,9 @@ impl Building<'_> {
     fn write(&mut self, path: &InPath, job: &Job) -> Result<(), Stop> {
         let opened = Opened::open(path, job).map_err(Stop::Input)?;
         let hash = input_hash(&opened, path).map_err(Stop::Input)?;
-        let no_name = || Stop::Job(Error::usage("has no file name; --partition only reads files"));
-        let hash = hash.ok_or_else(no_name)?;
+        let Some(hash) = hash else {
+            return Err(Stop::Job(Error::usage("has no file name; --partition only reads files")));
+        };
         let stem = self.stem(&hash);
         if self.written.contains(&stem) {
             let warning = Warning::new("left out: it is identical to an earlier input");

@@ -134,18 +134,16 @@ impl<'o> SpanFilter<'o> {
     /// A warning if no spans were written. It states the time range of the input in seconds, the unit of `--time`.
     fn warn_if_none_written(&self) -> Option<Warning> {
         const SECOND: i64 = 1_000_000_000;
-        let seconds = |time: i64| format!("{}.{:09}", time.div_euclid(SECOND), time.rem_euclid(SECOND));
-        match (self.written.all(), self.read.all()) {
-            (0, 0) => Some(Warning::new("no spans were recorded")),
-            (0, read) => {
-                let first = seconds(self.bounds.0);
-                let last = seconds(self.bounds.1);
-                Some(Warning::new(format!(
-                    "no spans match the filters; the input has {read}, from {first} s to {last} s"
-                )))
-            }
-            _ => None,
+        if self.written.all() > 0 {
+            return None;
         }
+        let read = self.read.all();
+        if read == 0 {
+            return Some(Warning::new("no spans were recorded"));
+        }
+        let [first, last] = [self.bounds.0, self.bounds.1]
+            .map(|time| format!("{}.{:09}", time.div_euclid(SECOND), time.rem_euclid(SECOND)));
+        Some(Warning::new(format!("no spans match the filters; the input has {read}, from {first} s to {last} s")))
     }
 
     /// The synthetic thread for a span that the input puts on a track with an ID of its own ([`SpanRecord::id`])
@@ -247,8 +245,14 @@ impl<'o> Choice<'o> {
     }
 
     fn overlaps_times(&self, start: i64, end: i64) -> bool {
-        let signed = |time: Nanos| i64::try_from(time.0).unwrap_or(i64::MAX);
-        self.times.is_empty() || self.times.iter().any(|&(from, to)| end > signed(from) && start < signed(to))
+        if self.times.is_empty() {
+            return true;
+        }
+        self.times.iter().any(|(from, to)| {
+            let from = i64::try_from(from.0).unwrap_or(i64::MAX);
+            let to = i64::try_from(to.0).unwrap_or(i64::MAX);
+            end > from && start < to
+        })
     }
 
     /// True if sampling keeps the span. Of the spans with the same thread and name, it keeps every n-th, or at most one

@@ -11,6 +11,7 @@ use crate::io;
 use crate::io::door::Named;
 use crate::model::Pid;
 use crate::model::printable::readable;
+use crate::model::process::BuildId;
 use crate::parallel::Pool;
 use crate::pipeline::archive::{PackedFile, Piece, ROOT, Role};
 use crate::pipeline::open::Input;
@@ -85,7 +86,7 @@ impl<'a> Contents<'a> {
                 Kind::PlacedElf => continue,
             };
             let Some(name) = name.to_str() else {
-                warnings.push(unspeakable(path.as_os_str().as_bytes()));
+                warnings.push(path_warning(path.as_os_str().as_bytes()));
                 continue;
             };
             // Processes in different containers may have files of the same name.
@@ -98,12 +99,7 @@ impl<'a> Contents<'a> {
     pub(super) fn add_programs(&mut self, programs: &'a [Program<'a>], symbols_only: bool) {
         for Program { role, name, path, image, .. } in programs {
             let by_path = path.as_deref().and_then(below_root).filter(|path| !self.by_path.contains_key(path));
-            let by_id = || {
-                let id = hex(image.build_id()?);
-                let (first, rest) = id.split_at_checked(2)?;
-                Some(format!(".build-id/{first}/{rest}/{name}"))
-            };
-            let Some(packed) = by_path.or_else(by_id) else { continue };
+            let Some(packed) = by_path.or_else(|| path_by_id(image.build_id()?, name)) else { continue };
             let content = Content::new(packed, *role, image.path(), image.bytes(), image.about());
             let pieces = if symbols_only { pieces(image.bytes()) } else { content.pieces };
             self.add(Content { build_id: image.build_id().map(hex), pieces, ..content });
@@ -117,7 +113,7 @@ impl<'a> Contents<'a> {
                 Role::Kallsyms => self.add(Content::new("kcore_dir/kallsyms".to_owned(), *role, from, bytes, None)),
                 _ => match below_root(path) {
                     Some(packed) => self.add(Content::new(packed, *role, from, bytes, None)),
-                    None => warnings.push(unspeakable(path)),
+                    None => warnings.push(path_warning(path)),
                 },
             }
         }
@@ -180,6 +176,13 @@ fn below_root(path: &[u8]) -> Option<String> {
     (is_plain && is_spelled).then(|| format!("{ROOT}/{below}"))
 }
 
-fn unspeakable(path: &[u8]) -> Warning {
+/// The path in the archive for a file that is stored by build ID.
+fn path_by_id(id: BuildId, name: &str) -> Option<String> {
+    let id = hex(id);
+    let (first, rest) = id.split_at_checked(2)?;
+    Some(format!(".build-id/{first}/{rest}/{name}"))
+}
+
+fn path_warning(path: &[u8]) -> Warning {
     Warning::new(format!("{}: not packed, because its path is not UTF-8 or not normalized", readable(path)))
 }

@@ -4,7 +4,6 @@ use super::privacy::Privacy;
 use crate::analysis::quantity::counted;
 use crate::error::{Warning, Warnings};
 use crate::model::printable::readable;
-use crate::model::process::Process;
 use crate::pipeline::archive::Role;
 use crate::pipeline::recording::Examined;
 use crate::resolve::Location;
@@ -115,19 +114,28 @@ fn inside(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option
     if dso.kind != DsoKind::File {
         return None;
     }
-    let (survey, force) = (examined.resolution.survey, examined.resolution.search().force);
-    let (path, processes, samples) =
-        (Path::new(OsStr::from_bytes(&dso.path)), &survey.processes, || survey.collect_sampled());
-    let site = survey.site(None, &samples);
-    let has_it = |process: &Process| process.mappings.iter().any(|map| map.path == dso.path);
-    let mut mapped = processes.by_pid.iter().filter(|(_, process)| has_it(process));
-    mapped.find_map(|(pid, _)| match open_inside(*pid, path, ELF, processes, &site, force)? {
-        Ok(opened) => Image::from_opened(path, opened).ok().filter(|image| image.has_build_id(dso.build_id)),
-        Err(error) => {
-            warnings.push(error.into_warning());
-            None
+    let survey = examined.resolution.survey;
+    let force = examined.resolution.search().force;
+    let path = Path::new(OsStr::from_bytes(&dso.path));
+    let collect_sampled = || survey.collect_sampled();
+    let site = survey.site(None, &collect_sampled);
+    for (pid, process) in &survey.processes.by_pid {
+        if !process.mappings.iter().any(|map| map.path == dso.path) {
+            continue;
         }
-    })
+        match open_inside(*pid, path, ELF, &survey.processes, &site, force) {
+            Some(Ok(opened)) => {
+                if let Ok(image) = Image::from_opened(path, opened)
+                    && image.has_build_id(dso.build_id)
+                {
+                    return Some(image);
+                }
+            }
+            Some(Err(error)) => warnings.push(error.into_warning()),
+            None => {}
+        }
+    }
+    None
 }
 
 /// Adds the separate debug files (also `.dwp` and the shared part of `dwz`) of a file that lacks symbols or DWARF.
@@ -145,18 +153,29 @@ fn add_debugging<'a>(
         true => (None, None),
         false => (search.find_shared(main, warnings), search.find_package(&[image, main], warnings)),
     };
-    let debug = |image: Image, path| Program { role: Role::Debug, name: "debug", path, image: Opened::own(image) };
-    found.extend(package.map(|package| debug(package, Some([&dso.path[..], b".dwp"].concat()))));
-    found.extend(shared.map(|shared| debug(shared, None)));
-    // A debug file without a build ID is looked for next to the file, in `.debug`.
-    let linked = |debugging: &Image| {
-        let (directory, name) = (parent(&dso.path), debugging.path().file_name()?);
-        debugging.build_id().is_none().then(|| [directory, b"/.debug/", name.as_bytes()].concat())
-    };
-    found.extend(debugging.map(|debugging| {
-        let path = linked(&debugging);
-        debug(debugging, path)
-    }));
+    if let Some(package) = package {
+        found.push(debug_program(package, Some([&dso.path[..], b".dwp"].concat())));
+    }
+    if let Some(shared) = shared {
+        found.push(debug_program(shared, None));
+    }
+    if let Some(debugging) = debugging {
+        let path = linked_path(dso, &debugging);
+        found.push(debug_program(debugging, path));
+    }
+}
+
+fn debug_program<'a>(image: Image, path: Option<Vec<u8>>) -> Program<'a> {
+    Program { role: Role::Debug, name: "debug", path, image: Opened::own(image) }
+}
+
+/// Where debuggers look for a debug file without a build ID: next to the file, in `.debug`. `None` if it has an ID.
+fn linked_path(dso: &Dso, debugging: &Image) -> Option<Vec<u8>> {
+    if debugging.build_id().is_some() {
+        return None;
+    }
+    let name = debugging.path().file_name()?;
+    Some([parent(&dso.path), b"/.debug/", name.as_bytes()].concat())
 }
 
 fn parent(path: &[u8]) -> &[u8] {

@@ -24,8 +24,13 @@ pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Re
     }
     let extents = extents(profile, paths.len());
     let latest = extents.iter().flatten().map(|extent| extent.first).max().unwrap_or_default();
-    let shift = |extent: &Option<TimeExtent>| extent.map_or(0, |extent| latest.0 - extent.first.0);
-    let shifts: Vec<u64> = extents.iter().map(shift).collect();
+    let mut shifts = Vec::with_capacity(extents.len());
+    for extent in &extents {
+        shifts.push(match extent {
+            Some(extent) => latest.0 - extent.first.0,
+            None => 0,
+        });
+    }
     move_rows(profile, &shifts);
     let mut places: FxHashMap<&Path, usize> = FxHashMap::default();
     for (at, path) in paths.iter().enumerate() {
@@ -35,14 +40,20 @@ pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Re
         let input = places.get(&*recorded.path).copied().unwrap_or(0);
         recorded.move_to(input as u32, shifts[input]);
     }
-    let text = |path: &Path| readable(path.as_os_str().as_encoded_bytes()).into_owned();
     let tails = count_tails(&paths);
-    let described = |(path, extent): (&PathBuf, &Option<TimeExtent>)| PageRecording {
-        name: text(distinct_tail(path, &tails)),
-        path: text(path),
-        extent: *extent,
-    };
-    paths.iter().zip(&extents).map(described).collect()
+    let mut recordings = Vec::with_capacity(paths.len());
+    for (path, extent) in paths.iter().zip(extents) {
+        recordings.push(PageRecording {
+            name: readable_path(distinct_tail(path, &tails)),
+            path: readable_path(path),
+            extent,
+        });
+    }
+    recordings
+}
+
+fn readable_path(path: &Path) -> String {
+    readable(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
 /// A note that explains the time axis. `None` unless there are several recordings with times.
@@ -67,8 +78,10 @@ fn extents(profile: &Profile, inputs: usize) -> Vec<Option<TimeExtent>> {
 }
 
 fn move_rows(profile: &mut Profile, shifts: &[u64]) {
-    let shift_of = |input: Option<u32>| input.map_or(0, |input| shifts[input as usize]);
-    let by_track: Vec<u64> = profile.tracks().iter().map(|track| shift_of(track.input)).collect();
+    let mut by_track = Vec::new();
+    for track in profile.tracks() {
+        by_track.push(track.input.map_or(0, |input| shifts[input as usize]));
+    }
     for row in profile.series.iter_mut().flat_map(|series| &mut series.rows) {
         row.time = row.time.map(|time| Nanos(time.0.saturating_add(by_track[row.track.index()])));
     }

@@ -12,7 +12,7 @@ use super::names::PageNames;
 use crate::analysis::category::Category;
 use crate::annotation::{Annotation, Code, EventSpots, EventTotal, HotCode, Listing, Precision, Spot, Version};
 use crate::model::printable::readable;
-use crate::model::stacks::{Profile, Series};
+use crate::model::stacks::Profile;
 use crate::render::viewer::{Section, category_number};
 use serde_json::{Value, json};
 use spelled::Spelled;
@@ -93,33 +93,34 @@ impl<'a> Listings<'a> {
         for &NamedCode { names, code } in all {
             list.extend(code.annotation.listings.iter().map(|listing| OfRecording { listing, names }));
         }
-        let first = list.iter().scan(0, |next, of| {
-            let first = *next;
-            *next += of.len() as u64;
-            Some(first)
-        });
-        let first = first.collect();
+        let mut first = Vec::with_capacity(list.len());
+        let mut next = 0;
+        for of in &list {
+            first.push(next);
+            next += of.len() as u64;
+        }
         let base = list.iter().filter_map(|of| of.hottest().loaded).map(|time| time.0).min().unwrap_or(0);
         Self { list, first, base }
     }
 
     fn json(&self, all: &[NamedCode<'_>], profile: &Profile, limit: usize) -> Value {
-        let totals = || annotations(all).flat_map(|annotation| &annotation.events);
-        let event = |series: &Series| {
-            let total: Option<&EventTotal> = totals().find(|total| total.name == series.name);
-            json!({
+        let mut events = Vec::with_capacity(profile.series.len());
+        for series in &profile.series {
+            let mut totals = annotations(all).flat_map(|annotation| &annotation.events);
+            let total: Option<&EventTotal> = totals.find(|total| total.name == series.name);
+            events.push(json!({
                 "precision": total.map(|total| total.precision.name()),
                 "said": total.map(|total| total.precision.text()),
                 "total": total.map(|total| total.total.weight),
                 "exact": total.is_some_and(|total| total.precision == Precision::Exact),
-            })
-        };
+            }));
+        }
         json!({
             "limit": limit,
             "codes": annotations(all).map(|annotation| annotation.all.1).sum::<usize>(),
             "functions": annotations(all).map(|annotation| annotation.all.0).sum::<usize>(),
             "base": self.base.to_string(),
-            "events": profile.series.iter().map(event).collect::<Vec<_>>(),
+            "events": events,
         })
     }
 
@@ -166,32 +167,42 @@ impl<'a> Listings<'a> {
             Code::Listed { lines, .. } => &lines[..],
             Code::SourceLines { .. } | Code::Missing(_) => &[],
         });
-        let cost = |weight: i64| u64::try_from(weight).unwrap_or(0);
-        lines.map(|line| line.costs.as_ref().map_or(0, |costs| cost(costs.get(event).weight))).collect()
+        let mut weights = Vec::new();
+        for line in lines {
+            let weight = line.costs.as_ref().map_or(0, |costs| costs.get(event).weight);
+            weights.push(u64::try_from(weight).unwrap_or(0));
+        }
+        weights
     }
 
     fn spots(&self, all: &[NamedCode<'_>], profile: &Profile) -> Vec<Vec<u32>> {
-        let of_event = |series: &Series| {
-            let spots = self.of_event(all, &series.name);
+        let mut spots_by_event = Vec::with_capacity(profile.series.len());
+        for series in &profile.series {
+            let spots = self.event_spots(all, &series.name);
             // Inputs without addresses have no instructions. If there is such an input, the number of spots differs
             // from the number of rows, and no instructions are stored for the event.
-            if spots.len() == series.rows.len() { spots } else { Vec::new() }
-        };
-        profile.series.iter().map(of_event).collect()
+            spots_by_event.push(if spots.len() == series.rows.len() { spots } else { Vec::new() });
+        }
+        spots_by_event
     }
 
     /// The spots of an event's samples in the order of the inputs.
-    fn of_event(&self, all: &[NamedCode<'_>], event: &str) -> Vec<u32> {
-        let (mut spots, mut first) = (Vec::new(), 0);
+    fn event_spots(&self, all: &[NamedCode<'_>], event: &str) -> Vec<u32> {
+        let mut spots = Vec::new();
+        let mut first_listing = 0;
         for NamedCode { code, .. } in all {
-            let own = code.spots.iter().filter(|spots| spots.event == event);
-            let spot = |spot: &Option<Spot>| {
-                let Some(Spot { listing, line }) = *spot else { return 0 };
-                u32::try_from(self.first[first + listing as usize]).map_or(0, |first| first + line + 1)
-            };
-            spots.extend(own.flat_map(|EventSpots { rows, .. }| rows.iter().map(spot)));
-            first += code.annotation.listings.len();
+            for EventSpots { rows, .. } in code.spots.iter().filter(|spots| spots.event == event) {
+                spots.extend(rows.iter().map(|spot| self.spot_number(first_listing, *spot)));
+            }
+            first_listing += code.annotation.listings.len();
         }
         spots
+    }
+
+    /// The number of an instruction, counted from 1 over all listings; 0 if there is none. `first_listing` is the
+    /// number of its input's first listing.
+    fn spot_number(&self, first_listing: usize, spot: Option<Spot>) -> u32 {
+        let Some(Spot { listing, line }) = spot else { return 0 };
+        u32::try_from(self.first[first_listing + listing as usize]).map_or(0, |first| first + line + 1)
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Findings(Value);
 
 /// Examines a recording. The result is what `jitgraft doctor --format json` prints, plus `show` in each finding: the
 /// frames that the page can highlight.
-pub(super) fn of(examined: &Examined<'_>) -> Findings {
+pub(super) fn collect(examined: &Examined<'_>) -> Findings {
     let diagnosis = diagnosis::diagnose(examined);
     let mut value = diagnosis::json::recording(&diagnosis);
     for (key, findings) in [("findings", &diagnosis.findings), ("minor", &diagnosis.minor)] {

@@ -54,7 +54,7 @@ impl Recorded {
         let options = hottest(limit);
         let code = (limit > 0).then(|| hot_code(examined, &options, &symbols, job, warnings));
         let compiled = Compiled::new(examined, &names, job);
-        let findings = findings::of(examined);
+        let findings = findings::collect(examined);
         let path = examined.resolution.survey.path.to_owned();
         Self { path, names, code, compiled, findings }
     }

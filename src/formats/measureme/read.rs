@@ -156,6 +156,6 @@ impl SpanPasser<'_, '_> {
         let keys: Vec<String> = (0..arguments.len()).map(|number| format!("arg{number}")).collect();
         let args: Vec<_> = keys.iter().map(String::as_bytes).zip(arguments.iter().map(Vec::as_slice)).collect();
         let cat = Some(self.kinds.text(kind));
-        sink.span(&head, &SpanRecord { cat, args: Arguments::Texts(&args), ..SpanRecord::of(&head) })
+        sink.span(&head, &SpanRecord { cat, args: Arguments::Texts(&args), ..SpanRecord::from_head(&head) })
     }
 }

@@ -110,16 +110,19 @@ impl Stack {
     /// `None` if there is no such span, or if too many others are open inside it.
     #[inline]
     pub(super) fn end(&mut self, time: i64, name: NameNo, cat: NameNo, slices: &mut [Slice]) -> Option<usize> {
-        let nearest = self.open.len().saturating_sub(FAR);
-        let at = nearest + self.open[nearest..].iter().rposition(|span| span.is_ended_by(name, cat))?;
-        let span = &mut self.open[at];
+        let first_searched = self.open.len().saturating_sub(FAR);
+        let distance = self.open[first_searched..].iter().rposition(|span| span.is_ended_by(name, cat))?;
+        let index = first_searched + distance;
+        let is_innermost = index + 1 == self.open.len();
+        let span = &mut self.open[index];
         // If an end comes before its start because events are out of order, the duration is 0.
         span.duration = time.saturating_sub(span.start).max(0);
-        slices[span.slice].duration = span.duration;
         let slice = span.slice;
-        if at + 1 == self.open.len() {
+        slices[slice].duration = span.duration;
+        if is_innermost {
             self.open.pop();
         } else {
+            // It stays on the stack until the spans inside it are over.
             self.closed += 1;
         }
         Some(slice)

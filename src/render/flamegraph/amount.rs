@@ -35,7 +35,7 @@ const LARGE: &[(f64, &str)] = &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")]
 
 impl Amounts {
     /// The format for the weights of one event. `name` is the unit's name if the user chose one.
-    pub(super) fn of(series: &Series, weight: Weight, name: Option<&str>, factor: Option<f64>) -> Self {
+    pub(super) fn new(series: &Series, weight: Weight, name: Option<&str>, factor: Option<f64>) -> Self {
         let factor = factor.unwrap_or(1.0);
         if let Some(name) = name {
             return Self { scale: Scale::Whole, name: name.to_owned(), factor };
@@ -57,10 +57,10 @@ impl Amounts {
     pub(super) fn text(&self, weight: u64) -> String {
         let amount = weight as f64 * self.factor;
         match self.scale {
-            Scale::Time => in_unit(amount, TIMES).unwrap_or_else(|| "0 ns".to_owned()),
-            Scale::Bytes => in_unit(amount, BYTES).unwrap_or_else(|| "0 bytes".to_owned()),
+            Scale::Time => format_in_unit(amount, TIMES).unwrap_or_else(|| "0 ns".to_owned()),
+            Scale::Bytes => format_in_unit(amount, BYTES).unwrap_or_else(|| "0 bytes".to_owned()),
             Scale::Large if amount >= 10_000.0 => {
-                format!("{} {}", in_unit(amount, LARGE).unwrap_or_default(), self.name)
+                format!("{} {}", format_in_unit(amount, LARGE).unwrap_or_default(), self.name)
             }
             Scale::Whole | Scale::Large => format!("{} {}", grouped(amount.round() as u64), self.name),
         }
@@ -69,7 +69,7 @@ impl Amounts {
 
 /// Formats an amount in the largest of the units that is not larger than the amount, rounded to about three digits.
 /// `None` for an amount of 0.
-fn in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
+fn format_in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
     // A value that would be rounded to 1000 is shown in the next larger unit.
     let (size, unit) =
         units.iter().find(|(size, _)| amount / size >= 0.9995).or(units.last().filter(|_| amount > 0.0))?;
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn amounts_have_units_that_people_read() {
-        let told = |unit: Unit, amount| Amounts::of(&series(unit), Weight::Period, None, None).text(amount);
+        let format_amount = |unit: Unit, amount| Amounts::new(&series(unit), Weight::Period, None, None).text(amount);
         for (nanos, text) in [
             (0, "0 ns"),
             (850, "850 ns"),
@@ -103,19 +103,19 @@ mod tests {
             (999_600_000, "1.0 s"),
             (123_456_789_000, "123 s"),
         ] {
-            assert_eq!(told(Unit::Nanos, nanos), text);
+            assert_eq!(format_amount(Unit::Nanos, nanos), text);
         }
-        assert_eq!(told(Unit::Samples, 1_234_567), "1,234,567 samples");
-        assert_eq!(told(Unit::Named("cycles".to_owned()), 1_234_567_890), "1.2 G cycles");
-        assert_eq!(told(Unit::Named("cycles".to_owned()), 9_999), "9,999 cycles");
-        assert_eq!(told(Unit::Named("bytes".to_owned()), 1_572_864), "1.5 MiB");
+        assert_eq!(format_amount(Unit::Samples, 1_234_567), "1,234,567 samples");
+        assert_eq!(format_amount(Unit::Named("cycles".to_owned()), 1_234_567_890), "1.2 G cycles");
+        assert_eq!(format_amount(Unit::Named("cycles".to_owned()), 9_999), "9,999 cycles");
+        assert_eq!(format_amount(Unit::Named("bytes".to_owned()), 1_572_864), "1.5 MiB");
     }
 
     #[test]
     fn weights_named_by_the_user_are_printed_in_full() {
-        let amounts = Amounts::of(&series(Unit::Nanos), Weight::Period, Some("ticks"), Some(0.5));
+        let amounts = Amounts::new(&series(Unit::Nanos), Weight::Period, Some("ticks"), Some(0.5));
         assert_eq!(amounts.text(7_000_001), "3,500,001 ticks");
-        assert_eq!(Amounts::of(&series(Unit::Nanos), Weight::Samples, None, None).text(3), "3 samples");
+        assert_eq!(Amounts::new(&series(Unit::Nanos), Weight::Samples, None, None).text(3), "3 samples");
         assert_eq!((percent(1.0, 3.0).as_str(), percent(1.0, 3000.0).as_str()), ("33.33%", "0.03%"));
     }
 }

@@ -4,8 +4,8 @@ use crate::bytes::decimal::push_decimal;
 use std::io::Write;
 
 /// Appends a number with `behind` decimal places, like `{:.N}`.
-pub(super) fn fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
-    let Some(scaled) = scaled(number, behind) else {
+pub(super) fn push_fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
+    let Some(scaled) = scale(number, behind) else {
         // Writing to a `Vec` can't fail.
         return drop(write!(out, "{number:.behind$}"));
     };
@@ -17,7 +17,7 @@ pub(super) fn fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
 
 /// `number` × 10^`digits`, rounded. `None` if the number is outside the fast path's range, or exactly between two
 /// results.
-fn scaled(number: f64, digits: usize) -> Option<u64> {
+fn scale(number: f64, digits: usize) -> Option<u64> {
     const MANTISSA: u32 = 52;
     const BIAS: u32 = 1023;
     let bits = number.to_bits();
@@ -52,7 +52,7 @@ mod tests {
         let near = turning.flat_map(|number: f64| [number.next_down(), number, number.next_up(), number * 73.0]);
         for number in odd.into_iter().chain(near) {
             for digits in [2, 4] {
-                assert_eq!(text(|out| fixed(out, number, digits)), format!("{number:.digits$}"), "{number:e}");
+                assert_eq!(text(|out| push_fixed(out, number, digits)), format!("{number:.digits$}"), "{number:e}");
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::analysis::comparison::{Comparison, Evidence};
 use crate::analysis::groups::Sum;
 use crate::analysis::namesakes::StartPlace;
 use crate::contract::format::WriteOptions;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::stacks::{Profile, Series, Weight};
 use crate::render::palette::{STEPS, Swatch};
 use rustc_hash::FxHashMap;
@@ -32,13 +32,10 @@ struct CountedTrees {
 impl CountedTrees {
     fn new(side: Side<'_>, options: &WriteOptions, look: &Look, difference: Difference) -> Result<Self> {
         let series = side.event()?;
-        let merged = |options: &WriteOptions| {
-            let tree = tree_of_functions(side.profile, series, options, look)?;
-            let tree = if difference.strip_hex { tree.renamed(without_hex) } else { tree };
-            Ok::<_, Error>(tree.merging_tiers())
-        };
-        let samples = merged(&WriteOptions { weight: Weight::Samples, ..options.clone() })?;
-        Ok(Self { tree: merged(options)?, samples })
+        let count_samples = WriteOptions { weight: Weight::Samples, ..options.clone() };
+        let samples = build_tree(side.profile, series, &count_samples, look, difference)?;
+        let tree = build_tree(side.profile, series, options, look, difference)?;
+        Ok(Self { tree, samples })
     }
 
     fn sum(&self, node: Option<u32>) -> Sum {
@@ -46,6 +43,18 @@ impl CountedTrees {
         let weight = i64::try_from(self.tree.total_of(node)).unwrap_or(i64::MAX);
         Sum { weight, count: self.samples.total_of(node) }
     }
+}
+
+fn build_tree(
+    profile: &Profile,
+    series: &Series,
+    options: &WriteOptions,
+    look: &Look,
+    difference: Difference,
+) -> Result<CallTree> {
+    let tree = tree_of_functions(profile, series, options, look)?;
+    let tree = if difference.strip_hex { tree.rename(replace_hex) } else { tree };
+    Ok(tree.merging_tiers())
 }
 
 impl<'a> Side<'a> {
@@ -65,13 +74,10 @@ impl Drawing {
     ) -> Result<Self> {
         let after_options = WriteOptions { series: after.series, ..options.clone() };
         let mut drawing = Self::flame_facts(after.profile, &after_options, look)?;
-        let (old, new) = (
-            CountedTrees::new(before, options, look, difference)?,
-            CountedTrees::new(after, options, look, difference)?,
-        );
+        let old = CountedTrees::new(before, options, look, difference)?;
+        let new = CountedTrees::new(after, options, look, difference)?;
         let (total, total_before) = (new.tree.total(), old.tree.total());
         let scale = if difference.normalize { total as f64 / total_before as f64 } else { 1.0 };
-        let scaled = |amount: u64| (amount as f64 * scale).round() as u64;
         let mut comparison = Comparison::new(before.event()?, after.event()?, options.weight, difference.compare);
         (comparison.before, comparison.after) = (old.sum(Some(0)), new.sum(Some(0)));
         let was = counterparts(&old.tree, &new.tree);
@@ -79,7 +85,10 @@ impl Drawing {
         let (mut names, starts) = (NameTable::default(), new.tree.places_of_namesakes());
         for placed in new.tree.boxes(look.narrowest(total)) {
             let node = was[placed.node as usize];
-            let amount = node.map_or(0, |node| scaled(old.tree.total_of(node)));
+            let amount = match node {
+                Some(node) => (old.tree.total_of(node) as f64 * scale).round() as u64,
+                None => 0,
+            };
             let own = placed.end - placed.start;
             let significant = match comparison.evidence {
                 Evidence::Samples => comparison.change(old.sum(node), new.sum(Some(placed.node))).is_real(),
@@ -105,11 +114,11 @@ impl Drawing {
         if comparison.evidence == Evidence::Nothing {
             drawing.facts.push("changes may be noise: the number of samples is unknown".to_owned());
         }
-        let gone = gone(&old.tree, &was);
+        let gone = sum_gone(&old.tree, &was);
         if gone > 0 {
             drawing.facts.push(format!("{} of it in calls that are gone", percent(gone as f64, total_before as f64)));
         }
-        drawing.finished(names)
+        drawing.finish(names)
     }
 }
 
@@ -144,24 +153,31 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     let mut was = vec![None; after.node_count()];
     was[0] = Some(0);
     for (node, label) in after.labelled_nodes() {
-        let parent = was[after.parent_of(node) as usize];
-        let same = |parent| known.get(&(parent, after.name(label), after.start(label))).copied();
-        was[node as usize] = parent.and_then(same);
+        if let Some(parent) = was[after.parent_of(node) as usize] {
+            was[node as usize] = known.get(&(parent, after.name(label), after.start(label))).copied();
+        }
     }
     was
 }
 
 /// The weight of what exists only in the earlier tree: boxes without a counterpart in the later tree whose caller has
 /// one.
-fn gone(before: &CallTree, was: &[Option<u32>]) -> u64 {
+fn sum_gone(before: &CallTree, was: &[Option<u32>]) -> u64 {
     let mut kept = vec![false; before.node_count()];
-    was.iter().flatten().for_each(|&node| kept[node as usize] = true);
-    let lost = |node: &u32| !kept[*node as usize] && kept[before.parent_of(*node) as usize];
-    before.labelled_nodes().map(|(node, _)| node).filter(lost).map(|node| before.total_of(node)).sum()
+    for node in was.iter().flatten() {
+        kept[*node as usize] = true;
+    }
+    let mut gone = 0;
+    for (node, _) in before.labelled_nodes() {
+        if !kept[node as usize] && kept[before.parent_of(node) as usize] {
+            gone += before.total_of(node);
+        }
+    }
+    gone
 }
 
 /// Replaces every hexadecimal number in a name by `0x…`.
-fn without_hex(name: &str) -> String {
+fn replace_hex(name: &str) -> String {
     let mut parts = name.split("0x");
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -190,13 +206,13 @@ mod tests {
         let after = profile(&[("a;f", 3000), ("a;g", 1010), ("a;new", 400), ("a;0x34", 600)]);
         let (before, after) = (Side { profile: &before, series: 0 }, Side { profile: &after, series: 0 });
         let drawing = Drawing::difference(before, after, &WriteOptions::default(), look, difference).unwrap();
-        let told = |one: &PageBox| {
+        let describe = |one: &PageBox| {
             let was = one.before.unwrap();
             let Swatch::Change(step) = one.swatch else { panic!("{one:?}") };
             format!("{} {}→{} {step}", drawing.names[one.name as usize], was.amount, one.end - one.start)
         };
-        let told = drawing.boxes.iter().map(told).collect();
-        (drawing, told)
+        let described = drawing.boxes.iter().map(describe).collect();
+        (drawing, described)
     }
 
     #[test]
@@ -220,6 +236,6 @@ mod tests {
         );
         let (_, negated) = difference(&Look { negate: true, ..Look::default() }, Difference::default());
         assert!(negated.contains(&"f 1000→3000 -3".to_owned()), "{negated:?}");
-        assert_eq!(without_hex("f<0x1fg, 0xAb>"), "f<0x…g, 0x…>");
+        assert_eq!(replace_hex("f<0x1fg, 0xAb>"), "f<0x…g, 0x…>");
     }
 }

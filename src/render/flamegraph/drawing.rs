@@ -167,11 +167,14 @@ fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], ar
 
 /// The legend of a flame graph: the kinds of code, each with its share of the self weight.
 fn legend(own: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
-    let seen = Category::ALL.into_iter().filter_map(|category| Some((category, *own.get(&category)?)));
-    let told = |(category, own): (Category, u64)| {
-        (Swatch::Code(category), format!("{} {}", category.name(), percent(own as f64, total as f64)))
-    };
-    seen.map(told).collect()
+    let mut legend = Vec::new();
+    for category in Category::ALL {
+        if let Some(own) = own.get(&category) {
+            let share = percent(*own as f64, total as f64);
+            legend.push((Swatch::Code(category), format!("{} {share}", category.name())));
+        }
+    }
+    legend
 }
 
 impl Drawing {
@@ -187,7 +190,7 @@ impl Drawing {
         let (mut names, starts) = (NameTable::default(), tree.places_of_namesakes());
         let mut numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
         for (placed, shares) in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
-            let number = || names.number_of(&tree, placed.label, &starts);
+            let name = *numbers.entry(placed.label).or_insert_with(|| names.number_of(&tree, placed.label, &starts));
             let tiers = shares.heaviest_first();
             let swatch = swatch(&tree, placed.label, &tiers, !own.is_empty());
             let shares = if shares.is_mixed() { tiers } else { Vec::new() };
@@ -195,13 +198,13 @@ impl Drawing {
                 row: placed.depth,
                 start: placed.start,
                 end: placed.end,
-                name: *numbers.entry(placed.label).or_insert_with(number),
+                name,
                 swatch,
                 shares: shares.into_iter().map(|(tier, weight)| (Swatch::Code(Category::Jit(tier)), weight)).collect(),
                 before: None,
             });
         }
-        drawing.finished(names)
+        drawing.finish(names)
     }
 
     /// Like [`Self::flame`], for stacks that were summed by sorting them.
@@ -224,7 +227,7 @@ impl Drawing {
             let number = names.number(name.as_deref().unwrap_or("all"));
             drawing.boxes.push(PageBox { start: one.start, ..PageBox::plain(one.depth, one.end, number, swatch) });
         }
-        drawing.finished(names)
+        drawing.finish(names)
     }
 
     /// The chart of one event over time, with the threads one below the other.
@@ -243,7 +246,7 @@ impl Drawing {
         }
         if chart.begin.is_some() {
             let time = Series { unit: Unit::Nanos, ..Series::default() };
-            drawing.amounts = Amounts::of(&time, Weight::Period, None, None);
+            drawing.amounts = Amounts::new(&time, Weight::Period, None, None);
         }
         let (mut names, starts) = (NameTable::default(), chart.tree.places_of_namesakes());
         let narrow = look.narrowest(chart.length);
@@ -275,8 +278,8 @@ impl Drawing {
             }
             row += height + named;
         }
-        drawing.legend = drawing.seen();
-        drawing.finished(names)
+        drawing.legend = drawing.plain_legend();
+        drawing.finish(names)
     }
 
     /// Title and facts of one event's flame graph, without boxes.
@@ -289,12 +292,22 @@ impl Drawing {
     }
 
     /// The kinds of code that occur among the boxes, for the legend.
-    fn seen(&self) -> Vec<(Swatch, String)> {
-        let seen = |category: &Category| self.boxes.iter().any(|one| one.swatch == Swatch::Code(*category));
-        let seen = Category::ALL.into_iter().filter(seen);
-        let seen = seen.map(|category| (Swatch::Code(category), category.name().to_owned()));
-        let idle = self.boxes.iter().any(|one| one.swatch == Swatch::Idle);
-        seen.chain(idle.then(|| (Swatch::Idle, "idle".to_owned()))).collect()
+    fn plain_legend(&self) -> Vec<(Swatch, String)> {
+        let mut legend = Vec::new();
+        for category in Category::ALL {
+            if self.has(Swatch::Code(category)) {
+                legend.push((Swatch::Code(category), category.name().to_owned()));
+            }
+        }
+        if self.has(Swatch::Idle) {
+            legend.push((Swatch::Idle, "idle".to_owned()));
+        }
+        legend
+    }
+
+    /// True if a box has this color.
+    fn has(&self, swatch: Swatch) -> bool {
+        self.boxes.iter().any(|one| one.swatch == swatch)
     }
 
     pub(super) fn empty(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Self {
@@ -306,12 +319,12 @@ impl Drawing {
             boxes: Vec::new(),
             rows: 0,
             total: 0,
-            amounts: Amounts::of(series, options.weight, look.count_name.as_deref(), look.factor),
+            amounts: Amounts::new(series, options.weight, look.count_name.as_deref(), look.factor),
             is_chart: false,
         }
     }
 
-    pub(super) fn finished(mut self, names: NameTable) -> Result<Self> {
+    pub(super) fn finish(mut self, names: NameTable) -> Result<Self> {
         self.names = names.0.into_items();
         self.rows = self.boxes.iter().map(|one| one.row + 1).max().unwrap_or(0);
         if self.total == 0 || self.rows == 0 { Err(nothing()) } else { Ok(self) }
@@ -320,17 +333,21 @@ impl Drawing {
     /// The greatest common divisor of all amounts. If all samples have the same period, amounts in the page become
     /// numbers of samples.
     pub(super) fn common_unit(&self) -> u64 {
-        let of_box = |one: &PageBox| {
-            let shares = one.shares.iter().fold(0, |unit, (_, weight)| greatest_common_divisor(unit, *weight));
-            greatest_common_divisor(
-                greatest_common_divisor(greatest_common_divisor(one.start, one.end), shares),
-                one.before.map_or(0, |before| before.amount),
-            )
-        };
-        self.boxes
-            .iter()
-            .fold(self.total, |unit, one| if unit == 1 { 1 } else { greatest_common_divisor(unit, of_box(one)) })
-            .max(1)
+        let mut unit = self.total;
+        for one in &self.boxes {
+            if unit == 1 {
+                break;
+            }
+            unit = greatest_common_divisor(unit, one.start);
+            unit = greatest_common_divisor(unit, one.end);
+            for (_, weight) in &one.shares {
+                unit = greatest_common_divisor(unit, *weight);
+            }
+            if let Some(before) = one.before {
+                unit = greatest_common_divisor(unit, before.amount);
+            }
+        }
+        unit.max(1)
     }
 }
 
@@ -377,7 +394,7 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
     }
     if let Some(sampled) = profile.about.sampled.filter(|sampled| sampled.duration() > 0) {
         let time = Series { unit: Unit::Nanos, ..Series::default() };
-        let time = Amounts::of(&time, Weight::Period, None, None).text(sampled.duration());
+        let time = Amounts::new(&time, Weight::Period, None, None).text(sampled.duration());
         facts.push(format!("recorded for {time}"));
     }
     if profile.about.lost > 0 {

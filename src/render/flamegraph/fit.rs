@@ -19,7 +19,7 @@ pub enum Cut {
 const FEWEST: usize = 3;
 
 /// Shortens a name to at most `room` letters. `None` if there is too little room for any name.
-pub(super) fn fitted(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> Option<Cow<'_, str>> {
+pub(super) fn shorten(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> Option<Cow<'_, str>> {
     let letters = name.chars().count();
     if room < FEWEST {
         return None;
@@ -32,7 +32,7 @@ pub(super) fn fitted(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> O
         return Some(Cow::Owned(format!("…{kept}")));
     }
     let mut shortest = name;
-    for at in qualified_at(name, dots_qualify) {
+    for at in offsets_of_parts(name, dots_qualify) {
         shortest = &name[at..];
         if shortest.chars().count() <= room {
             return Some(Cow::Borrowed(shortest));
@@ -44,8 +44,10 @@ pub(super) fn fitted(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> O
 
 /// The offsets after each `::` before the function's own name, or after each `.` if `dots_qualify`. Brackets are
 /// skipped.
-fn qualified_at(name: &str, dots_qualify: bool) -> Vec<usize> {
-    let (bytes, mut depth, mut found) = (name.as_bytes(), 0usize, Vec::new());
+fn offsets_of_parts(name: &str, dots_qualify: bool) -> Vec<usize> {
+    let bytes = name.as_bytes();
+    let mut depth = 0usize;
+    let mut found = Vec::new();
     for (at, &byte) in bytes.iter().enumerate() {
         match byte {
             b'<' | b'(' | b'[' | b'{' => depth += 1,
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
 
     fn cut(name: &str, room: usize) -> String {
-        fitted(name, room, true, Cut::End).map_or_else(String::new, Cow::into_owned)
+        shorten(name, room, true, Cut::End).map_or_else(String::new, Cow::into_owned)
     }
 
     #[test]
@@ -88,11 +90,11 @@ mod tests {
 
     #[test]
     fn dots_are_part_of_native_names() {
-        assert_eq!(fitted("memmove.cold.part.0", 9, false, Cut::End).unwrap(), "memmove.…");
+        assert_eq!(shorten("memmove.cold.part.0", 9, false, Cut::End).unwrap(), "memmove.…");
     }
 
     #[test]
     fn the_start_is_cut_where_asked_for() {
-        assert_eq!(fitted("java.util.List.add", 9, true, Cut::Begin).unwrap(), "…List.add");
+        assert_eq!(shorten("java.util.List.add", 9, true, Cut::Begin).unwrap(), "…List.add");
     }
 }

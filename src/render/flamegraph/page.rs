@@ -11,9 +11,9 @@
 //! amount in the earlier profile of a difference; it ends in `~` if the change may be chance.
 
 use super::amount::{Scale, percent};
-use super::decimal::fixed;
+use super::decimal::push_fixed;
 use super::drawing::{Drawing, PageBox};
-use super::fit::{Cut, fitted};
+use super::fit::{Cut, shorten};
 use super::look::Look;
 use crate::analysis::category::Category;
 use crate::bytes::decimal::push_decimal;
@@ -81,7 +81,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(drawing: &Drawing, look: &Look, lines: usize) -> Self {
+    fn new(drawing: &Drawing, look: &Look, lines: usize) -> Self {
         let width = look.width.map_or(WIDTH, |width| width as f64);
         let font = look.font_size.unwrap_or(12) as f64;
         let row = look.height.map_or(font + 4.0, |height| height as f64).max(2.0);
@@ -101,7 +101,7 @@ impl Sizes {
     }
 
     /// The upper edge of a row.
-    fn top_of(&self, row: u32) -> f64 {
+    fn top_of_row(&self, row: u32) -> f64 {
         let above = if self.inverted { row } else { self.rows - 1 - row };
         self.top + self.row * f64::from(above)
     }
@@ -111,7 +111,7 @@ impl Picture {
     pub(super) fn new(drawing: Drawing, look: &Look) -> Self {
         let facts = look.subtitle.clone().unwrap_or_else(|| drawing.facts.join(" · "));
         let legend = legend_lines(&drawing, look);
-        let sizes = Sizes::of(&drawing, look, 2 + legend.len());
+        let sizes = Sizes::new(&drawing, look, 2 + legend.len());
         let mut picture = Self {
             unit: drawing.common_unit(),
             head: Vec::new(),
@@ -144,7 +144,7 @@ impl Picture {
 
     fn write_head(&self, look: &Look, facts: &str, legend: &[Vec<(Swatch, String)>]) -> String {
         let Sizes { width, height, .. } = self.sizes;
-        let (title, swatches) = (escaped(&self.drawing.title), self.swatches());
+        let (title, swatches) = (escape(&self.drawing.title), self.swatches());
         let mut head = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" \
              height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n<title>{title}</title>\n<style>{}</style>\n",
@@ -155,7 +155,7 @@ impl Picture {
             head += &format!("<defs>{patterns}</defs>\n");
         }
         if let Some(notes) = &look.notes {
-            head += &format!("<desc>{}</desc>\n", escaped(notes));
+            head += &format!("<desc>{}</desc>\n", escape(notes));
         }
         if self.script {
             let all = json!({
@@ -183,16 +183,16 @@ impl Picture {
                 "cutBegin": self.cut == Cut::Begin,
                 "nameType": self.name_type,
             });
-            head += &format!("<metadata id=\"facts\">{}</metadata>\n", escaped(&all.to_string()));
-            head += &format!("<metadata id=\"names\">{}</metadata>\n", escaped(&self.drawing.names.join("\n")));
+            head += &format!("<metadata id=\"facts\">{}</metadata>\n", escape(&all.to_string()));
+            head += &format!("<metadata id=\"names\">{}</metadata>\n", escape(&self.drawing.names.join("\n")));
         }
         head += &format!("<rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n");
         let mut y = MARGIN + LINE - 4.0;
         let room = ((width - 2.0 * MARGIN) / (self.sizes.letter * 1.25)) as usize;
-        let title = fitted(&self.drawing.title, room, false, Cut::End).unwrap_or_default();
-        head += &format!("<text class=\"title\" x=\"{MARGIN}\" y=\"{y}\">{}</text>\n", escaped(&title));
+        let title = shorten(&self.drawing.title, room, false, Cut::End).unwrap_or_default();
+        head += &format!("<text class=\"title\" x=\"{MARGIN}\" y=\"{y}\">{}</text>\n", escape(&title));
         y += LINE;
-        head += &format!("<text class=\"facts\" x=\"{MARGIN}\" y=\"{y}\">{}</text>\n", escaped(facts));
+        head += &format!("<text class=\"facts\" x=\"{MARGIN}\" y=\"{y}\">{}</text>\n", escape(facts));
         for line in legend {
             y += LINE;
             let mut x = MARGIN;
@@ -203,7 +203,7 @@ impl Picture {
                      <text class=\"facts\" x=\"{:.1}\" y=\"{y}\">{}</text>\n",
                     y - 4.0,
                     x + 17.0,
-                    escaped(text),
+                    escape(text),
                 );
                 x += legend_width(text, self.sizes.letter);
             }
@@ -254,15 +254,14 @@ impl Picture {
     fn axis(&self) -> String {
         const MARKS: u64 = 10;
         let y = self.sizes.height - MARGIN;
-        let mark = |number: u64| {
+        let mut axis = String::new();
+        for number in 0..MARKS {
             let amount = self.drawing.total / MARKS * number;
             let x = MARGIN + amount as f64 * self.sizes.scale;
-            format!(
-                "<text class=\"facts\" x=\"{x:.1}\" y=\"{y}\">{}</text>",
-                escaped(&self.drawing.amounts.text(amount))
-            )
-        };
-        (0..MARKS).map(mark).collect()
+            let text = escape(&self.drawing.amounts.text(amount));
+            axis += &format!("<text class=\"facts\" x=\"{x:.1}\" y=\"{y}\">{text}</text>");
+        }
+        axis
     }
 
     /// The SVG text of a piece.
@@ -271,26 +270,28 @@ impl Picture {
         out.extend_from_slice(b"<g");
         if self.script {
             out.extend_from_slice(b" data-b=\"");
-            self.data(piece.0, &mut out);
+            self.write_data(piece.0, &mut out);
             out.push(b'"');
         }
         out.extend_from_slice(b">\n");
         if self.script {
-            self.paths(piece.0, &mut out);
-            piece.0.iter().for_each(|one| self.label(one, &mut out));
+            self.write_paths(piece.0, &mut out);
+            for one in piece.0 {
+                self.write_label(one, &mut out);
+            }
         } else {
             for one in piece.0 {
-                self.titled(one, &mut out);
+                self.write_with_tooltip(one, &mut out);
             }
         }
         out.extend_from_slice(b"</g>\n");
         out
     }
 
-    fn data(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
+    fn write_data(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
         let mut before = 0;
-        for (at, one) in boxes.iter().enumerate() {
-            if at > 0 {
+        for (index, one) in boxes.iter().enumerate() {
+            if index > 0 {
                 out.push(b' ');
             }
             push_decimal(one.row.into(), out);
@@ -327,23 +328,24 @@ impl Picture {
     }
 
     fn color(&self, one: &PageBox) -> Color {
-        Color(one.swatch.letter(), if one.before.is_some() { 0 } else { shade(self.name(one)) })
+        let shade = if one.before.is_some() { 0 } else { shade(self.name(one)) };
+        Color { letter: one.swatch.letter(), shade }
     }
 
-    /// The left edge and the width of a box, in pixels.
-    fn stretch(&self, one: &PageBox) -> (f64, f64) {
-        let (start, end) = (one.start as f64 * self.sizes.scale, one.end as f64 * self.sizes.scale);
-        (MARGIN + start, end - start)
+    fn extent(&self, one: &PageBox) -> Extent {
+        let start = one.start as f64 * self.sizes.scale;
+        let end = one.end as f64 * self.sizes.scale;
+        Extent { left: MARGIN + start, width: end - start }
     }
 
     /// Writes the boxes as paths, one path per color.
-    fn paths(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
+    fn write_paths(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
         let mut by_color: BTreeMap<Color, Vec<u8>> = BTreeMap::new();
         let mut stripes: BTreeMap<char, Vec<u8>> = BTreeMap::new();
         for one in boxes.iter().filter(|one| one.swatch != Swatch::Lane) {
             let path = by_color.entry(self.color(one)).or_default();
-            self.bar(one, path);
-            self.stripes(one, &mut stripes);
+            self.add_bar(one, path);
+            self.add_stripes(one, &mut stripes);
         }
         for (color, path) in by_color {
             color.write_class(b"<path class=\"", out);
@@ -359,79 +361,94 @@ impl Picture {
     }
 
     /// Adds a stroke as long and as thick as the box, with a gap to the next box unless the box is narrow.
-    fn bar(&self, one: &PageBox, path: &mut Vec<u8>) {
-        let (left, width) = self.stretch(one);
+    fn add_bar(&self, one: &PageBox, path: &mut Vec<u8>) {
+        let Extent { left, width } = self.extent(one);
         let width = if width > NARROW { width - GAP } else { width };
         // The box only becomes visible when zooming in. It is in the data for the script.
         if width < INVISIBLE {
             return;
         }
-        stroke(path, left, self.sizes.top_of(one.row) + (self.sizes.row - 1.0) / 2.0, width);
+        add_stroke(path, left, self.sizes.top_of_row(one.row) + (self.sizes.row - 1.0) / 2.0, width);
     }
 
     /// Adds stripes along the lower edge of a function's box that show the share of each tier.
-    fn stripes(&self, one: &PageBox, stripes: &mut BTreeMap<char, Vec<u8>>) {
-        let (mut left, width) = self.stretch(one);
+    fn add_stripes(&self, one: &PageBox, stripes: &mut BTreeMap<char, Vec<u8>>) {
+        let Extent { mut left, width } = self.extent(one);
         if one.shares.is_empty() || width < 4.0 * NARROW {
             return;
         }
         let all: f64 = one.shares.iter().map(|&(_, weight)| weight as f64).sum();
         for (swatch, weight) in &one.shares {
             let share = (width - GAP) * *weight as f64 / all;
-            let y = self.sizes.top_of(one.row) + self.sizes.row - 2.5;
-            stroke(stripes.entry(swatch.letter()).or_default(), left, y, share);
+            let y = self.sizes.top_of_row(one.row) + self.sizes.row - 2.5;
+            add_stroke(stripes.entry(swatch.letter()).or_default(), left, y, share);
             left += share;
         }
     }
 
-    fn label(&self, one: &PageBox, out: &mut Vec<u8>) {
-        let (left, width) = self.stretch(one);
-        let dots = matches!(one.swatch, Swatch::Code(Category::Jit(_)));
+    /// Writes the name of a box, if there is room for it.
+    fn write_label(&self, one: &PageBox, out: &mut Vec<u8>) {
+        let Extent { left, width } = self.extent(one);
+        // Runtimes of JIT code separate packages by dots.
+        let dots_qualify = matches!(one.swatch, Swatch::Code(Category::Jit(_)));
         let room = ((width - 4.0) / self.sizes.letter).max(0.0) as usize;
-        let Some(text) = fitted(self.name(one), room, dots, self.cut) else { return };
+        let Some(text) = shorten(self.name(one), room, dots_qualify, self.cut) else { return };
+        // The text stands on the baseline, about a third of its size below the middle of the row.
+        let baseline = self.sizes.top_of_row(one.row) + self.sizes.row / 2.0 + self.sizes.font * 0.33;
         self.color(one).write_class(b"<text class=\"", out);
         out.extend_from_slice(b"\" x=\"");
-        fixed(out, left + 3.0, 1);
+        push_fixed(out, left + 3.0, 1);
         out.extend_from_slice(b"\" y=\"");
-        fixed(out, self.sizes.top_of(one.row) + self.sizes.row / 2.0 + self.sizes.font * 0.33, 1);
+        push_fixed(out, baseline, 1);
         out.extend_from_slice(b"\">");
-        out.extend_from_slice(escaped(&text).as_bytes());
+        out.extend_from_slice(escape(&text).as_bytes());
         out.extend_from_slice(b"</text>\n");
     }
 
     /// Writes a box with a tooltip that names it, for pages without the script.
-    fn titled(&self, one: &PageBox, out: &mut Vec<u8>) {
+    fn write_with_tooltip(&self, one: &PageBox, out: &mut Vec<u8>) {
         out.extend_from_slice(b"<g><title>");
-        out.extend_from_slice(escaped(&self.title(one)).as_bytes());
+        out.extend_from_slice(escape(&self.tooltip(one)).as_bytes());
         out.extend_from_slice(b"</title>");
         if one.swatch != Swatch::Lane {
             self.color(one).write_class(b"<path class=\"", out);
             out.extend_from_slice(b"\" d=\"");
-            self.bar(one, out);
+            self.add_bar(one, out);
             out.extend_from_slice(b"\"/>");
         }
-        self.label(one, out);
+        self.write_label(one, out);
         out.extend_from_slice(b"</g>\n");
     }
 
     /// The tooltip of a box, such as `name: 7.0 ms, 12.34%`.
-    fn title(&self, one: &PageBox) -> String {
+    fn tooltip(&self, one: &PageBox) -> String {
         let amount = one.end - one.start;
         let share = percent(amount as f64, self.drawing.total as f64);
         format!("{}: {}, {share}", self.name(one), self.drawing.amounts.text(amount))
     }
 }
 
-/// A color in the page: the letter of a swatch (ASCII) and the number of a shade.
+/// Where a box is in its row, in pixels.
+struct Extent {
+    left: f64,
+    width: f64,
+}
+
+/// A color in the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Color(char, u32);
+struct Color {
+    /// The letter of a swatch (ASCII).
+    letter: char,
+    shade: u32,
+}
 
 impl Color {
     fn write(self, out: &mut Vec<u8>) {
-        out.push(self.0 as u8);
-        push_decimal(self.1.into(), out);
+        out.push(self.letter as u8);
+        push_decimal(self.shade.into(), out);
     }
 
+    /// Writes the name of the color's class after `before`.
     fn write_class(self, before: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(before);
         out.extend_from_slice(CLASS.as_bytes());
@@ -445,18 +462,21 @@ pub struct Piece<'a>(&'a [PageBox]);
 
 /// For each letter that stands for a kind of code in the page, the name of that kind.
 fn words() -> serde_json::Map<String, serde_json::Value> {
-    let word = |category: Category| (Swatch::Code(category).letter().to_string(), category.name().into());
-    Category::ALL.into_iter().map(word).collect()
+    let mut words = serde_json::Map::new();
+    for category in Category::ALL {
+        words.insert(Swatch::Code(category).letter().to_string(), category.name().into());
+    }
+    words
 }
 
 /// Appends a stroke to a path, such as `M12.5 30h4.2`.
-fn stroke(path: &mut Vec<u8>, x: f64, y: f64, width: f64) {
+fn add_stroke(path: &mut Vec<u8>, x: f64, y: f64, width: f64) {
     path.push(b'M');
-    fixed(path, x, 2);
+    push_fixed(path, x, 2);
     path.push(b' ');
-    fixed(path, y, 1);
+    push_fixed(path, y, 1);
     path.push(b'h');
-    fixed(path, width, 2);
+    push_fixed(path, width, 2);
 }
 
 fn legend_width(text: &str, letter: f64) -> f64 {
@@ -471,8 +491,9 @@ fn family(look: &Look) -> String {
 
 /// Splits the legend into lines, with as many entries per line as fit.
 fn legend_lines(drawing: &Drawing, look: &Look) -> Vec<Vec<(Swatch, String)>> {
-    let sizes = Sizes::of(drawing, look, 0);
-    let (mut lines, mut x): (Vec<Vec<(Swatch, String)>>, f64) = (Vec::new(), f64::INFINITY);
+    let sizes = Sizes::new(drawing, look, 0);
+    let mut lines: Vec<Vec<(Swatch, String)>> = Vec::new();
+    let mut x = f64::INFINITY;
     for entry in &drawing.legend {
         let width = legend_width(&entry.1, sizes.letter);
         if x + width > sizes.width - 2.0 * MARGIN {
@@ -488,8 +509,11 @@ fn legend_lines(drawing: &Drawing, look: &Look) -> Vec<Vec<(Swatch, String)>> {
 }
 
 /// Escapes a text for XML.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     // XML forbids some characters; names are printable already, titles are as the user typed them.
-    let is_allowed = |letter: &char| !letter.is_control() && !matches!(letter, '\u{fffe}' | '\u{ffff}');
-    escape_markup(text.chars().filter(|letter| *letter == '\n' || is_allowed(letter)))
+    escape_markup(text.chars().filter(|letter| match letter {
+        '\n' => true,
+        '\u{fffe}' | '\u{ffff}' => false,
+        _ => !letter.is_control(),
+    }))
 }

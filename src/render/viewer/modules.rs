@@ -71,15 +71,21 @@ const MODULES: &[(&str, &str)] = &[
 
 /// The page's script: `main.js` and all modules that it needs.
 pub(super) fn script() -> String {
-    joined("main.js", MODULES)
+    join_modules("main.js", MODULES)
 }
 
 /// The script of a flame graph: `picture.js` and all modules that it needs, without comments, because every picture
 /// contains a copy.
 pub(in crate::render) fn picture_script() -> String {
-    let script = joined("picture.js", MODULES);
-    let is_code = |line: &&str| !["//", "/*", "*"].iter().any(|start| line.trim_start().starts_with(start));
-    let code: Vec<&str> = script.lines().filter(is_code).map(str::trim).filter(|line| !line.is_empty()).collect();
+    let script = join_modules("picture.js", MODULES);
+    let mut code = Vec::new();
+    for line in script.lines() {
+        let line = line.trim();
+        let is_comment = ["//", "/*", "*"].iter().any(|start| line.starts_with(start));
+        if !is_comment && !line.is_empty() {
+            code.push(line);
+        }
+    }
     format!("(() => {{\n'use strict';\n{}\n}})();\n", code.join("\n"))
 }
 
@@ -93,21 +99,19 @@ struct ModuleParts<'t> {
 }
 
 impl<'t> ModuleParts<'t> {
-    fn of(text: &'t str) -> Self {
+    fn parse(text: &'t str) -> Self {
         let mut module = Self::default();
         let mut rest = text;
         while !rest.is_empty() {
-            let is_import = rest.starts_with("import ");
-            let end = match is_import {
-                true => rest.find(';').map_or(rest.len(), |semicolon| semicolon + 1),
-                false => rest.find('\n').map_or(rest.len(), |line| line + 1),
-            };
-            let (statement, behind) = rest.split_at(end);
-            match is_import {
-                true => module.add_imports(statement),
-                false => module.text.push_str(statement.strip_prefix("export ").unwrap_or(statement)),
+            if rest.starts_with("import ") {
+                let (statement, behind) = split_behind(rest, ';');
+                module.add_imports(statement);
+                rest = behind.strip_prefix('\n').unwrap_or(behind);
+            } else {
+                let (line, behind) = split_behind(rest, '\n');
+                module.text.push_str(line.strip_prefix("export ").unwrap_or(line));
+                rest = behind;
             }
-            rest = if is_import { behind.strip_prefix('\n').unwrap_or(behind) } else { behind };
         }
         module
     }
@@ -121,8 +125,13 @@ impl<'t> ModuleParts<'t> {
     }
 }
 
+/// Splits a text behind the first `end`, or at its own end if there is none.
+fn split_behind(text: &str, end: char) -> (&str, &str) {
+    text.split_at(text.find(end).map_or(text.len(), |index| index + end.len_utf8()))
+}
+
 /// Joins the module `first` and all modules that it imports, directly or indirectly, each after its own imports.
-fn joined(first: &str, modules: &[(&str, &str)]) -> String {
+fn join_modules(first: &str, modules: &[(&str, &str)]) -> String {
     let (mut done, mut script) = (Vec::new(), String::new());
     let mut todo = vec![(first, false)];
     while let Some((name, imports_done)) = todo.pop() {
@@ -130,7 +139,7 @@ fn joined(first: &str, modules: &[(&str, &str)]) -> String {
             continue;
         }
         let text = modules.iter().find(|(other, _)| *other == name).map_or("", |(_, text)| *text);
-        let module = ModuleParts::of(text);
+        let module = ModuleParts::parse(text);
         if imports_done {
             script.push_str(&module.text);
             done.push(name);
@@ -148,7 +157,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// The names that a module declares at its top level, each with true if it is exported.
-    fn declared(text: &str) -> Vec<(String, bool)> {
+    fn declared_names(text: &str) -> Vec<(String, bool)> {
         let declaration = |line: &str| {
             let (exported, line) = line.strip_prefix("export ").map_or((false, line), |line| (true, line));
             let line = line.strip_prefix("async ").unwrap_or(line);
@@ -171,20 +180,20 @@ mod tests {
             ("other.js", "alone();\n"),
         ];
         let expected = "const g = 1;\nconst exported = 2;\n// doubles\nfunction f() { return g * 2; }\nf(g);\n";
-        assert_eq!(joined("main.js", &modules), expected);
+        assert_eq!(join_modules("main.js", &modules), expected);
     }
 
     #[test]
     fn every_name_at_the_top_is_one_module_s_and_what_is_imported_is_exported() {
         let mut owners: BTreeMap<String, (&str, bool)> = BTreeMap::new();
         for (module, text) in MODULES {
-            for (name, exported) in declared(text) {
+            for (name, exported) in declared_names(text) {
                 let before = owners.insert(name.clone(), (module, exported));
                 assert!(before.is_none(), "{name} is declared in {module} and {before:?}");
             }
         }
         for (module, text) in MODULES {
-            for (name, from) in ModuleParts::of(text).imports {
+            for (name, from) in ModuleParts::parse(text).imports {
                 assert_eq!(owners.get(name), Some(&(from, true)), "{module} imports {name} of {from}");
             }
         }
@@ -192,9 +201,9 @@ mod tests {
 
     #[test]
     fn the_scripts_have_all_modules_and_nothing_that_ends_them() {
-        let (page, picture) = (script(), joined("picture.js", MODULES));
+        let (page, picture) = (script(), join_modules("picture.js", MODULES));
         for (module, text) in MODULES {
-            let own = &ModuleParts::of(text).text;
+            let own = &ModuleParts::parse(text).text;
             assert!(page.contains(own) || picture.contains(own), "nobody imports {module}");
         }
         let ends = ["\nimport ", "\nexport ", "</script", "<!--", "]]>"];
@@ -206,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_script_of_a_picture_loses_comments_only() {
-        let picture = joined("picture.js", MODULES);
+        let picture = join_modules("picture.js", MODULES);
         let lost = picture.lines().map(str::trim).filter(|line| !line.is_empty() && !picture_script().contains(line));
         for line in lost {
             assert!(line.starts_with("//") || line.starts_with("/*") || line.starts_with('*'), "{line}");

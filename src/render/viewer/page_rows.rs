@@ -66,18 +66,25 @@ pub(super) struct PageClock {
 
 impl<'p> PageRows<'p> {
     /// Makes the rows. `spots` has the instruction of each row for each event, or is empty.
-    pub(super) fn of(profile: &Profile, series: &'p [Series], spots: &'p [Vec<u32>], numbers: &'p PageNumbers) -> Self {
+    pub(super) fn new(
+        profile: &Profile,
+        series: &'p [Series],
+        spots: &'p [Vec<u32>],
+        numbers: &'p PageNumbers,
+    ) -> Self {
         let count = series.iter().map(|series| series.rows.len()).sum();
-        let clock = PageClock::of(profile, count);
-        let spots = |event: usize| spots.get(event).map_or(&[][..], |spots| &spots[..]);
-        let samples = series.iter().enumerate().map(|(event, series)| Samples::of(series, spots(event), numbers));
-        let mut samples: Vec<Samples<'_>> = samples.collect();
+        let clock = PageClock::new(profile, count);
+        let mut samples: Vec<Samples<'_>> = Vec::with_capacity(series.len());
+        for (event, series) in series.iter().enumerate() {
+            let spots = spots.get(event).map_or(&[][..], |spots| &spots[..]);
+            samples.push(Samples::new(series, spots, numbers));
+        }
         // Rows that last, such as calls, are never summed: two calls are not one longer call.
         match clock.filter(|_| count > SINGLE && !profile.rows_last) {
             Some(clock) => {
                 samples.iter_mut().for_each(Samples::sort_by_stack);
-                let clock = clock.coarsened(&samples);
-                let sums = samples.iter().map(|samples| samples.summed(clock)).collect();
+                let clock = clock.coarsen(&samples);
+                let sums = samples.iter().map(|samples| samples.sum(clock)).collect();
                 Self { samples, sums: Some(sums), clock: Some(clock), summed: Some(count) }
             }
             None => Self { samples, sums: None, clock, summed: None },
@@ -98,6 +105,14 @@ impl<'p> PageRows<'p> {
     }
 }
 
+/// Thread, stack and instruction of a row, numbered as in [`PageRow`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Owner {
+    track: u32,
+    node: u32,
+    spot: u32,
+}
+
 /// The samples of one event.
 struct Samples<'p> {
     rows: &'p [Row],
@@ -108,40 +123,47 @@ struct Samples<'p> {
 }
 
 impl<'p> Samples<'p> {
-    fn of(series: &'p Series, spots: &'p [u32], numbers: &'p PageNumbers) -> Self {
+    fn new(series: &'p Series, spots: &'p [u32], numbers: &'p PageNumbers) -> Self {
         let rows = &series.rows[..];
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_by_key(|&at| (rows[at].time.is_none(), rows[at].time));
         Self { rows, spots, numbers, order }
     }
 
-    /// Thread, stack and instruction of the row at an index.
-    fn owner(&self, at: usize) -> (u32, u32, u32) {
-        let Row { track: TrackId(track), stack, .. } = self.rows[at];
-        let node = stack.map_or(0, |stack| self.numbers.nodes[stack.index()] + 1);
-        (self.numbers.tracks[track as usize], node, self.spots.get(at).copied().unwrap_or(0))
+    fn owner(&self, index: usize) -> Owner {
+        let Row { track: TrackId(track), stack, .. } = self.rows[index];
+        Owner {
+            track: self.numbers.tracks[track as usize],
+            node: stack.map_or(0, |stack| self.numbers.nodes[stack.index()] + 1),
+            spot: self.spots.get(index).copied().unwrap_or(0),
+        }
     }
 
     /// Sorts rows so that those which may be summed are neighbors. Rows of one stack stay in order of time.
     fn sort_by_stack(&mut self) {
         let mut order = std::mem::take(&mut self.order);
-        order.sort_by_cached_key(|at| self.owner(*at));
+        order.sort_by_cached_key(|index| self.owner(*index));
         self.order = order;
     }
 
-    fn row(&self, at: usize, clock: Option<PageClock>) -> PageRow {
-        let ((track, node, spot), row) = (self.owner(at), &self.rows[at]);
+    fn row(&self, index: usize, clock: Option<PageClock>) -> PageRow {
+        let Owner { track, node, spot } = self.owner(index);
+        let row = &self.rows[index];
         let time = clock.map_or(0, |clock| clock.since_start(row));
         PageRow { time, weight: row.weight, count: row.count, node, track, spot }
     }
 
     /// The number of rows that would be left with this unit of time.
     fn count(&self, clock: PageClock) -> usize {
-        let key = |at: usize| (self.owner(at), clock.since_start(&self.rows[at]));
-        self.order.chunk_by(|at, next| key(*at) == key(*next)).count()
+        self.order.chunk_by(|one, next| self.summed_by(*one, clock) == self.summed_by(*next, clock)).count()
     }
 
-    fn summed(&self, clock: PageClock) -> Vec<PageRow> {
+    /// Rows for which this is equal are summed.
+    fn summed_by(&self, index: usize, clock: PageClock) -> (Owner, u64) {
+        (self.owner(index), clock.since_start(&self.rows[index]))
+    }
+
+    fn sum(&self, clock: PageClock) -> Vec<PageRow> {
         let mut sums: Vec<PageRow> = Vec::new();
         for row in self.order.iter().map(|at| self.row(*at, Some(clock))) {
             match sums.last_mut() {
@@ -159,7 +181,7 @@ impl<'p> Samples<'p> {
 
 impl PageClock {
     /// `None` if there are samples without times.
-    fn of(profile: &Profile, count: usize) -> Option<Self> {
+    fn new(profile: &Profile, count: usize) -> Option<Self> {
         if !profile.has_times() {
             return None;
         }
@@ -173,16 +195,16 @@ impl PageClock {
 
     /// Chooses the shortest unit (1, 2 or 5 times a power of ten) that leaves at most [`MOST`] rows. If none does, one
     /// unit spans the whole time.
-    fn coarsened(self, samples: &[Samples<'_>]) -> Self {
+    fn coarsen(self, samples: &[Samples<'_>]) -> Self {
         let whole = (self.last - self.start).saturating_add(1);
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));
         let units: Vec<u64> = powers.flat_map(|unit| [1, 2, 5].map(|step| unit.saturating_mul(step))).collect();
         let units = &units[..units.partition_point(|unit| *unit < whole)];
-        let is_too_fine = |unit: &u64| {
+        let coarse_enough = units.partition_point(|unit| {
             let clock = Self { unit: *unit, ..self };
             samples.iter().map(|samples| samples.count(clock)).sum::<usize>() > MOST
-        };
-        Self { unit: units.get(units.partition_point(is_too_fine)).copied().unwrap_or(whole), ..self }
+        });
+        Self { unit: units.get(coarse_enough).copied().unwrap_or(whole), ..self }
     }
 
     /// The time of a row, in units since the first sample. Rows without a time are put at the end.
@@ -229,7 +251,7 @@ mod tests {
     #[test]
     fn a_million_samples_are_as_they_are() {
         let (profile, numbers) = profile(SINGLE as u64, 3);
-        let rows = PageRows::of(&profile, &profile.series, &[], &numbers);
+        let rows = PageRows::new(&profile, &profile.series, &[], &numbers);
         assert!(rows.summed.is_none() && rows.rows(0).count() == SINGLE);
         assert_eq!(rows.clock.unwrap().unit(), 1000);
     }
@@ -238,7 +260,7 @@ mod tests {
     fn more_are_summed_in_units_that_are_as_fine_as_there_is_room() {
         let (samples, stacks) = (1_600_000, 10);
         let (profile, numbers) = profile(samples, stacks);
-        let rows = PageRows::of(&profile, &profile.series, &[], &numbers);
+        let rows = PageRows::new(&profile, &profile.series, &[], &numbers);
         let (unit, rows) = (rows.clock.unwrap().unit() as usize, rows.rows(0).collect::<Vec<_>>());
         // In each unit of 20 µs, all samples of a stack become one row.
         assert_eq!((unit, rows.len()), (20_000, samples as usize / 20 * stacks));

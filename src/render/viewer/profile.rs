@@ -56,7 +56,7 @@ pub fn sections(
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
     let is_stated: Vec<bool> =
         profile.series.iter().map(|series| CallGraph::from_series(profile, series).is_some()).collect();
-    let sampled = PageRows::of(profile, &profile.series, spots, &shown);
+    let sampled = PageRows::new(profile, &profile.series, spots, &shown);
     let (summed, untimed) = (note_of_sums(&sampled), note_of_untimed(profile, &sampled));
     let notes = profile.about.notes.iter().chain(&summed).chain(&untimed).map(|note| readable(note.as_bytes()));
     let fields = [
@@ -80,10 +80,14 @@ pub fn sections(
         for series in &baseline.series {
             by_name.entry(&series.name).or_insert(series);
         }
-        let same = |series: &Series| by_name.get(series.name.as_str()).copied();
-        let series: Vec<Series> =
-            profile.series.iter().map(|series| same(series).cloned().unwrap_or_else(|| emptied(series))).collect();
-        let sampled = PageRows::of(baseline, &series, &[], &numbers);
+        let mut series: Vec<Series> = Vec::with_capacity(profile.series.len());
+        for after in &profile.series {
+            series.push(match by_name.get(after.name.as_str()) {
+                Some(before) => (*before).clone(),
+                None => clone_without_rows(after),
+            });
+        }
+        let sampled = PageRows::new(baseline, &series, &[], &numbers);
         let evidence = series.iter().zip(&profile.series).map(|(before, after)| {
             let comparison = Comparison::new(before, after, Weight::Period, compare);
             json!({ "kind": comparison.evidence.word(), "one": comparison.one })
@@ -99,7 +103,7 @@ pub fn sections(
 }
 
 /// A copy of an event's description without its samples.
-fn emptied(series: &Series) -> Series {
+fn clone_without_rows(series: &Series) -> Series {
     let Series { name, unit, sampling, uncounted, counting, .. } = series;
     let (name, unit) = (name.clone(), unit.clone());
     Series { name, unit, sampling: *sampling, uncounted: *uncounted, counting: *counting, ..Series::default() }
@@ -237,21 +241,25 @@ impl<'p> PageTables<'p> {
     }
 
     fn columns(&self) -> Section {
-        let some = |number: Option<u32>| number.map_or(0, |number| u64::from(number) + 1);
         let functions = || self.functions.iter();
         let up =
             |(number, (parent, _)): (u32, (Option<u32>, u32))| parent.map_or(0, |parent| u64::from(number - parent));
         Section::new("profile")
             .texts("texts", self.texts.items())
             .numbers("functions.name", functions().map(|function| function.key.name.into()))
-            .numbers("functions.module", functions().map(|function| some(function.key.module)))
+            .numbers("functions.module", functions().map(|function| number_from_one(function.key.module)))
             .numbers("functions.identity", self.identities())
             .numbers("functions.category", functions().map(|function| category_number(function.key.category)))
-            .numbers("functions.file", functions().map(|function| some(function.file)))
+            .numbers("functions.file", functions().map(|function| number_from_one(function.file)))
             .numbers("functions.line", functions().map(|function| function.line.into()))
             .numbers("nodes.up", (0..).zip(self.nodes.iter()).map(up))
             .numbers("nodes.function", self.nodes.iter().map(|(_, function)| function.into()))
     }
+}
+
+/// Counts from 1 instead of 0, because 0 stands for `None`.
+fn number_from_one(number: Option<u32>) -> u64 {
+    number.map_or(0, |number| u64::from(number) + 1)
 }
 
 /// The number that stands for a kind of code in the page.
@@ -368,12 +376,13 @@ fn track(track: &&Track) -> serde_json::Value {
 
 /// The kinds of code in the order of legends. Each color is given as a CSS variable.
 fn categories() -> Vec<serde_json::Value> {
-    let category = |category: Category| {
-        let (name, kind) = (category.name(), category.of_any_tier().name());
+    let mut categories = Vec::new();
+    for category in Category::ALL {
+        let kind = category.of_any_tier().name();
         let letter = palette::letter(category).to_string();
-        json!({ "name": name, "kind": kind, "letter": letter, "jit": category.is_jit() })
-    };
-    Category::ALL.into_iter().map(category).collect()
+        categories.push(json!({ "name": category.name(), "kind": kind, "letter": letter, "jit": category.is_jit() }));
+    }
+    categories
 }
 
 #[cfg(test)]

@@ -224,13 +224,14 @@ impl AuthoredScript {
         if !self.fits_at(number) {
             return Err(Contradiction);
         }
-        let authored_name = match self.scoped_name(found, place, segment) {
-            Some(scoped) => Some(scoped),
-            None => match self.authored_name(found, segment) {
+        let mut authored_name = self.scoped_name(found, place, segment);
+        if authored_name.is_none() {
+            authored_name = match self.authored_name(found, segment) {
+                Ok(authored) => authored,
                 Err(Contradiction) if self.is_given => None,
-                name => name?,
-            },
-        };
+                Err(Contradiction) => return Err(Contradiction),
+            };
+        }
         Ok(Some((authored_place, authored_name.filter(|authored| authored != name))))
     }
 

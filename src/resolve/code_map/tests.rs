@@ -193,31 +193,41 @@ fn untimed_entries_follow_live_code_and_the_later_wins() {
 
 #[test]
 fn untimed_entries_name_only_the_program_in_whose_memory_they_lie() {
-    let program = |memory: &[(u64, u64)], execs: &[u64]| {
-        let mut processes = Processes::default();
-        let mappings = memory.iter().map(|(time, addr)| mapping(*time, *addr, 0x1000, "//anon")).collect();
-        let execs = execs.iter().copied().map(Nanos).collect();
-        processes.by_pid.insert(Pid(1), Process { mappings, execs, ..Process::default() });
-        let child = |at| Process { forked: Some((Pid(1), Nanos(at))), ..Process::default() };
-        processes.by_pid.extend([(Pid(2), child(15)), (Pid(3), child(25))]);
-        let events = vec![load(1, None, code("a", 0x100, 0x10)), load(1, None, code("b", 0x5000, 0x10))];
-        build(events, &processes)
-    };
-    let named = |map: &CodeMap<'_>| {
-        assert_lasting(map, 1..=3, 0xf0..0x120, 60, 1);
-        [5, 15, 25, 45].map(|at| name_at(map, 1, 0x100, Some(at)).is_some())
-    };
-    let between = program(&[(21, 0), (41, 0x9000)], &[10, 20, 40]);
-    assert_eq!(named(&between), [false, false, true, false]);
-    let children = [2, 3].map(|pid| name_at(&between, pid, 0x100, Some(30)).is_some());
+    let map = map_with_memory(&[(21, 0), (41, 0x9000)], &[10, 20, 40]);
+    assert_eq!(times_with_name(&map), [25]);
+    let children = [2, 3].map(|pid| name_at(&map, pid, 0x100, Some(30)).is_some());
     assert_eq!(children, [false, true], "a child runs what its parent ran at the fork");
-    assert!(name_at(&between, 1, 0x100, None).is_some() && between.has_code_at_other_times(Pid(1), Addr(0x100)));
-    assert_eq!(named(&program(&[(0, 0)], &[10, 20, 40])), [true, false, false, false]);
-    assert_eq!(named(&program(&[(11, 0), (21, 0)], &[10, 20])), [false, false, true, true], "the last of equals");
-    let most = program(&[(11, 0), (12, 0), (12, 0x5000), (21, 0)], &[10, 20]);
-    assert_eq!(named(&most), [false, true, false, false]);
-    assert_eq!(named(&program(&[], &[10, 20])), [false, false, true, true], "the last, where nothing is known");
-    assert_eq!(named(&program(&[(0, 0)], &[])), [true; 4]);
+    assert!(name_at(&map, 1, 0x100, None).is_some() && map.has_code_at_other_times(Pid(1), Addr(0x100)));
+    let map = map_with_memory(&[(0, 0)], &[10, 20, 40]);
+    assert_eq!(times_with_name(&map), [5]);
+    let map = map_with_memory(&[(11, 0), (21, 0)], &[10, 20]);
+    assert_eq!(times_with_name(&map), [25, 45], "the last of equals");
+    let map = map_with_memory(&[(11, 0), (12, 0), (12, 0x5000), (21, 0)], &[10, 20]);
+    assert_eq!(times_with_name(&map), [15], "the one that has memory for both entries");
+    let map = map_with_memory(&[], &[10, 20]);
+    assert_eq!(times_with_name(&map), [25, 45], "the last, where nothing is known");
+    let map = map_with_memory(&[(0, 0)], &[]);
+    assert_eq!(times_with_name(&map), [5, 15, 25, 45]);
+}
+
+/// The code of process 1, which has untimed entries at 0x100 and 0x5000. It maps memory at these times and addresses,
+/// execs at these times, and forks process 2 at 15 and process 3 at 25.
+fn map_with_memory(memory: &[(u64, u64)], execs: &[u64]) -> CodeMap<'static> {
+    let mappings = memory.iter().map(|(time, addr)| mapping(*time, *addr, 0x1000, "//anon")).collect();
+    let execs = execs.iter().copied().map(Nanos).collect();
+    let parent = Process { mappings, execs, ..Process::default() };
+    let first_child = Process { forked: Some((Pid(1), Nanos(15))), ..Process::default() };
+    let second_child = Process { forked: Some((Pid(1), Nanos(25))), ..Process::default() };
+    let mut processes = Processes::default();
+    processes.by_pid.extend([(Pid(1), parent), (Pid(2), first_child), (Pid(3), second_child)]);
+    let events = vec![load(1, None, code("a", 0x100, 0x10)), load(1, None, code("b", 0x5000, 0x10))];
+    build(events, &processes)
+}
+
+/// Those of the times 5, 15, 25 and 45 at which process 1 has code at 0x100. An exec may lie between any two of them.
+fn times_with_name(map: &CodeMap<'_>) -> Vec<u64> {
+    assert_lasting(map, 1..=3, 0xf0..0x120, 60, 1);
+    [5, 15, 25, 45].into_iter().filter(|time| name_at(map, 1, 0x100, Some(*time)).is_some()).collect()
 }
 
 /// What an address holds: the index of a load, and the offset of the byte in the loaded code. `None` if it holds no

@@ -24,6 +24,21 @@ pub struct Arm {
     decoder: InstDecoder,
 }
 
+/// A decoded instruction or piece of data, before its offset is known.
+struct Decoded {
+    /// Length in bytes.
+    len: usize,
+    text: String,
+    target: Option<Target>,
+}
+
+impl Decoded {
+    /// Bytes that are too few for an instruction.
+    fn from_rest(rest: &[u8]) -> Self {
+        Self { len: rest.len(), text: bytes_text(rest), target: None }
+    }
+}
+
 /// Conditions of the remaining instructions of an `it` block, the next one last.
 type ItBlock = Vec<u16>;
 
@@ -34,52 +49,54 @@ impl Arm {
     }
 
     pub(super) fn decode(&self, code: &[u8], addr: u64) -> Vec<Instruction> {
-        let (mut at, mut block, mut all) = (0, ItBlock::new(), Vec::new());
-        while let Some(rest) = code.get(at..).filter(|rest| !rest.is_empty()) {
-            let here = addr.wrapping_add(at as u64);
-            let (len, text, target) = match self.kind {
-                CodeKind::Data => data(rest, here),
-                CodeKind::Code => self.arm(rest, here),
-                CodeKind::Thumb => self.thumb(rest, here, &mut block),
+        let mut block = ItBlock::new();
+        let mut all = Vec::new();
+        let mut offset = 0;
+        while offset < code.len() {
+            let rest = &code[offset..];
+            let here = addr.wrapping_add(offset as u64);
+            let Decoded { len, text, target } = match self.kind {
+                CodeKind::Data => decode_data(rest, here),
+                CodeKind::Code => self.decode_arm(rest, here),
+                CodeKind::Thumb => self.decode_thumb(rest, here, &mut block),
             };
-            all.push(Instruction { offset: at as u64, len: len as u64, text, target });
-            at += len;
+            all.push(Instruction { offset: offset as u64, len: len as u64, text, target });
+            offset += len;
         }
         all
     }
 
-    fn arm(&self, rest: &[u8], addr: u64) -> (usize, String, Option<Target>) {
-        let Some(bytes) = rest.first_chunk::<4>() else { return (rest.len(), bytes_text(rest), None) };
+    fn decode_arm(&self, rest: &[u8], addr: u64) -> Decoded {
+        let Some(bytes) = rest.first_chunk::<4>() else { return Decoded::from_rest(rest) };
         let word = u32::from_le_bytes(*bytes);
         let target = arm_target(word, addr);
-        let text = self.text(bytes, target).map(|text| arm_text(&text, word));
-        (4, text.unwrap_or_else(|| format!(".inst  {word:#010x}")), target)
+        let text = match self.text(bytes, target) {
+            Some(text) => arm_text(&text, word),
+            None => format!(".inst  {word:#010x}"),
+        };
+        Decoded { len: 4, text, target }
     }
 
-    fn thumb(&self, rest: &[u8], addr: u64, block: &mut ItBlock) -> (usize, String, Option<Target>) {
-        let Some(first) = rest.first_chunk::<2>().map(|bytes| u16::from_le_bytes(*bytes)) else {
-            return (rest.len(), bytes_text(rest), None);
-        };
+    fn decode_thumb(&self, rest: &[u8], addr: u64, block: &mut ItBlock) -> Decoded {
+        let Some(first) = read_half_word(rest, 0) else { return Decoded::from_rest(rest) };
         let is_wide = first >> 11 > 0b1_1100;
         let condition = block.pop();
-        let second = rest.get(2..).and_then(|rest| rest.first_chunk::<2>()).map(|bytes| u16::from_le_bytes(*bytes));
-        let (len, second) = match (is_wide, second) {
-            (true, Some(second)) => (4, second),
-            (true, None) => return (rest.len(), bytes_text(rest), None),
-            (false, _) => (2, 0),
-        };
-        let target = thumb_target(first, second, addr);
-        if first & 0xff00 == 0xbf00 && first & 15 != 0 {
-            *block = it_block(first);
-            return (2, it_text(first), None);
+        let (mut len, mut second) = (2, 0);
+        if is_wide {
+            let Some(half_word) = read_half_word(rest, 2) else { return Decoded::from_rest(rest) };
+            (len, second) = (4, half_word);
         }
-        let decoded = self.text(&rest[..len], target);
-        let text = match decoded {
+        if is_it(first) {
+            *block = it_block(first);
+            return Decoded { len: 2, text: it_text(first), target: None };
+        }
+        let target = thumb_target(first, second, addr);
+        let text = match self.text(&rest[..len], target) {
             Some(text) => thumb_text(&text, first, second, condition),
             None if is_wide => format!(".inst.w {first:#06x}{second:04x}"),
             None => format!(".inst.n {first:#06x}"),
         };
-        (len, text, target)
+        Decoded { len, text, target }
     }
 
     /// Decodes and rewrites the instruction that consists of exactly these bytes.
@@ -91,14 +108,29 @@ impl Arm {
     }
 }
 
+fn read_half_word(code: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*code.get(offset..)?.first_chunk()?))
+}
+
+/// True for `it`. The same encoding with a mask of 0 is `nop` and other hints.
+fn is_it(first: u16) -> bool {
+    first & 0xff00 == 0xbf00 && first & 15 != 0
+}
+
 /// Shows data as `.word 0x12345678`. Unaligned bytes before the first whole word and after the last are shown as
 /// `.short` or `.byte`.
-fn data(rest: &[u8], addr: u64) -> (usize, String, Option<Target>) {
-    match (rest.first_chunk::<4>(), rest.first_chunk::<2>()) {
-        (Some(word), _) if addr.is_multiple_of(4) => (4, format!(".word  {:#010x}", u32::from_le_bytes(*word)), None),
-        (_, Some(half)) if addr.is_multiple_of(2) => (2, format!(".short {:#06x}", u16::from_le_bytes(*half)), None),
-        _ => (1, bytes_text(&rest[..1]), None),
+fn decode_data(rest: &[u8], addr: u64) -> Decoded {
+    if addr.is_multiple_of(4)
+        && let Some(word) = rest.first_chunk()
+    {
+        return Decoded { len: 4, text: format!(".word  {:#010x}", u32::from_le_bytes(*word)), target: None };
     }
+    if addr.is_multiple_of(2)
+        && let Some(half_word) = read_half_word(rest, 0)
+    {
+        return Decoded { len: 2, text: format!(".short {half_word:#06x}"), target: None };
+    }
+    Decoded { len: 1, text: bytes_text(&rest[..1]), target: None }
 }
 
 fn arm_target(word: u32, addr: u64) -> Option<Target> {

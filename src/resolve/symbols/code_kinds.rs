@@ -22,44 +22,54 @@ pub enum CodeKind {
 /// Splits a range of link-time addresses by kind. The parts are in order and without gaps.
 pub(crate) fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, CodeKind)> {
     let Ok(object) = image.object() else { return vec![(range, CodeKind::Code)] };
-    let mut marks: Vec<(u64, CodeKind)> = object.symbols().filter_map(|symbol| mark(&symbol)).collect();
-    marks.sort_by_key(|&(addr, _)| addr);
-    let from = marks.partition_point(|&(addr, _)| addr <= range.start);
-    let first = match from.checked_sub(1) {
-        Some(before) => marks[before].1,
-        None => {
-            if is_thumb(&object, range.start) {
-                CodeKind::Thumb
-            } else {
-                CodeKind::Code
-            }
-        }
+    let mut marks: Vec<Mark> = object.symbols().filter_map(|symbol| Mark::from_symbol(&symbol)).collect();
+    marks.sort_by_key(|mark| mark.addr);
+    let (before, after) = marks.split_at(marks.partition_point(|mark| mark.addr <= range.start));
+    let mut kind = match before.last() {
+        Some(mark) => mark.kind,
+        None if is_thumb(&object, range.start) => CodeKind::Thumb,
+        None => CodeKind::Code,
     };
-    let (mut stretches, mut start, mut kind) = (Vec::new(), range.start, first);
-    for &(addr, next) in marks[from..].iter().take_while(|&&(addr, _)| addr < range.end) {
-        if next != kind {
-            stretches.push((start..addr, kind));
-            (start, kind) = (addr, next);
+    let mut start = range.start;
+    let mut parts = Vec::new();
+    for mark in after {
+        if mark.addr >= range.end {
+            break;
+        }
+        if mark.kind != kind {
+            parts.push((start..mark.addr, kind));
+            start = mark.addr;
+            kind = mark.kind;
         }
     }
-    stretches.push((start..range.end, kind));
-    stretches.retain(|(stretch, _)| !stretch.is_empty());
-    stretches
+    parts.push((start..range.end, kind));
+    parts.retain(|(part, _)| !part.is_empty());
+    parts
 }
 
-fn mark(symbol: &object::Symbol<'_, '_>) -> Option<(u64, CodeKind)> {
-    let kind = match symbol.name_bytes().ok()? {
-        [b'$', letter] | [b'$', letter, b'.', ..] => letter,
-        _ => return None,
-    };
-    let kind = match kind {
-        b'a' | b'x' => CodeKind::Code,
-        b't' => CodeKind::Thumb,
-        b'd' => CodeKind::Data,
-        _ => return None,
-    };
-    // A mapping symbol that belongs to no section doesn't describe code.
-    symbol.section_index().map(|_| (symbol.address(), kind))
+/// A mapping symbol: code of this kind begins at this address.
+struct Mark {
+    addr: u64,
+    kind: CodeKind,
+}
+
+impl Mark {
+    /// `None` if the symbol isn't a mapping symbol.
+    fn from_symbol(symbol: &object::Symbol<'_, '_>) -> Option<Self> {
+        let letter = match symbol.name_bytes().ok()? {
+            [b'$', letter] | [b'$', letter, b'.', ..] => letter,
+            _ => return None,
+        };
+        let kind = match letter {
+            b'a' | b'x' => CodeKind::Code,
+            b't' => CodeKind::Thumb,
+            b'd' => CodeKind::Data,
+            _ => return None,
+        };
+        // A mapping symbol that belongs to no section doesn't describe code.
+        symbol.section_index()?;
+        Some(Self { addr: symbol.address(), kind })
+    }
 }
 
 fn is_thumb(object: &object::File<'_>, addr: u64) -> bool {

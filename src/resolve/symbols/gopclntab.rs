@@ -156,8 +156,12 @@ impl<'a> GoTable<'a> {
         let object = image.object().ok()?;
         let (address, bytes) = find_table(image, &object)?;
         let is_little = object.is_little_endian();
-        let pointer = bytes.first_chunk::<8>().filter(|head| is_head(head, is_little))?[7].into();
-        let mut table = Self::from_words(image, Words { bytes, is_little, pointer }, build_version(image, &object))?;
+        let head = bytes.first_chunk::<8>()?;
+        if !is_head(head, is_little) {
+            return None;
+        }
+        let words = Words { bytes, is_little, pointer: head[7].into() };
+        let mut table = Self::from_words(image, words, build_version(image, &object))?;
         if table.version >= Version::Go118 {
             table.read_module(&object, address);
             if table.text == 0 {
@@ -165,7 +169,7 @@ impl<'a> GoTable<'a> {
             }
         }
         let is_complete = table.function_count > 0 && table.function_start(table.function_count).is_some();
-        is_complete.then_some(table)
+        if is_complete { Some(table) } else { None }
     }
 
     /// Reads the header. `build` is the minor release of Go 1 that built the program; `None` if unknown.

@@ -379,21 +379,44 @@ fn read_build_id<Elf: FileHeader<Endian = Endianness>>(
     bytes: &[u8],
 ) -> Option<BuildId> {
     let sections = header.sections(endian, bytes).ok()?;
-    let segments = if sections.is_empty() { header.program_headers(endian, bytes).ok()? } else { &[] };
-    let of_sections = sections.iter().filter(|section| section.sh_type(endian) == elf::SHT_NOTE);
-    let of_sections = of_sections.map(|section| (section.sh_addralign(endian), section.data(endian, bytes).ok()));
-    let of_segments = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_NOTE);
-    let of_segments = of_segments.map(|segment| (segment.p_align(endian), segment.data(endian, bytes).ok()));
     let mut left = LARGEST_NOTES_OF_ALL_SECTIONS;
-    of_sections.chain(of_segments).find_map(|(align, data)| {
-        let data = data?;
-        let data = &data[..data.len().min(LARGEST_NOTES).min(left)];
-        left -= data.len();
-        let mut notes = NoteIterator::<Elf>::new(endian, align, data).ok()?.filter_map(Result::ok);
-        let note =
-            notes.find(|note| note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID)?;
-        BuildId::new(note.desc())
-    })
+    for section in sections.iter() {
+        if section.sh_type(endian) == elf::SHT_NOTE
+            && let Ok(notes) = section.data(endian, bytes)
+            && let Some(id) = find_build_id::<Elf>(notes, section.sh_addralign(endian), endian, &mut left)
+        {
+            return Some(id);
+        }
+    }
+    if !sections.is_empty() {
+        return None;
+    }
+    for segment in header.program_headers(endian, bytes).ok()? {
+        if segment.p_type(endian) == elf::PT_NOTE
+            && let Ok(notes) = segment.data(endian, bytes)
+            && let Some(id) = find_build_id::<Elf>(notes, segment.p_align(endian), endian, &mut left)
+        {
+            return Some(id);
+        }
+    }
+    None
+}
+
+/// Finds a build ID among notes. Reads at most `left` bytes, and subtracts what it may have read.
+fn find_build_id<Elf: FileHeader<Endian = Endianness>>(
+    notes: &[u8],
+    align: Elf::Word,
+    endian: Endianness,
+    left: &mut usize,
+) -> Option<BuildId> {
+    let notes = &notes[..notes.len().min(LARGEST_NOTES).min(*left)];
+    *left -= notes.len();
+    for note in NoteIterator::<Elf>::new(endian, align, notes).ok()?.flatten() {
+        if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
+            return BuildId::new(note.desc());
+        }
+    }
+    None
 }
 
 #[cfg(test)]

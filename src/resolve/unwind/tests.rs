@@ -165,23 +165,34 @@ fn aarch64_frame_records_with_signed_return_addresses() {
 
 #[test]
 fn a_direct_call_proves_the_caller_of_jit_code_that_only_jumps_on() {
-    let words = |words: &[u32]| &*words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().leak();
-    // nop; bl to the second function; nop; nop. The second function: nop; br x2
-    let calls = words(&[0xd503_201f, 0x9400_000f, 0xd503_201f, 0xd503_201f]);
-    let events = vec![load(JIT, calls, None), load(JIT + 0x40, words(&[0xd503_201f, 0xd61f_0040]), None)];
-    let stack = [0, 0, STACK + 32, JIT + 0x60, 0, 0];
-    let chain = |link| {
-        let start = [(aarch64::PC, JIT + 0x40), (aarch64::SP, STACK), (aarch64::FP, STACK + 16), (aarch64::LR, link)];
+    const JUMPING: u64 = JIT + 0x40;
+    const OUTER_CALLER: u64 = JIT + 0x60;
+    /// Behind the call in the code at `JIT`.
+    const BEHIND_CALL: u64 = JIT + 8;
+    const BEHIND_NOP: u64 = JIT + 12;
+    // nop; bl JUMPING; nop; nop
+    let calling = leaked_code(&[0xd503_201f, 0x9400_000f, 0xd503_201f, 0xd503_201f]);
+    // nop; br x2
+    let jumping = leaked_code(&[0xd503_201f, 0xd61f_0040]);
+    let events = vec![load(JIT, calling, None), load(JUMPING, jumping, None)];
+    let stack = [0, 0, STACK + 32, OUTER_CALLER, 0, 0];
+    let unwind_with_link = |link| {
+        let start = [(aarch64::PC, JUMPING), (aarch64::SP, STACK), (aarch64::FP, STACK + 16), (aarch64::LR, link)];
         addresses(&unwind(events.clone(), &registers(Machine::Aarch64, &start), &stack, MAX_DEPTH))
     };
-    assert_eq!(chain(JIT + 8), [JIT + 0x40, JIT + 8, JIT + 0x60]);
-    assert_eq!(chain(JIT + 12), [JIT + 0x40, JIT + 0x60], "no call is there");
-    let caller = |link, next| {
+    assert_eq!(unwind_with_link(BEHIND_CALL), [JUMPING, BEHIND_CALL, OUTER_CALLER]);
+    assert_eq!(unwind_with_link(BEHIND_NOP), [JUMPING, OUTER_CALLER], "no call is there");
+    let find_leaf_caller = |link, next| {
         let moment = Moment { pid: Pid(1), time: Nanos(5), machine: Machine::Aarch64 };
         let unwinder = unwinder(events.clone(), MAX_DEPTH);
-        unwinder.leaf_caller(moment, Addr(JIT + 0x40), link, Some(Addr(next)), &mut Cache::default())
+        unwinder.leaf_caller(moment, Addr(JUMPING), link, Some(Addr(next)), &mut Cache::default())
     };
-    assert_eq!(caller(JIT + 8, JIT + 0x60), Some(Addr(JIT + 8)));
-    assert_eq!(caller(JIT + 8, JIT + 8), None, "the chain has it");
-    assert_eq!(caller(JIT + 12, JIT + 0x60), None);
+    assert_eq!(find_leaf_caller(BEHIND_CALL, OUTER_CALLER), Some(Addr(BEHIND_CALL)));
+    assert_eq!(find_leaf_caller(BEHIND_CALL, BEHIND_CALL), None, "the chain has it");
+    assert_eq!(find_leaf_caller(BEHIND_NOP, OUTER_CALLER), None);
+}
+
+/// The bytes of AArch64 instructions.
+fn leaked_code(instructions: &[u32]) -> &'static [u8] {
+    instructions.iter().flat_map(|instruction| instruction.to_le_bytes()).collect::<Vec<u8>>().leak()
 }

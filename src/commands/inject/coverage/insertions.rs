@@ -25,18 +25,18 @@ pub(super) fn shadowed_by_insertions(
     codes: &CodeMap<'_>,
     pool: &Pool,
 ) -> Vec<(Pid, Shadowing)> {
-    let mapping = |((epoch, _), of_use): (&(CodeEpoch, CodeUse), u32)| {
+    let mut mappings: Vec<InsertedMapping> = Vec::with_capacity(uses.len());
+    for ((epoch, _), of_use) in uses.iter().zip(0..) {
         let segment = codes.segment(epoch.segment);
-        InsertedMapping { pid: epoch.pid, start: segment.start, end: segment.end, of_use }
-    };
-    let mut mappings: Vec<InsertedMapping> = uses.iter().zip(0..).map(mapping).collect();
+        mappings.push(InsertedMapping { pid: epoch.pid, start: segment.start, end: segment.end, of_use });
+    }
     pool.install(|| {
         parallel::sort_unstable_by_key(&mut mappings, |mapping| (mapping.pid, mapping.start, mapping.of_use))
     });
     let (mut shadowings, mut visible) = (Vec::new(), RangeMap::default());
     let mut rest = mappings.as_mut_slice();
     while !rest.is_empty() {
-        let (overlapping, behind) = rest.split_at_mut(overlapping(rest));
+        let (overlapping, behind) = rest.split_at_mut(overlapping_len(rest));
         if overlapping.len() > 1 {
             overlapping.sort_unstable_by_key(|mapping| mapping.of_use);
             shadowed_among(overlapping, uses, &mut visible, &mut shadowings);
@@ -48,14 +48,16 @@ pub(super) fn shadowed_by_insertions(
 }
 
 /// The length of the first run of overlapping mappings, all of one process. The input is sorted by process and start.
-fn overlapping(mappings: &[InsertedMapping]) -> usize {
-    let (pid, mut end) = (mappings[0].pid, mappings[0].end);
-    let apart = |next: &InsertedMapping| {
-        let apart = next.pid != pid || next.start >= end;
+fn overlapping_len(mappings: &[InsertedMapping]) -> usize {
+    let pid = mappings[0].pid;
+    let mut end = mappings[0].end;
+    for (index, next) in mappings.iter().enumerate().skip(1) {
+        if next.pid != pid || next.start >= end {
+            return index;
+        }
         end = end.max(next.end);
-        apart
-    };
-    mappings.iter().skip(1).position(apart).map_or(mappings.len(), |before| before + 1)
+    }
+    mappings.len()
 }
 
 /// Applies the mappings of one process in the order of their insertion, and adds those that hide code still in use to

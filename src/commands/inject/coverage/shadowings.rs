@@ -76,26 +76,40 @@ impl Shadowings {
 }
 
 impl ProcessShadowings {
-    /// Returns the last mapping before `now` that hides any part of the segment, the first such mapping from `now` on,
-    /// and the number of the epoch between the two. Mappings of the segment itself don't count.
-    ///
-    /// Two moments have the same epoch number exactly if no such mapping lies between them.
-    pub(super) fn around(
-        &self,
-        id: SegmentId,
-        segment: &Segment,
-        now: RecordOrder,
-    ) -> (Option<RecordOrder>, Option<RecordOrder>, u32) {
-        let (all, range) = (self.0.as_slice(), || segment.start.0..segment.end.0);
-        let is_other = |at: &usize| all[*at].by != Some(id);
+    /// Finds the epoch of a segment at a moment. Mappings of the segment itself don't count.
+    pub(super) fn find_epoch(&self, id: SegmentId, segment: &Segment, now: RecordOrder) -> Epoch {
+        let all = self.0.as_slice();
+        let range = segment.start.0..segment.end.0;
         let now = self.0.position(|shadowing| shadowing.from < now);
-        let before = |at: usize| self.0.last_over(range(), at);
-        let last = std::iter::successors(before(now), |at| before(*at)).find(is_other);
-        let from = |at: usize| self.0.first_over(range(), at);
-        let next = std::iter::successors(from(now), |at| from(at + 1)).find(is_other);
-        let order = |at: usize| all[at].from;
-        (last.map(order), next.map(order), last.map_or(0, |last| last as u32 + 1))
+        let mut last = self.0.last_over(range.clone(), now);
+        while let Some(index) = last
+            && all[index].by == Some(id)
+        {
+            last = self.0.last_over(range.clone(), index);
+        }
+        let mut next = self.0.first_over(range.clone(), now);
+        while let Some(index) = next
+            && all[index].by == Some(id)
+        {
+            next = self.0.first_over(range.clone(), index + 1);
+        }
+        Epoch {
+            number: last.map_or(0, |last| last as u32 + 1),
+            last: last.map(|last| all[last].from),
+            next: next.map(|next| all[next].from),
+        }
     }
+}
+
+/// The time between two mappings that hide any part of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Epoch {
+    /// Two moments have the same number exactly if no such mapping lies between them.
+    pub(super) number: u32,
+    /// The last such mapping before.
+    pub(super) last: Option<RecordOrder>,
+    /// The first such mapping after.
+    pub(super) next: Option<RecordOrder>,
 }
 
 #[cfg(test)]
@@ -144,8 +158,8 @@ mod tests {
                 let now = RecordOrder { time: Nanos(time), offset: time };
                 let (before, behind) = expected.split_at(expected.partition_point(|order| *order < now));
                 let number = before.last().map_or(0, |last| last.offset as u32 + 1);
-                let around = (before.last().copied(), behind.first().copied(), number);
-                assert_eq!(all.around(SegmentId(1), &segment, now), around, "{start:?}");
+                let epoch = Epoch { number, last: before.last().copied(), next: behind.first().copied() };
+                assert_eq!(all.find_epoch(SegmentId(1), &segment, now), epoch, "{start:?}");
             }
         }
         assert!(shadowings.get(Pid(2)).is_none());

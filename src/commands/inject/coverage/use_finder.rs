@@ -4,7 +4,7 @@
 use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
 use super::memo::{Asked, FramePlace, Memo, StackAnswer};
-use super::shadowings::{ProcessShadowings, Shadowings};
+use super::shadowings::{Epoch, ProcessShadowings, Shadowings};
 use crate::commands::inject::survey::RecordOrder;
 use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
@@ -447,7 +447,10 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// The epoch of a segment: the time between two mappings that hide it. See [`CodeEpoch`].
     fn epoch(&self, shadowings: Option<&ProcessShadowings>, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
         let segment = self.context.codes.segment(id);
-        let (last, next, number) = shadowings.map_or((None, None, 0), |all| all.around(id, segment, now));
+        let Epoch { number, last, next } = match shadowings {
+            Some(all) => all.find_epoch(id, segment, now),
+            None => Epoch::default(),
+        };
         // Records of the same time apply in stream order, so an answer isn't reused at the very time of the last
         // mapping.
         let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));

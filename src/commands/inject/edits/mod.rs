@@ -7,7 +7,7 @@ pub(in crate::commands::inject) mod samples;
 use crate::bytes::cursor::Endian;
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::InjectContext;
-use crate::commands::inject::survey::SurveyedRecording;
+use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
 use crate::error::Result;
 use crate::model::process::CpuMode;
 use crate::records::perf_data::{Edit, Edits, Feature, Features, Recording, leave_pipe};
@@ -63,18 +63,24 @@ impl<'a> PlannedEdits<'a> {
 /// Removes the mappings of anonymous memory to which a program moved its own code (as with huge pages for text). perf
 /// then names that code by the file's mapping, which it still sees.
 fn own_text_removals(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
-    let (input, endian) = (survey.input, survey.input.recording.header.endian);
-    let len_at = |offset: u64| {
-        let at = usize::try_from(offset.checked_sub(input.base())?).ok()?;
-        // `struct perf_event_header`: the last of its 8 bytes are the size.
-        let size = *input.records().get(at..)?.get(6..)?.first_chunk()?;
-        Some(u64::from(match endian {
-            Endian::Little => u16::from_le_bytes(size),
-            Endian::Big => u16::from_be_bytes(size),
-        }))
-    };
-    let removal = |&at: &u64| Some(Edit { at, remove: len_at(at)?, insert: Vec::new() });
-    survey.spaces.own_text().iter().filter_map(removal).collect()
+    let mut removals = Vec::new();
+    for &offset in survey.spaces.own_text() {
+        if let Some(len) = record_len(survey.input, offset) {
+            removals.push(Edit { at: offset, remove: len, insert: Vec::new() });
+        }
+    }
+    removals
+}
+
+/// The length of the record at an offset of the stream.
+fn record_len(input: &PlainRecording, offset: u64) -> Option<u64> {
+    let index = usize::try_from(offset.checked_sub(input.base())?).ok()?;
+    // `struct perf_event_header`: the last of its 8 bytes are the size.
+    let size = *input.records().get(index..)?.get(6..)?.first_chunk()?;
+    Some(u64::from(match input.recording.header.endian {
+        Endian::Little => u16::from_le_bytes(size),
+        Endian::Big => u16::from_be_bytes(size),
+    }))
 }
 
 /// Adds build IDs to the BUILD_ID section, which tells perf archive which files to pack. The images are listed only if

@@ -117,13 +117,14 @@ impl ImageFile {
             }
         };
         let placed = new.persist_noclobber(self.path.file_name().unwrap_or_default());
-        let unplaced = |error: Error| error.in_file(&self.path);
-        match placed.map_err(|error| unplaced(Error::new("cannot move it into place").because(error)))? {
-            None => *state = ImageState::Made,
-            Some(back) if is_same(back.file(), &self.path) => {}
-            Some(_) => {
-                return Err(unplaced(Error::new("was created by another program in the meantime; run this again")));
+        match placed {
+            Ok(None) => *state = ImageState::Made,
+            Ok(Some(back)) if is_same(back.file(), &self.path) => {}
+            Ok(Some(_)) => {
+                let error = Error::new("was created by another program in the meantime; run this again");
+                return Err(error.in_file(&self.path));
             }
+            Err(error) => return Err(Error::new("cannot move it into place").because(error).in_file(&self.path)),
         }
         Ok(())
     }

@@ -83,11 +83,14 @@ fn places(
     slot_of: impl Iterator<Item = (SelectedId, SlotId)>,
     place: impl Fn(SlotId) -> Option<(usize, Place)>,
 ) -> Vec<(SelectedId, SegmentPlace)> {
-    let place = |(id, slot)| {
-        let (image, whole) = place(slot)?;
-        Some((id, SegmentPlace { image: image as u32, offset: whole.offset + code.segment(id).offset }))
-    };
-    slot_of.filter_map(place).collect()
+    let mut places = Vec::new();
+    for (id, slot) in slot_of {
+        if let Some((image, whole)) = place(slot) {
+            let offset = whole.offset + code.segment(id).offset;
+            places.push((id, SegmentPlace { image: image as u32, offset }));
+        }
+    }
+    places
 }
 
 /// A function at one of its addresses. Code that moved has several.

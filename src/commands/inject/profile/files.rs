@@ -21,20 +21,22 @@ pub(super) struct Files<'a> {
     found: Vec<Option<(DsoId, &'a Image)>>,
 }
 
+fn find_image<'a>(file: &CodeFile, images: &'a Images<'_>, warnings: &mut Warnings) -> Option<(DsoId, &'a Image)> {
+    let id = images.id_of(&dso(file))?;
+    let image = images.get(id)?;
+    if file.build_id.is_none() && file.htl_hash != Some(image.htl_hash()) {
+        let message = "not used: it is a different version than the profile's (by htlhash)";
+        warnings.push(Warning::new(message).in_file(image.path(), None));
+        return None;
+    }
+    Some((id, image))
+}
+
 impl<'a> Files<'a> {
     /// Opens the files. A file of another version (by build ID or htlhash) is not used.
     pub(super) fn new(files: &'a [CodeFile], images: &'a Images<'_>, warnings: &mut Warnings) -> Self {
-        let find = |file: &CodeFile| {
-            let id = images.id_of(&dso(file))?;
-            let image = images.get(id)?;
-            let is_it = file.build_id.is_some() || file.htl_hash == Some(image.htl_hash());
-            if !is_it {
-                let message = "not used: it is a different version than the profile's (by htlhash)";
-                warnings.push(Warning::new(message).in_file(image.path(), None));
-            }
-            is_it.then_some((id, image))
-        };
-        Self { files, found: files.iter().map(find).collect() }
+        let found = files.iter().map(|file| find_image(file, images, warnings)).collect();
+        Self { files, found }
     }
 
     /// Warns about missing files and the number of addresses in them. `None` if nothing is missing.

@@ -92,7 +92,7 @@ fn tell(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, out
     let named = named + named_in_files;
     let summary = &mut outcome.summary;
     let maps: Vec<String> = loaded.maps.remarks().collect();
-    let sources = LoadedSources::of(&loaded.map, loaded.accounts);
+    let sources = LoadedSources::new(&loaded.map, loaded.accounts);
     summary.push(sources.remark());
     summary.extend(sources.accounts.iter().filter_map(|account| account.remark.clone()));
     summary.extend(maps);

@@ -32,25 +32,31 @@ pub(in crate::commands::inject) struct LoadedSources {
 }
 
 impl LoadedSources {
-    pub(in crate::commands::inject) fn of(map: &CodeMap<'_>, accounts: Vec<Account>) -> Self {
+    pub(in crate::commands::inject) fn new(map: &CodeMap<'_>, accounts: Vec<Account>) -> Self {
         Self { functions: map.code_count(), processes: map.pids().count(), accounts }
     }
 
     /// A line for the summary: the number of functions, and of files by kind.
     pub(in crate::commands::inject) fn remark(&self) -> String {
         let Self { functions, processes, .. } = self;
-        let count = |is_meant: fn(Kind) -> bool| {
-            let is_loaded = |account: &&Account| matches!(account.state, SourceState::Loaded { .. });
-            self.accounts.iter().filter(|account| is_meant(account.kind)).filter(is_loaded).count()
-        };
-        let (dumps, maps) = (count(|kind| kind == Kind::JitDump), count(|kind| kind == Kind::PerfMap));
-        let logs = count(|kind| matches!(kind, Kind::Log(_)));
-        let files = [(dumps, "jitdump"), (maps, "perf map"), (logs, "log")];
-        let files: Vec<String> = files
-            .into_iter()
-            .filter(|(files, _)| *files > 0)
-            .map(|(files, word)| counted(files as u64, word))
-            .collect();
+        let (mut dumps, mut maps, mut logs) = (0, 0, 0);
+        for account in &self.accounts {
+            if !matches!(account.state, SourceState::Loaded { .. }) {
+                continue;
+            }
+            match account.kind {
+                Kind::JitDump => dumps += 1,
+                Kind::PerfMap => maps += 1,
+                Kind::Log(_) => logs += 1,
+                Kind::PlacedElf => {}
+            }
+        }
+        let mut files: Vec<String> = Vec::new();
+        for (count, word) in [(dumps, "jitdump"), (maps, "perf map"), (logs, "log")] {
+            if count > 0 {
+                files.push(counted(count, word));
+            }
+        }
         if files.is_empty() {
             return "No dumps, maps or logs of JIT code were loaded".to_owned();
         }
@@ -81,7 +87,7 @@ impl<'data> JitCode<'data> {
             found.load(&survey.processes, &context.job.pool, &mut context.outcome.warnings);
         context.outcome.summary.extend(maps.remarks());
         let machine = survey.processes.machine.or(machine).unwrap_or(EM_X86_64);
-        let loaded = LoadedSources::of(&map, accounts);
+        let loaded = LoadedSources::new(&map, accounts);
         Self { map, machine, mode: found.mode(), loaded }
     }
 }

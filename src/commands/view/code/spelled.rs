@@ -152,7 +152,7 @@ impl Spelled {
             let known = self.files.number(file.name.clone());
             for line in wanted.into_iter().chain(between) {
                 if let Some(text) = file.line(line) {
-                    self.lines.entry(LinePlace { file: known + 1, line }).or_insert_with(|| shortened(text));
+                    self.lines.entry(LinePlace { file: known + 1, line }).or_insert_with(|| shorten(text));
                 }
             }
         }
@@ -231,7 +231,7 @@ fn spelling(line: &Line) -> String {
 }
 
 /// A source line, cut if it is long, with control characters made visible.
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     let text = text.replace('\t', "    ");
     let cut: String = text.chars().take(LONGEST_LINE).collect();
     let dots = if cut.len() < text.len() { "…" } else { "" };

@@ -35,29 +35,33 @@ pub(super) struct Edits<'e, 'd> {
 impl<'d> Edits<'_, 'd> {
     /// Looks up the names and returns all changes.
     pub(super) fn splices(&self, ask: &Ask<'_>) -> Result<Splices> {
-        let (shared, bytes) = (&self.file.shared, self.bytes);
+        let bytes = self.bytes;
+        let shared = &self.file.shared;
         let mut splices = Splices::default();
         let mut shared_strings = shared.string_array.map(Strings::read).transpose()?;
         let mut sources = Sources::read(&shared.sources);
-        let tables = self.file.tables();
-        for of_tables in self.functions.chunk_by(|a, b| a.tables == b.tables) {
-            let Some(tables) = of_tables.first().and_then(|first| tables.get(first.tables)) else { continue };
-            let named = self.named_rows(of_tables, ask);
-            match (&mut shared_strings, tables.strings) {
-                (Some(strings), Some(own)) if self.is_shared(own) => {
-                    TableEdits { bytes, tables, strings }.rename(&named, sources.as_mut(), &mut splices);
-                }
-                (_, Some(own)) => {
-                    let strings = &mut Strings::read(own)?;
-                    // The table of sources uses the shared strings, so it can't be extended here.
-                    TableEdits { bytes, tables, strings }.rename(&named, None, &mut splices);
-                    strings.splice(bytes, &mut splices);
-                }
-                (_, None) => {}
+        let all_tables = self.file.tables();
+        for functions in self.functions.chunk_by(|a, b| a.tables == b.tables) {
+            let Some(tables) = all_tables.get(functions[0].tables) else { continue };
+            let Some(raw_strings) = tables.strings else { continue };
+            let named = self.named_rows(functions, ask);
+            if let Some(strings) = &mut shared_strings
+                && self.is_shared(raw_strings)
+            {
+                TableEdits { bytes, tables, strings }.rename(&named, sources.as_mut(), &mut splices);
+            } else {
+                let strings = &mut Strings::read(raw_strings)?;
+                // The table of sources uses the shared strings, so it can't be extended here.
+                TableEdits { bytes, tables, strings }.rename(&named, None, &mut splices);
+                strings.splice(bytes, &mut splices);
             }
         }
-        shared_strings.iter().for_each(|strings| strings.splice(bytes, &mut splices));
-        sources.iter().for_each(|sources| sources.splice(bytes, &mut splices));
+        if let Some(strings) = &shared_strings {
+            strings.splice(bytes, &mut splices);
+        }
+        if let Some(sources) = &sources {
+            sources.splice(bytes, &mut splices);
+        }
         Ok(splices)
     }
 
@@ -66,14 +70,13 @@ impl<'d> Edits<'_, 'd> {
     }
 
     /// The rows that get a name: those for which all processes that use them agree on the name.
-    fn named_rows<'a>(&self, of_tables: &[BareFunction], ask: &Ask<'a>) -> Vec<(usize, NamedRow<'a>)> {
+    fn named_rows<'a>(&self, functions: &[BareFunction], ask: &Ask<'a>) -> Vec<(usize, NamedRow<'a>)> {
         let mut rows = Vec::new();
         let mut first_rows = FxHashMap::default();
-        for of_row in of_tables.chunk_by(|a, b| a.row == b.row) {
-            let [first, others @ ..] = of_row else { continue };
+        for functions_of_row in functions.chunk_by(|a, b| a.row == b.row) {
+            let [first, others @ ..] = functions_of_row else { continue };
             let Some(call) = self.look_up(first, ask) else { continue };
-            let agrees = |other: &BareFunction| self.look_up(other, ask).is_some_and(|other| other.name == call.name);
-            if others.iter().all(agrees) {
+            if others.iter().all(|other| self.look_up(other, ask).is_some_and(|other| other.name == call.name)) {
                 let first_row = *first_rows.entry((call.name, call.file)).or_insert(first.row);
                 rows.push((first.row, NamedRow { call, row: first_row }));
             }

@@ -35,23 +35,23 @@ pub(super) struct ListedFile {
 
 impl ListedFile {
     /// The file that a mapping record names.
-    pub(super) fn of_mapping(mmap: &Mmap<'_>) -> Self {
-        Self { path: listed(mmap.path, mmap.cpumode).to_vec(), cpumode: mmap.cpumode }
+    pub(super) fn from_mapping(mmap: &Mmap<'_>) -> Self {
+        Self { path: listed_path(mmap.path, mmap.cpumode).to_vec(), cpumode: mmap.cpumode }
     }
 
     /// `None` for mappings that can't have a build ID, such as anonymous memory.
-    pub(super) fn of_dso(dso: &Dso) -> Option<Self> {
+    pub(super) fn from_dso(dso: &Dso) -> Option<Self> {
         let cpumode = match dso.kind {
             DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => CpuMode::User,
             DsoKind::Kernel | DsoKind::Module => CpuMode::Kernel,
             _ => return None,
         };
-        Some(Self { path: listed(&dso.path, cpumode).to_vec(), cpumode })
+        Some(Self { path: listed_path(&dso.path, cpumode).to_vec(), cpumode })
     }
 }
 
 /// The path as build ID lists have it: the kernel's without the reference symbol at its end (`[kernel.kallsyms]_text`).
-pub(super) fn listed(path: &[u8], cpumode: CpuMode) -> &[u8] {
+pub(super) fn listed_path(path: &[u8], cpumode: CpuMode) -> &[u8] {
     if cpumode == CpuMode::Kernel { backing::split_reference_symbol(path).0 } else { path }
 }
 
@@ -89,7 +89,8 @@ impl BuildIdFinder {
         let known = known.map(|known| read_known(known, &mut warnings)).transpose()?;
         let is_here = is_this_machine(host(&survey.input.recording));
         let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.processes);
-        let (found, mapped, missing) = (recorded(&survey.spaces), mapped(&survey.processes), BTreeSet::new());
+        let (found, mapped, missing) =
+            (recorded_build_ids(&survey.spaces), mapped_files(&survey.processes), BTreeSet::new());
         let mut vdsos = survey.spaces.dsos().iter().map(|(_, dso)| dso).filter(|dso| dso.is_vdso()).map(|dso| dso.kind);
         let first_vdso = vdsos.next();
         let vdso = first_vdso.filter(|first| vdsos.all(|kind| kind == *first));
@@ -137,11 +138,14 @@ impl BuildIdFinder {
 
     /// True if a file found by its path is the one that was mapped.
     fn is_it(&self, path: &[u8], image: &Image) -> bool {
-        let recorded = self.mapped.get(path);
-        let (here, is_below_root) = (image.about().map(file_id), !self.search.symfs.is_empty());
-        let is_other = || here.zip(recorded).is_some_and(|(here, recorded)| is_another(here, recorded));
-        let is_same = || here.zip(recorded).is_some_and(|(here, recorded)| recorded.contains(&here));
-        is_below_root || is_same() || self.is_here && !is_other()
+        let is_below_root = !self.search.symfs.is_empty();
+        if is_below_root {
+            return true;
+        }
+        match (image.about().map(file_id), self.mapped.get(path)) {
+            (Some(here), Some(recorded)) => recorded.contains(&here) || self.is_here && !is_another(here, recorded),
+            _ => self.is_here,
+        }
     }
 
     /// Warns about files that aren't on this machine and says how many sampled frames are in each.
@@ -149,8 +153,10 @@ impl BuildIdFinder {
         if self.missing.is_empty() {
             return;
         }
-        let frames = |file: &ListedFile| frames.get(file).copied().unwrap_or_default();
-        let listed = self.missing.iter().map(|file| (&file.path[..], frames(file))).collect();
+        let mut listed = Vec::new();
+        for file in &self.missing {
+            listed.push((&file.path[..], frames.get(file).copied().unwrap_or_default()));
+        }
         let message = format!(
             "no build ID for {}: the files that ran are missing. Run this on the recorded machine, or pass its root \
              with --symfs DIR or the IDs with --known-build-ids",
@@ -163,14 +169,17 @@ impl BuildIdFinder {
 /// Lists files by falling count, for messages: `2 files (/usr/bin/node: 31 frames, /lib/libc.so.6: 2 frames)`.
 pub(in crate::commands::inject) fn counted_files(mut files: Vec<(&[u8], u64)>, what: &str) -> String {
     files.sort_by_key(|(path, count)| (Reverse(*count), *path));
-    let one = |(path, count): &(&[u8], u64)| match count {
-        0 => readable(path).into_owned(),
-        _ => format!("{}: {}", readable(path), counted(*count, what)),
-    };
-    format!("{} ({})", counted(files.len() as u64, "file"), files.iter().map(one).collect::<Vec<_>>().join(", "))
+    let mut texts = Vec::with_capacity(files.len());
+    for (path, count) in &files {
+        texts.push(match count {
+            0 => readable(path).into_owned(),
+            _ => format!("{}: {}", readable(path), counted(*count, what)),
+        });
+    }
+    format!("{} ({})", counted(files.len() as u64, "file"), texts.join(", "))
 }
 
-fn mapped(processes: &Processes) -> FxHashMap<Vec<u8>, BTreeSet<FileId>> {
+fn mapped_files(processes: &Processes) -> FxHashMap<Vec<u8>, BTreeSet<FileId>> {
     let mut mapped = FxHashMap::<Vec<u8>, BTreeSet<FileId>>::default();
     for mapping in processes.by_pid.values().flat_map(|process| &process.mappings) {
         if let Some(file) = mapping.file {
@@ -181,10 +190,15 @@ fn mapped(processes: &Processes) -> FxHashMap<Vec<u8>, BTreeSet<FileId>> {
 }
 
 /// Build IDs stated by the recording. They are more reliable than those of the files, which may have changed since.
-fn recorded(spaces: &AddressSpaces) -> FxHashMap<Vec<u8>, Option<BuildId>> {
-    let with_id = spaces.dsos().iter().filter(|(_, dso)| dso.build_id.is_some());
-    let cpumode = |dso: &Dso| if dso.kind == DsoKind::Kernel { CpuMode::Kernel } else { CpuMode::User };
-    with_id.map(|(_, dso)| (listed(&dso.path, cpumode(dso)).to_vec(), dso.build_id)).collect()
+fn recorded_build_ids(spaces: &AddressSpaces) -> FxHashMap<Vec<u8>, Option<BuildId>> {
+    let mut recorded = FxHashMap::default();
+    for (_, dso) in spaces.dsos().iter() {
+        if dso.build_id.is_some() {
+            let cpumode = if dso.kind == DsoKind::Kernel { CpuMode::Kernel } else { CpuMode::User };
+            recorded.insert(listed_path(&dso.path, cpumode).to_vec(), dso.build_id);
+        }
+    }
+    recorded
 }
 
 /// Reads the user's list. Each entry is a build ID in hexadecimal, a space, and a path. Bad entries give a warning.
@@ -208,12 +222,18 @@ fn read_known(known: &KnownBuildIds, warnings: &mut Warnings) -> Result<FxHashMa
 
 fn known_entry(line: &[u8]) -> Option<(BuildId, &[u8])> {
     let space = line.iter().position(|&byte| byte == b' ')?;
-    let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, odd) = line[..space].as_chunks::<2>();
-    let byte = |pair: &[u8; 2]| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
-    let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+    if !odd.is_empty() {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(pairs.len());
+    for [high, low] in pairs {
+        let high = char::from(*high).to_digit(16)?;
+        let low = char::from(*low).to_digit(16)?;
+        bytes.push((high << 4 | low) as u8);
+    }
     let path = line[space + 1..].trim_ascii();
-    BuildId::new(&bytes?).filter(|_| odd.is_empty()).map(|id| (id, path))
+    Some((BuildId::new(&bytes)?, path))
 }
 
 #[cfg(test)]

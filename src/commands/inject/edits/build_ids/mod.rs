@@ -34,13 +34,13 @@ impl BuildIdEdits {
         let finder = &mut BuildIdFinder::new(survey, options.known_build_ids.as_ref(), context)?;
         match options.build_ids {
             BuildIdMode::None => {}
-            BuildIdMode::Hit => found.before_first_samples(survey, finder),
-            BuildIdMode::All => found.before_first_mappings(input, finder),
+            BuildIdMode::Hit => found.insert_before_first_samples(survey, finder),
+            BuildIdMode::All => found.insert_before_first_mappings(input, finder),
             BuildIdMode::HitMappings => {
                 let hits = hits(survey);
-                found.in_mappings(input, finder, |file| hits.contains_key(file));
+                found.rewrite_mappings(input, finder, |file| hits.contains_key(file));
             }
-            BuildIdMode::AllMappings => found.in_mappings(input, finder, |_| true),
+            BuildIdMode::AllMappings => found.rewrite_mappings(input, finder, |_| true),
         }
         if !finder.missing.is_empty() {
             finder.say_what_is_missing(&hits(survey).into_iter().map(|(file, hits)| (file, hits.frames)).collect());
@@ -50,7 +50,7 @@ impl BuildIdEdits {
     }
 
     /// Inserts a build ID record before the first sample in each file.
-    fn before_first_samples(&mut self, survey: &SurveyedRecording<'_>, finder: &mut BuildIdFinder) {
+    fn insert_before_first_samples(&mut self, survey: &SurveyedRecording<'_>, finder: &mut BuildIdFinder) {
         let mut hits: Vec<(u64, ListedFile)> =
             hits(survey).into_iter().map(|(file, hits)| (hits.first, file)).collect();
         hits.sort_unstable();
@@ -62,32 +62,35 @@ impl BuildIdEdits {
     }
 
     /// Inserts a build ID record before the first mapping of each file.
-    fn before_first_mappings(&mut self, input: &PlainRecording, finder: &mut BuildIdFinder) {
-        let mut told: FxHashSet<Vec<u8>> = FxHashSet::default();
+    fn insert_before_first_mappings(&mut self, input: &PlainRecording, finder: &mut BuildIdFinder) {
+        let mut written: FxHashSet<Vec<u8>> = FxHashSet::default();
         for (raw, mmap) in mappings(input) {
-            let file = ListedFile::of_mapping(&mmap);
+            let file = ListedFile::from_mapping(&mmap);
             if let Some(id) = finder.find(&file)
-                && !told.contains(&file.path)
+                && !written.contains(&file.path)
             {
                 self.insert(raw.offset, &file, &id, raw.endian);
-                told.insert(file.path);
+                written.insert(file.path);
             }
         }
     }
 
     /// Writes build IDs into the mapping records of the `wanted` files.
-    fn in_mappings(
+    fn rewrite_mappings(
         &mut self,
         input: &PlainRecording,
         finder: &mut BuildIdFinder,
         wanted: impl Fn(&ListedFile) -> bool,
     ) {
-        for (raw, mmap) in mappings(input).filter(|(_, mmap)| mmap.build_id.is_none()) {
-            let file = ListedFile::of_mapping(&mmap);
+        for (raw, mmap) in mappings(input) {
+            if mmap.build_id.is_some() {
+                continue;
+            }
+            let file = ListedFile::from_mapping(&mmap);
             if wanted(&file)
                 && let Some(id) = finder.find(&file)
             {
-                self.edits.extend(with_build_id(input, &raw, mmap, id));
+                self.edits.extend(set_build_id(input, &raw, mmap, id));
             }
         }
     }
@@ -111,14 +114,16 @@ fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
         return None;
     }
     let Ok(Record::Mmap(mmap)) = Record::parse(raw) else { return None };
-    let kernel = matches!(mmap.cpumode, CpuMode::Kernel);
-    let file =
-        mmap.cpumode == CpuMode::User && matches!(Dso::kind_of_user_path(mmap.path), DsoKind::File | DsoKind::Vdso);
-    (kernel || file).then_some(mmap)
+    let may_have_id = match mmap.cpumode {
+        CpuMode::Kernel => true,
+        CpuMode::User => matches!(Dso::kind_of_user_path(mmap.path), DsoKind::File | DsoKind::Vdso),
+        _ => false,
+    };
+    if may_have_id { Some(mmap) } else { None }
 }
 
 /// Replaces a mapping record by an MMAP2 record that has the build ID.
-fn with_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
+fn set_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
     let (prot, flags) = (mmap.prot.unwrap_or(PROT_READ_EXEC), mmap.flags.unwrap_or(MAP_PRIVATE));
     let mmap = Mmap { build_id: Some(id), prot: Some(prot), flags: Some(flags), ..mmap };
     let trailer = input.recording.sample_id(raw);
@@ -151,9 +156,10 @@ fn hits(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, Hits> {
     }
     let mut by_file: FxHashMap<ListedFile, Hits> = FxHashMap::default();
     for (dso, Hits { first, frames }) in hits {
-        let Some(file) = ListedFile::of_dso(spaces.dsos().get(dso)) else { continue };
-        let of_file = by_file.entry(file).or_insert(Hits { first, frames: 0 });
-        (of_file.first, of_file.frames) = (of_file.first.min(first), of_file.frames + frames);
+        let Some(file) = ListedFile::from_dso(spaces.dsos().get(dso)) else { continue };
+        let hits = by_file.entry(file).or_insert(Hits { first, frames: 0 });
+        hits.first = hits.first.min(first);
+        hits.frames += frames;
     }
     by_file
 }

@@ -44,13 +44,15 @@ impl PlainChains {
         let search = SearchOptions { machine: Some(*machine), ..context.search(&survey.processes) };
         let files = Images::new(survey.spaces.dsos().iter(), search);
         let unwinder = Unwinder::new(&survey.spaces, map, &files, MAX_DEPTH);
-        let (mut edits, ended) = samples(survey, &unwinder, *machine, context);
-        say_what_is_missing(survey, &ended, &files, &mut context.outcome.warnings);
+        let converted = convert_samples(survey, &unwinder, *machine, context);
+        let mut edits = converted.edits;
+        converted.skipped.report(&survey.input.shown, &mut context.outcome.warnings);
+        say_what_is_missing(survey, &converted.stopped_in, &files, &mut context.outcome.warnings);
         context.outcome.warnings.append(files.into_warnings());
         let mut recording = survey.input.recording.clone();
         recording.plain_chains();
         if survey.input.is_pipe() && context.options.to_pipe() {
-            edits.extend(attrs(&recording, survey));
+            edits.extend(edit_attrs(&recording, survey));
         }
         Ok(Self { recording, edits })
     }
@@ -59,14 +61,18 @@ impl PlainChains {
 /// Warns about missing files in which unwinding stopped: their unwind data would be needed.
 fn say_what_is_missing(
     survey: &SurveyedRecording<'_>,
-    ended: &FxHashMap<DsoId, u64>,
+    stopped_in: &FxHashMap<DsoId, u64>,
     files: &Images<'_>,
     warnings: &mut Warnings,
 ) {
-    let dsos = survey.spaces.dsos();
-    let is_file = |dso: &DsoId| dsos.get(*dso).kind == DsoKind::File || dsos.get(*dso).is_vdso();
-    let missing = ended.iter().filter(|(dso, _)| is_file(dso) && files.get(**dso).is_none());
-    let missing: Vec<_> = missing.map(|(dso, stacks)| (dsos.get(*dso).label(), *stacks)).collect();
+    let mut missing = Vec::new();
+    for (id, stacks) in stopped_in {
+        let dso = survey.spaces.dsos().get(*id);
+        let is_file = dso.kind == DsoKind::File || dso.is_vdso();
+        if is_file && files.get(*id).is_none() {
+            missing.push((dso.label(), *stacks));
+        }
+    }
     if !missing.is_empty() {
         let message = format!(
             "stacks end in {}, because the files that ran are missing; pass the recorded machine's root with --symfs \
@@ -77,38 +83,61 @@ fn say_what_is_missing(
     }
 }
 
-/// Converts all samples with a stack copy. Also returns in which files unwinding stopped too early, with the number of
-/// stacks.
-fn samples<'a>(
+/// Samples of a recording, or of a chunk of it, whose stack copies became call chains.
+struct ConvertedSamples {
+    edits: Vec<Edit>,
+    /// Samples that couldn't be read.
+    skipped: Skipped,
+    /// How many stacks end too early, before the thread's entry function, by the file of their last frame.
+    stopped_in: FxHashMap<DsoId, u64>,
+}
+
+impl ConvertedSamples {
+    fn new() -> Self {
+        Self { edits: Vec::new(), skipped: Skipped::new("sample"), stopped_in: FxHashMap::default() }
+    }
+}
+
+/// Converts all samples with a stack copy.
+fn convert_samples<'a>(
     survey: &SurveyedRecording<'_>,
     unwinder: &'a Unwinder<'a>,
     machine: u16,
-    context: &mut InjectContext<'_>,
-) -> (Vec<Edit>, FxHashMap<DsoId, u64>) {
-    let recording = &survey.input.recording;
-    let parts = context.job.pool.map(survey.chunks.list(), |records| {
-        let (cache, chain, ended) = (Cache::default(), UnwoundChain::default(), FxHashMap::default());
-        ChainConverter { recording, spaces: &survey.spaces, unwinder, machine, cache, chain, ended }.read(records)
+    context: &InjectContext<'_>,
+) -> ConvertedSamples {
+    let chunks = context.job.pool.map(survey.chunks.list(), |records| {
+        let converter = ChainConverter {
+            recording: &survey.input.recording,
+            spaces: &survey.spaces,
+            unwinder,
+            machine,
+            cache: Cache::default(),
+            chain: UnwoundChain::default(),
+            converted: ConvertedSamples::new(),
+        };
+        converter.convert(records)
     });
-    let (mut all, mut all_ended) = (Vec::new(), FxHashMap::default());
-    let mut skipped = Skipped::new("sample");
-    for (edits, damaged, ended) in parts {
-        all.extend(edits);
-        skipped.append(damaged);
-        ended.into_iter().for_each(|(dso, stacks)| *all_ended.entry(dso).or_default() += stacks);
+    let mut all = ConvertedSamples::new();
+    for chunk in chunks {
+        all.edits.extend(chunk.edits);
+        all.skipped.append(chunk.skipped);
+        for (dso, stacks) in chunk.stopped_in {
+            *all.stopped_in.entry(dso).or_default() += stacks;
+        }
     }
-    skipped.report(&survey.input.shown, &mut context.outcome.warnings);
-    (all, all_ended)
+    all
 }
 
 /// Edits that change the attr records of a pipe. `recording` already has the converted events.
-fn attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
+fn edit_attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let attrs = survey.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
-    let changed = attrs.zip(&recording.events).filter_map(|(raw, event)| {
-        let insert = attr_record(&raw, event)?;
-        Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
-    });
-    changed.collect()
+    let mut edits = Vec::new();
+    for (raw, event) in attrs.zip(&recording.events) {
+        if let Some(insert) = attr_record(&raw, event) {
+            edits.push(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert });
+        }
+    }
+    edits
 }
 
 struct ChainConverter<'r, 'a> {
@@ -118,26 +147,26 @@ struct ChainConverter<'r, 'a> {
     machine: u16,
     cache: Cache,
     chain: UnwoundChain,
-    /// Stacks whose unwinding stopped before the thread's entry function, by the file of their last frame.
-    ended: FxHashMap<DsoId, u64>,
+    converted: ConvertedSamples,
 }
 
 impl ChainConverter<'_, '_> {
-    /// Returns the edits for all samples among the records, the damaged samples, and `ended`.
-    fn read(mut self, records: Records<'_>) -> (Vec<Edit>, Skipped, FxHashMap<DsoId, u64>) {
-        let mut skipped = Skipped::new("sample");
-        let mut edits = Vec::new();
-        for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
-            match self.sample(&raw) {
-                Ok(edit) => edits.extend(edit),
-                Err(error) => skipped.add(error),
+    /// Converts all samples among the records.
+    fn convert(mut self, records: Records<'_>) -> ConvertedSamples {
+        for raw in records {
+            if raw.kind != kind::SAMPLE {
+                continue;
+            }
+            match self.convert_sample(&raw) {
+                Ok(edit) => self.converted.edits.extend(edit),
+                Err(error) => self.converted.skipped.add(error),
             }
         }
-        (edits, skipped, self.ended)
+        self.converted
     }
 
     /// The edit that replaces a sample's stack copy by a call chain. `None` if its event doesn't copy stacks.
-    fn sample(&mut self, raw: &RawRecord<'_>) -> Result<Option<Edit>> {
+    fn convert_sample(&mut self, raw: &RawRecord<'_>) -> Result<Option<Edit>> {
         let sample = self.recording.sample(raw)?;
         let attr = &self.recording.events[sample.event].attr;
         if !copies_stacks(attr) {
@@ -165,10 +194,11 @@ impl ChainConverter<'_, '_> {
         let time = sample.time.unwrap_or(Nanos(u64::MAX - 1));
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };
         self.unwinder.unwind(&stack, &mut self.cache, &mut self.chain);
-        let last = self.chain.frames.last().filter(|_| self.chain.truncated);
-        let place = last.and_then(|last| self.spaces.lookup(pid, last.for_lookup(), time, CpuMode::User));
-        if let Some(place) = place {
-            *self.ended.entry(place.dso).or_default() += 1;
+        if self.chain.truncated
+            && let Some(last) = self.chain.frames.last()
+            && let Some(place) = self.spaces.lookup(pid, last.for_lookup(), time, CpuMode::User)
+        {
+            *self.converted.stopped_in.entry(place.dso).or_default() += 1;
         }
         !self.chain.frames.is_empty()
     }
