@@ -153,7 +153,17 @@ fn is_header(line: &[u8]) -> bool {
 const MOST_NUMBERS: usize = 16;
 
 /// Number of columns of an address.
-const ADDRESS_WIDTH: usize = 16;
+pub(super) const ADDRESS_WIDTH: usize = 16;
+
+/// True if a text begins with white space and an address that ends at `columns` bytes or further right.
+pub(super) fn is_padded_address(text: &[u8], columns: usize) -> bool {
+    let number = text.trim_ascii_start();
+    let blanks = text.len() - number.len();
+    let is_end = |rest: &[u8]| rest.first().is_none_or(u8::is_ascii_whitespace);
+    address(number).is_some_and(|(addr, rest)| {
+        addr > super::FIRST_PAGE && is_end(rest) && blanks > 0 && text.len() - rest.len() >= columns
+    })
+}
 
 fn is_number(word: &[u8]) -> bool {
     address(word).is_some_and(|(_, rest)| rest.is_empty())
