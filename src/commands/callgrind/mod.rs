@@ -48,10 +48,25 @@ fn unknown(head: &[u8], input: &InPath) -> Error {
     if head.is_empty() {
         return open::empty(input);
     }
+    if let Some(encoding) = marked_encoding(head) {
+        return Error::new(format!("begins with a byte order mark ({encoding}), which valgrind doesn't write"))
+            .with_remedy(Some(format!(
+                "convert it: iconv -f {encoding} -t UTF-8 FILE | sed '1s/^\\xEF\\xBB\\xBF//' > NEW"
+            )));
+    }
     let neither = "is neither a callgrind file nor a report of massif, DHAT, memcheck, helgrind or DRD";
     let remedy = match detect(head) {
         Some(format) => format!("it is {}, {}", format.name, format.about),
         None => format!("it {}", mistaken::unknown_format(head)),
     };
     Error::new(neither).with_remedy(Some(remedy))
+}
+
+/// The encoding of a text that begins with a byte order mark. Windows' PowerShell writes one.
+fn marked_encoding(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0xef, 0xbb, 0xbf, ..] => Some("UTF-8"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("UTF-16"),
+        _ => None,
+    }
 }
