@@ -279,14 +279,11 @@ impl<'t> TextReader<'t> {
                 return Some((header, event_end));
             }
         }
-        let is_below_header = self.sample.is_some() && (is_field_line(line) || is_source_line(line));
-        if is_below_header {
-            return None;
-        }
         if let Some(header) = parse_one_line_header(line) {
             return Some((header, header.event_end()));
         }
-        if self.has_frames() || !begins_with_frame(below) {
+        let is_below_header = self.sample.is_some() && (is_field_line(line) || is_source_line(line));
+        if is_below_header || self.has_frames() || !begins_with_frame(below) {
             return None;
         }
         let header = Header::parse_above_frames(line);
