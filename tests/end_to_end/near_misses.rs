@@ -98,6 +98,11 @@ fn inputs() -> Vec<(&'static str, Vec<u8>, Outcome)> {
             Read("shop;pack 2\n"),
         ),
         (
+            "perf script of one line without times, commands and objects",
+            b" 4711 cycles:  ffffffff81000010 pack\n 4712 cycles:      7f1234567890 pack\n".to_vec(),
+            Read("pack 2\n"),
+        ),
+        (
             "perf script of one line without times and threads",
             b"            shop cycles:      7f1234567890 pack (/bin/shop)\n  shop-version-1 cycles:      7f1234567890 pack (/bin/shop)\n".to_vec(),
             Read("shop;pack 1\nshop-version-1;pack 1\n"),

@@ -145,7 +145,10 @@ fn is_header(line: &[u8]) -> bool {
         return true;
     }
     // Without a time, a frame such as `401745 Builtin: Load (x)` looks like a header, but has no command name.
-    !header.comm.is_empty() && header.event().is_some()
+    // A one-line sample without one has a padded address after its event.
+    let event_end = header.event_end();
+    header.event_up_to(event_end).is_some()
+        && (!header.comm.is_empty() || is_padded_address(header.after_event(event_end), ADDRESS_WIDTH))
 }
 
 /// Limit of the numbers tried as an address in one line. perf prints fewer before a frame; the limit bounds the cost of
