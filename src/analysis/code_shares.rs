@@ -31,10 +31,10 @@ impl CodeShares {
         Self { event: event.to_owned(), ..Self::default() }
     }
 
-    /// The shares of all samples of an event.
+    /// The shares of all samples of an event. Negative weights count by their amount.
     pub fn count(profile: &Profile, series: &Series, weight: Weight) -> Self {
         let mut shares = Self::new(&series.name);
-        for row in &series.rows {
+        for row in series.rows.iter().chain(&series.negative) {
             let frame = profile.frames_up(row.stack).next().map(|frame| profile.frame_of(frame));
             shares.add(frame.map(|frame| (frame.kind, has_name(profile, frame))), weight.of(row));
         }

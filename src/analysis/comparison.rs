@@ -145,7 +145,7 @@ impl Comparison {
     /// By how many percent the total grew; `None` if it was zero.
     pub fn growth(&self) -> Option<f64> {
         let (before, after) = (self.before.weight as f64, self.after.weight as f64);
-        (before > 0.0).then(|| 100.0 * (after - before) / before)
+        (before != 0.0).then(|| 100.0 * (after - before) / before.abs())
     }
 }
 

@@ -549,6 +549,37 @@ mod tests {
     }
 
     #[test]
+    fn lines_in_unusual_spellings_cost_no_samples() {
+        for (ticks, expected) in [
+            ("null", [(0, 4)].as_slice()),
+            ("[]", &[(0, 4)]),
+            (r#"[{"line":8.0,"ticks":3.0},{"line":9,"ticks":1}]"#, &[(8, 3), (9, 1)]),
+            (r#"[{"line":-1,"ticks":1},{"line":8,"ticks":3}]"#, &[(0, 1), (8, 3)]),
+            (r#"[{"line":8,"ticks":18446744073709551615}]"#, &[(8, 4)]),
+            (r#"[{"line":8,"ticks":-2},{"ticks":1},{"line":9}]"#, &[(0, 1), (0, 3)]),
+        ] {
+            let text = format!(
+                r#"{{"nodes":[{{"id":1,"callFrame":{{"functionName":"f","url":"a.js","lineNumber":5,"columnNumber":2}},
+                "children":null,"hitCount":4,"positionTicks":{ticks}}}]}}"#
+            );
+            let mut rows = lines_and_weights(&text, Keep::EachRow);
+            rows.sort_unstable();
+            let mut sums: Vec<(u32, u64)> = Vec::new();
+            for (line, weight) in rows {
+                match sums.last_mut() {
+                    Some(last) if last.0 == line => last.1 += weight,
+                    _ => sums.push((line, weight)),
+                }
+            }
+            let whole: u64 = expected.iter().map(|(_, weight)| weight).sum();
+            assert_eq!(whole, 4);
+            assert_eq!(sums.iter().map(|(_, weight)| weight).sum::<u64>(), whole, "{ticks}");
+            let known = |rows: &[(u32, u64)]| rows.iter().copied().filter(|(line, _)| *line > 0).collect::<Vec<_>>();
+            assert_eq!(known(&sums), known(expected), "{ticks}");
+        }
+    }
+
+    #[test]
     fn an_old_profile_has_a_nested_tree_and_seconds() {
         let text = r#"{"head":{"functionName":"(root)","url":"","lineNumber":0,"callUID":1,"hitCount":0,"id":1,
             "children":[{"functionName":"main","scriptId":"7","url":"a.js","lineNumber":1,"columnNumber":1,"hitCount":1,

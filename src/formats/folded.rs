@@ -10,6 +10,7 @@ use crate::analysis::call_tree::{CallTree, Spelling};
 use crate::analysis::label::{marked, tid_of_thread, unmarked};
 use crate::analysis::sorted_stacks::{Run, Runs, Unsorted, shared_len};
 use crate::bytes::digits::number;
+use crate::bytes::lines::without_mark;
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::model::Tid;
@@ -79,7 +80,7 @@ impl Scale {
     fn detect(head: &[u8]) -> Self {
         for line in whole_lines(head) {
             if let Some((_, weight)) = parse(line)
-                && Self::Whole.parse_weight(weight).is_none()
+                && has_fraction(weight)
             {
                 return Self::Millionths;
             }
@@ -87,7 +88,7 @@ impl Scale {
         Self::Whole
     }
 
-    /// Parses a weight. `None` if it is a fraction and the scale is `Whole`.
+    /// Parses a weight. `None` if it is too large, or if it is a fraction and the scale is `Whole`.
     fn parse_weight(self, text: &[u8]) -> Option<u64> {
         let (whole, fraction) = match memchr::memchr(b'.', text) {
             Some(dot) => (&text[..dot], &text[dot + 1..]),
@@ -106,7 +107,7 @@ impl Scale {
                 if fraction.get(MILLION_DIGITS).is_some_and(|digit| *digit >= b'5') {
                     millionths += 1;
                 }
-                Some(whole.saturating_mul(MILLION).saturating_add(millionths))
+                whole.checked_mul(MILLION)?.checked_add(millionths)
             }
         }
     }
@@ -146,7 +147,7 @@ fn is_deep_stack(head: &[u8]) -> bool {
 /// fraction.
 fn parse(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
-    let blank = memchr::memrchr(b' ', line)?;
+    let blank = memchr::memrchr2(b' ', b'\t', line)?;
     let (stack, weight) = (line[..blank].trim_ascii_end(), &line[blank + 1..]);
     if stack.is_empty() || !is_weight(weight) { None } else { Some((stack, weight)) }
 }
@@ -158,13 +159,19 @@ fn is_weight(word: &[u8]) -> bool {
     dots <= 1 && digits > 0 && dots + digits == word.len()
 }
 
+/// True if there is a digit other than 0 behind the decimal point.
+fn has_fraction(weight: &[u8]) -> bool {
+    let Some(dot) = memchr::memchr(b'.', weight) else { return false };
+    weight[dot + 1..].iter().any(|digit| *digit != b'0')
+}
+
 /// Calls `each` with the stack and weight of each line. Lines that are neither stacks nor comments are counted in
 /// `skipped`.
 fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut each: impl FnMut(&'t [u8], u64)) {
     let mut start = 0;
     while start < text.len() {
         let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |len| start + len + 1);
-        let (line, offset) = (&text[start..end], start as u64);
+        let (line, offset) = (without_mark(&text[start..end]), start as u64);
         start = end;
         if is_comment(line) {
             continue;
@@ -172,7 +179,10 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
         match parse(line) {
             Some((names, weight)) => match scale.parse_weight(weight) {
                 Some(weight) => each(names, weight),
-                None => skipped.add(Error::new("has a fraction, unlike the lines before").at(offset)),
+                None if scale == Scale::Whole && has_fraction(weight) => {
+                    skipped.add(Error::new("has a fraction, unlike the lines before").at(offset));
+                }
+                None => skipped.add(Error::new("the weight is too large").at(offset)),
             },
             None if line.trim_ascii().is_empty() => {}
             None => skipped.add(Error::new("a folded stack must end with a space and a number").at(offset)),
@@ -475,6 +485,22 @@ mod tests {
         let mut skipped = Skipped::new("line");
         let profile = read(b"# interval: 100\na title\n#0;main 3\n", &ReadOptions::default(), &mut skipped);
         assert_eq!((skipped.count(), profile.series[0].rows[0].weight), (1, 3));
+    }
+
+    #[test]
+    fn a_tab_may_precede_the_weight_and_a_huge_weight_is_skipped() {
+        let mut skipped = Skipped::new("line");
+        let text = b"main;lex\t3\nmain;parse \t4\nmain;x 99999999999999999999999\n";
+        assert!(sniff(text) && is_plain(text));
+        let profile = read(text, &ReadOptions::default(), &mut skipped);
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        assert_eq!(String::from_utf8_lossy(&out), "main;lex 3\nmain;parse 4\n");
+        let said = skipped.into_warning().unwrap().to_string();
+        assert!(said.contains("1 line skipped") && said.contains("too large"), "{said}");
+        let mut skipped = Skipped::new("line");
+        read(b"main;lex 99999999999999.5\nmain;parse 1.5\n", &ReadOptions::default(), &mut skipped);
+        assert!(skipped.into_warning().unwrap().to_string().contains("too large"));
     }
 
     #[test]

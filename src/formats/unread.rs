@@ -371,7 +371,7 @@ fn has_two_counts(head: &[u8]) -> bool {
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        let mut words = line.rsplitn(3, |byte| *byte == b' ');
+        let mut words = line.rsplitn(3, |byte| matches!(byte, b' ' | b'\t'));
         let (Some(after), Some(before), Some(stack)) = (words.next(), words.next(), words.next()) else { return false };
         if !is_decimal(after) || !is_decimal(before) {
             return false;
@@ -692,6 +692,7 @@ pub(super) mod tests {
         ("BCC", b"Sampling at 49 Hertz of all threads by user + kernel stack for 5 secs.\n\n    main\n    -   a (7)\n        5\n"),
         ("two counts", b"main;parse 120 140\nmain;render 80 30\nmain 5 0\n"),
         ("two counts", b"# difffolded.pl -n\nmain;parse 12.50 14\n"),
+        ("two counts", b"main;parse\t120\t140\nmain;render\t80\t30\n"),
         ("DHAT", b"{\"dhatFileVersion\":2\n,\"mode\":\"heap\"\n"),
     ];
 

@@ -155,7 +155,9 @@ impl<'a> Backing<'a> {
     /// True for the names that perf prints for the kernel and its modules.
     pub fn is_kernel_object(self) -> bool {
         match self {
-            Self::Bracketed(name) => name.ends_with(b"]") && ![JIT_APP_CACHE, JIT_ZYGOTE_CACHE].contains(&name),
+            Self::Bracketed(name) => {
+                split_reference_symbol(name).0.ends_with(b"]") && ![JIT_APP_CACHE, JIT_ZYGOTE_CACHE].contains(&name)
+            }
             Self::File(path) | Self::Other(path) => is_kernel_file(path),
             _ => false,
         }
@@ -216,11 +218,14 @@ pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
     (path, b"")
 }
 
-/// True for kernel images (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`) and modules (`.ko`), also compressed.
+/// True for kernel images (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`, `/proc/kcore`), modules (`.ko`), also
+/// compressed or with their debugging information only (`.ko.xz.debug`).
 fn is_kernel_file(path: &[u8]) -> bool {
+    let path = path.strip_suffix(DELETED).unwrap_or(path);
     let base = base_name(path);
-    let stem = [&b".gz"[..], b".xz", b".zst", b".debug"].iter().find_map(|ending| base.strip_suffix(*ending));
-    if stem.unwrap_or(base).ends_with(b".ko") {
+    let mut stem = base.strip_suffix(b".debug").unwrap_or(base);
+    stem = [&b".gz"[..], b".xz", b".zst", b".lz4"].iter().find_map(|ending| stem.strip_suffix(*ending)).unwrap_or(stem);
+    if stem.ends_with(b".ko") || path == b"/proc/kcore" {
         return true;
     }
     let release = base.strip_prefix(b"vmlinux").or_else(|| base.strip_prefix(b"vmlinuz"));
@@ -305,7 +310,12 @@ pub(crate) mod tests {
             "/lib/modules/6.8.0/kernel/net/nf_tables.ko.zst",
             "/lib/modules/5.4.0/kernel/net/nf_tables.ko.gz",
             "/usr/lib/debug/lib/modules/6.1.0/kernel/fs/xfs.ko.debug",
+            "/usr/lib/debug/usr/lib/modules/5.14.0/kernel/fs/xfs.ko.xz.debug",
+            "/system/lib/modules/wlan.ko (deleted)",
+            "/proc/kcore",
             "[nf_tables]",
+            "[kernel.kallsyms]_text",
+            "[guest.kernel.kallsyms.77]",
         ];
         for path in kernel {
             assert!(Backing::of(path.as_bytes()).is_kernel_object(), "{path}");

@@ -28,11 +28,7 @@ pub(crate) fn each_event(
     if events.is_empty() {
         events.push((0, ""));
     }
-    for &(index, _) in &events {
-        if let Some(series) = profile.series.get(index) {
-            report_negative(series, outcome);
-        }
-    }
+    profile.series.iter().for_each(|series| report_negative(series, outcome));
     each_event_named(events, to, run, outcome, write)
 }
 

@@ -104,6 +104,48 @@ fn costs_below_zero_are_carried_and_pictures_say_what_they_leave_out() {
 }
 
 #[test]
+fn tables_have_all_negative_costs_and_totals_have_their_sign() {
+    let cases: [(&str, &str, &str, &[(&str, i64)]); 3] = [
+        (
+            "events: Time Bytes\nfl=a.php\nfn=take\n2 5 1000\nfn=free\n9 3 -3000\n",
+            "Bytes",
+            "# -2,000 Bytes\n",
+            &[("free", -3000), ("take", 1000)],
+        ),
+        (
+            "events: Bytes\nfl=a.php\nfn=free\n9 -7\nfn=drop\n9 -2\n",
+            "Bytes",
+            "# -9 Bytes\n",
+            &[("drop", -2), ("free", -7)],
+        ),
+        ("events: Ir\nfl=a.c\nfn=f\n1 -100\nfn=g\n3 100\n", "Ir", "# 0 Ir\n", &[("f", -100), ("g", 100)]),
+    ];
+    for (text, event, total, expected) in cases {
+        let (directory, path) = file("cachegrind.out.7", text.as_bytes());
+        let output = jitgraft(&["--strict", "report", "--limit", "0", "--event", event], &path);
+        let (table, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && said.is_empty(), "{said}");
+        assert!(table.starts_with(total) && table.contains("100.00% in functions with a name"), "{table}");
+        let csv = stdout(&["report", "--limit", "0", "--format", "csv", "--event", event], &path);
+        let mut found: Vec<(String, i64)> = Vec::new();
+        for line in csv.lines().skip(1) {
+            let cells: Vec<&str> = line.split(',').collect();
+            found.push((cells[8].to_owned(), cells[2].parse().unwrap()));
+        }
+        found.sort();
+        let expected: Vec<(String, i64)> = expected.iter().map(|(name, own)| ((*name).to_owned(), *own)).collect();
+        assert_eq!(found, expected, "{csv}");
+        // A difference has the same functions, also those whose share of a negative total is negative.
+        let before = directory.path().join("before.out");
+        std::fs::write(&before, text).unwrap();
+        let diff = ["report", "--limit", "0", "--format", "csv", "--event", event, "--diff", before.to_str().unwrap()];
+        assert_eq!(stdout(&diff, &path).lines().count(), 1 + expected.len());
+        let folded = jitgraft(&["collapse", "--event", event], &path);
+        assert!(String::from_utf8_lossy(&folded.stderr).contains("below zero"));
+    }
+}
+
+#[test]
 fn events_are_computed_from_others_and_only_events_must_be_stated() {
     let text = "events: Ir Bm\nevent: CEst = Ir + 10 Bm : Cycles\nevent: Both = 2 CEst - Ir\nevent: No = Ir + Dr\n\
         fn=main\n1 100 5\ncfn=f\ncalls=1 1\n2 50 2\nfn=f\n1 50 2\n";

@@ -83,6 +83,54 @@ fn inputs() -> Vec<(&'static str, Vec<u8>, Outcome)> {
             Read("[unknown];pack 1\npack 1\n"),
         ),
         (
+            "perf script without times and objects",
+            b"shop 4711 cycles: \n\t  401136 pack\n\t  401200 main\n\nshop 4711 cycles: \n\t  401200 main\n\n".to_vec(),
+            Read("shop;main 1\nshop;main;pack 1\n"),
+        ),
+        (
+            "perf script without times and objects, with periods, through expand",
+            b" 4711     250000 cycles: \n                  401136 pack\n                  401200 main\n\n".to_vec(),
+            Read("main;pack 250000\n"),
+        ),
+        (
+            "perf script of one line without times and objects",
+            b"            shop  4711 cycles:            401136 pack\n            shop  4711 cycles:            401136 pack\n".to_vec(),
+            Read("shop;pack 2\n"),
+        ),
+        (
+            "perf script of one line without times, commands and objects",
+            b" 4711 cycles:  ffffffff81000010 pack\n 4712 cycles:      7f1234567890 pack\n".to_vec(),
+            Read("pack 2\n"),
+        ),
+        (
+            "perf script of one line without times and threads",
+            b"            shop cycles:      7f1234567890 pack (/bin/shop)\n  shop-version-1 cycles:      7f1234567890 pack (/bin/shop)\n".to_vec(),
+            Read("shop;pack 1\nshop-version-1;pack 1\n"),
+        ),
+        (
+            "perf script's frames alone, without objects",
+            b"\n\t    7f1234567890 pack\n\t          401200 main\n\n\n\t          401200 main\n\n".to_vec(),
+            Read("main 1\nmain;pack 1\n"),
+        ),
+        (
+            "perf script's addresses through expand",
+            b"shop 4711 cycles: \n        ffffffff81000010\n            7f1234567890\n                  401200\n\n".to_vec(),
+            Read("shop;[unknown];[unknown];[unknown] 1\n"),
+        ),
+        (
+            "perf scripts with marks, joined",
+            format!("\u{feff}{SCRIPT}\u{feff}{SCRIPT}").into_bytes(),
+            Read("t;main;f 6\n"),
+        ),
+        ("folded stacks with marks, joined", format!("\u{feff}{FOLDED}\u{feff}{FOLDED}").into_bytes(), Read("main;a 10\nmain;b 12\n")),
+        ("folded stacks with tabs", b"main;a\t5\nmain;b\t6\n".to_vec(), FOLDED_READ),
+        ("a difference with tabs", b"main;a\t120\t140\nmain;b\t80\t30\n".to_vec(), Refused(&["--diff"])),
+        (
+            "folded stacks with a weight beyond all numbers",
+            b"main;a 99999999999999999999999\nmain;b 6\n".to_vec(),
+            Skipping("main;b 6\n"),
+        ),
+        (
             "perf script through expand",
             b"t 7 1.000002: 3 cycles:u: \n            55d0 f+0x1 (/bin/x)\n            55e0 main+0x1 (/bin/x)\n\n".to_vec(),
             SCRIPT_READ,
@@ -153,5 +201,23 @@ fn near_misses_are_read_or_named() {
         // A flame graph is drawn of the same input in another way.
         let drawn = runner::jitgraft(&["flamegraph", "-q", "-o", "/dev/null"], &file);
         assert_eq!(drawn.status.success(), output.status.success(), "{name}");
+    }
+}
+
+#[test]
+fn callgrind_files_with_a_mark_are_named_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, bytes, encoding) in [
+        ("callgrind.out.1", marked(CALLGRIND), "UTF-8"),
+        ("callgrind.out.2", utf16(CALLGRIND, true, false), "UTF-16"),
+        ("callgrind.out.3", utf16(CALLGRIND, true, true), "UTF-16"),
+    ] {
+        let file = dir.path().join(name);
+        fs::write(&file, bytes).unwrap();
+        let out = dir.path().join("named");
+        let output = runner::jitgraft(&["callgrind", "-o", out.to_str().unwrap()], &file);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("byte order mark") && said.contains(encoding), "{said}");
+        assert!(!out.exists(), "{name}");
     }
 }

@@ -48,10 +48,24 @@ fn unknown(head: &[u8], input: &InPath) -> Error {
     if head.is_empty() {
         return open::empty(input);
     }
+    if let Some((encoding, command)) = byte_order_mark(head) {
+        let reason = format!("begins with a byte order mark ({encoding}), which valgrind doesn't write");
+        return Error::new(reason).with_remedy(Some(format!("remove it: {command}")));
+    }
     let neither = "is neither a callgrind file nor a report of massif, DHAT, memcheck, helgrind or DRD";
     let remedy = match detect(head) {
         Some(format) => format!("it is {}, {}", format.name, format.about),
         None => format!("it {}", mistaken::unknown_format(head)),
     };
     Error::new(neither).with_remedy(Some(remedy))
+}
+
+/// The encoding of a text that begins with a byte order mark, as Windows' PowerShell writes it, and the command that
+/// removes the mark.
+fn byte_order_mark(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    match head {
+        [0xef, 0xbb, 0xbf, ..] => Some(("UTF-8", r"sed '1s/^\xEF\xBB\xBF//' FILE > NEW")),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(("UTF-16", "iconv -f UTF-16 -t UTF-8 FILE > NEW")),
+        _ => None,
+    }
 }

@@ -50,7 +50,8 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     let selection = &options.selection;
     changes.retain(|change| selection.takes(Some(change.module.text()), Some(change.function.text())));
     let least = selection.percent.unwrap_or(0.0);
-    changes.retain(|change| change.share_before(&comparison).max(change.share_after(&comparison)) >= least);
+    // Shares can be negative: of memory that is freed, or of a negative total.
+    changes.retain(|change| change.share_before(&comparison).abs().max(change.share_after(&comparison).abs()) >= least);
     changes.sort_by(|a, b| {
         let called = |change: &ChangedFunction| (change.function.clone(), change.module.clone());
         let order = match comparison.evidence {

@@ -26,7 +26,7 @@ pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> Str
     let event =
         if series.name == "samples" { String::new() } else { format!(" of {}", readable(series.name.as_bytes())) };
     let Some(word) = row_word(profile) else {
-        return format!("{} {}", grouped(whole), readable(series.name.as_bytes()));
+        return format!("{sign}{} {}", grouped(whole), readable(series.name.as_bytes()));
     };
     let mut line = format!("{}{event}{often}", counted(samples, word));
     match &series.unit {

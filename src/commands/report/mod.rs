@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::io::{Output, Run};
 use crate::model::stacks::{Keep, Profile, Series};
 use crate::pipeline::any::load;
-use crate::pipeline::outputs::{each_event, report_negative};
+use crate::pipeline::outputs::each_event_named;
 use crate::pipeline::table::{Layout, Table};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
@@ -38,12 +38,17 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
         _ => None,
     };
     let said = if job.quiet { 0 } else { lines_said(&outcome, options.reader.style.width) };
-    let sampled: Vec<usize> = (0..profile.series.len()).filter(|&at| !profile.series[at].rows.is_empty()).collect();
+    // Tables show negative weights, so an event with nothing else has a table too.
+    let sampled: Vec<usize> = (0..profile.series.len()).filter(|&at| !profile.series[at].is_empty()).collect();
     let mut asked = Asked { profile: &profile, before: before.as_ref(), options, said, shows_stacks: false };
     if sampled.len() > 1 && options.output.is_stream() {
-        asked.write_all(&sampled, &run, &mut outcome)?;
+        asked.write_all(&sampled, &run)?;
     } else {
-        each_event(&profile, &options.output, &run, &mut outcome, |at, out| {
+        let mut events: Vec<(usize, &str)> = sampled.iter().map(|&at| (at, &*profile.series[at].name)).collect();
+        if events.is_empty() {
+            events.push((0, ""));
+        }
+        each_event_named(events, &options.output, &run, &mut outcome, |at, out| {
             let part = asked.part(at)?;
             let parts = [if sampled.len() > 1 { part.with_event(&profile, at, options) } else { part }];
             write_parts(&parts, options, out)
@@ -101,10 +106,9 @@ impl Asked<'_> {
 
     /// Writes the reports of all events to the output: as text one below the other, otherwise as one table. Events for
     /// which the filters leave nothing are omitted, unless nothing is left for any event.
-    fn write_all(&mut self, events: &[usize], run: &Run, outcome: &mut Outcome) -> Result<()> {
+    fn write_all(&mut self, events: &[usize], run: &Run) -> Result<()> {
         let (mut parts, mut empty) = (Vec::new(), None);
         for &at in events {
-            report_negative(&self.profile.series[at], outcome);
             match self.part(at) {
                 Ok(part) => parts.push(part.with_event(self.profile, at, self.options)),
                 Err(error) if error.is_usage() => return Err(error),

@@ -84,7 +84,7 @@ impl Scene<'_> {
 
     /// Like [`Self::least`], but as a percentage of `whole`.
     pub(super) fn least_of(&self, usual: f64, whole: i64) -> f64 {
-        self.options.selection.percent.unwrap_or(usual) / 100.0 * whole as f64
+        self.options.selection.percent.unwrap_or(usual) / 100.0 * whole.unsigned_abs() as f64
     }
 }
 

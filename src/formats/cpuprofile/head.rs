@@ -3,7 +3,7 @@
 //! Recursive parsing could overflow the stack, since there is no limit to the tree's depth. Therefore the text is first
 //! split into nodes, each with its own members but not its children.
 
-use super::node::{CallFrame, LineTicks, ProfileNode};
+use super::node::{CallFrame, LineTicks, ProfileNode, list_or_null};
 use serde::Deserialize;
 
 /// A node without its children.
@@ -18,6 +18,7 @@ struct HeadNode {
     column_number: i64,
     hit_count: u64,
     id: u64,
+    #[serde(deserialize_with = "list_or_null")]
     position_ticks: Vec<LineTicks>,
 }
 

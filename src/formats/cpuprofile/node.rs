@@ -1,6 +1,6 @@
 //! The nodes of a profile, as V8 writes them.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 
 #[derive(Deserialize, Default)]
@@ -11,19 +11,42 @@ pub(super) struct ProfileNode<'a> {
     pub(super) call_frame: CallFrame<'a>,
     #[serde(default)]
     pub(super) hit_count: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list_or_null")]
     pub(super) children: Vec<u64>,
     /// Profiles that are streamed while they are recorded state the parent instead of the children.
     pub(super) parent: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list_or_null")]
     pub(super) position_ticks: Vec<LineTicks>,
+}
+
+/// Reads a list. Some tools write `null` for an empty one.
+pub(super) fn list_or_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(json: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(json)?.unwrap_or_default())
 }
 
 /// The number of samples at a line.
 #[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(from = "WrittenTicks")]
 pub(super) struct LineTicks {
+    /// Starts at 1; 0 if unknown.
     pub(super) line: u32,
     pub(super) ticks: u64,
+}
+
+/// The numbers as they are written. JavaScript has no integers, so tools may write `8.0`, and -1 for an unknown line.
+#[derive(Deserialize)]
+struct WrittenTicks {
+    #[serde(default)]
+    line: f64,
+    #[serde(default)]
+    ticks: f64,
+}
+
+impl From<WrittenTicks> for LineTicks {
+    fn from(written: WrittenTicks) -> Self {
+        // Negative numbers become 0.
+        Self { line: written.line as u32, ticks: written.ticks as u64 }
+    }
 }
 
 #[derive(Deserialize, Default)]

@@ -86,11 +86,32 @@ fn compile_one(field: &str, text: &str, warnings: &mut Warnings) -> Option<Regex
     if text.is_empty() {
         return None;
     }
-    let regex = RegexBuilder::new(&format!("^(?:{text})$")).size_limit(LARGEST).build();
+    let regex = RegexBuilder::new(&format!("^(?:{})$", without_quotes(text))).size_limit(LARGEST).build();
     if regex.is_err() {
         warnings.push(Warning::new(format!("{field} was ignored: '{text}' is not a regular expression")));
     }
     regex.ok()
+}
+
+/// Replaces `\Q…\E`, which quotes a part of an expression in Go and Java, by escapes for each character.
+fn without_quotes(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(backslash) = rest.find('\\') {
+        let (before, escape) = rest.split_at(backslash);
+        plain += before;
+        if let Some(quoted) = escape.strip_prefix("\\Q") {
+            let (quoted, after) = quoted.split_once("\\E").unwrap_or((quoted, ""));
+            plain += &regex::escape(quoted);
+            rest = after;
+        } else {
+            // The escaped character may be a backslash itself.
+            let end = escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end);
+            plain += &escape[..end];
+            rest = &escape[end..];
+        }
+    }
+    plain + rest
 }
 
 /// The locations of a sample without the dropped ones. Both lists start with the innermost frame.
@@ -128,6 +149,20 @@ fn without_arguments(name: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quoted_parts_are_taken_literally() {
+        for (text, expected) in [
+            (r"\Qruntime.mallocgc\E|main\..*", r"runtime\.mallocgc|main\..*"),
+            (r"\Qa(b)", r"a\(b\)"),
+            (r"\\Qx\E", r"\\Qx\E"),
+            (r"a\.b\", r"a\.b\"),
+            (r"ä\ö.", r"ä\ö."),
+            ("", ""),
+        ] {
+            assert_eq!(without_quotes(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn names_end_before_their_arguments() {

@@ -145,7 +145,10 @@ fn is_header(line: &[u8]) -> bool {
         return true;
     }
     // Without a time, a frame such as `401745 Builtin: Load (x)` looks like a header, but has no command name.
-    !header.comm.is_empty() && header.event().is_some()
+    // A one-line sample without one has a padded address after its event.
+    let event_end = header.event_end();
+    header.event_up_to(event_end).is_some()
+        && (!header.comm.is_empty() || is_padded_address(header.after_event(event_end), ADDRESS_WIDTH))
 }
 
 /// Limit of the numbers tried as an address in one line. perf prints fewer before a frame; the limit bounds the cost of
@@ -153,7 +156,17 @@ fn is_header(line: &[u8]) -> bool {
 const MOST_NUMBERS: usize = 16;
 
 /// Number of columns of an address.
-const ADDRESS_WIDTH: usize = 16;
+pub(super) const ADDRESS_WIDTH: usize = 16;
+
+/// True if a text begins with white space and an address that ends at `columns` bytes or further right.
+pub(super) fn is_padded_address(text: &[u8], columns: usize) -> bool {
+    let number = text.trim_ascii_start();
+    let blanks = text.len() - number.len();
+    let is_end = |rest: &[u8]| rest.first().is_none_or(u8::is_ascii_whitespace);
+    address(number).is_some_and(|(addr, rest)| {
+        addr > super::FIRST_PAGE && is_end(rest) && blanks > 0 && text.len() - rest.len() >= columns
+    })
+}
 
 fn is_number(word: &[u8]) -> bool {
     address(word).is_some_and(|(_, rest)| rest.is_empty())

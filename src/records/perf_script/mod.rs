@@ -33,12 +33,16 @@ use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
 /// True if a text looks like perf script output: among its first lines, apart from comments and blank lines, there is a
-/// record line, a sample's header with a time, a one-line sample, or an unmistakable frame.
+/// record line, a sample's header with a time, a one-line sample, a header directly above a frame, or an unmistakable
+/// frame.
 pub fn sniff(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let mut lines = first_lines(complete).peekable();
     while let Some(line) = lines.next() {
         if known::is_record_line(line) || header::Header::has_time(line) || is_one_line_sample(line) {
+            return true;
+        }
+        if is_padded_frame(line) || lines.peek().is_some_and(|below| is_header_above_frame(line, below)) {
             return true;
         }
         // Numbers and words occur in many texts, so a frame only counts if it is unmistakable.
@@ -72,14 +76,61 @@ fn parse_frame(line: &[u8]) -> Option<frame::Frame<'_>> {
 /// True if a frame has an object in parentheses, an offset, or `[unknown]` as its symbol.
 fn is_unmistakable(frame: &frame::Frame<'_>) -> bool {
     let has_object = frame.dso.is_some_and(|dso| dso.starts_with(b"/") || dso.starts_with(b"["));
-    has_object || frame.symbol == frame::UNKNOWN && frame.addr > 0xfff || frame.offset.is_some()
+    has_object || frame.symbol == frame::UNKNOWN && frame.addr > FIRST_PAGE || frame.offset.is_some()
+}
+
+/// Addresses in the first page are never code.
+const FIRST_PAGE: u64 = 0xfff;
+
+/// True for a frame with a symbol whose address is padded as perf pads it: a tab (or the blanks that replaced it) and
+/// sixteen columns. Without `dso`, nothing else distinguishes frames from other lines with a number.
+fn is_padded_frame(line: &[u8]) -> bool {
+    let columns = match line.first() {
+        Some(b'\t') => 1 + frame::ADDRESS_WIDTH,
+        Some(b' ') => TAB_WIDTH + frame::ADDRESS_WIDTH,
+        _ => return false,
+    };
+    frame::is_padded_address(line, columns) && parse_frame(line).is_some_and(|frame| frame.symbol != frame::UNKNOWN)
+}
+
+/// The number of blanks that editors and `expand` put in place of a tab at the start of a line.
+const TAB_WIDTH: usize = 8;
+
+/// True for a header that ends with an event and has a frame below it: `shop 4711 cycles:` above `⇥ 401136 pack`.
+fn is_header_above_frame(line: &[u8], below: &[u8]) -> bool {
+    let line = line.trim_ascii_end();
+    let is_header = header::Header::parse(line).is_some_and(|header| {
+        let event_end = header.event_end();
+        header.event_up_to(event_end).is_some() && header.after_event(event_end).is_empty()
+    });
+    let is_indented = below.first().is_some_and(u8::is_ascii_whitespace);
+    is_header && is_indented && parse_frame(below).is_some_and(|frame| frame.addr > FIRST_PAGE)
 }
 
 /// True for a one-line sample: header and frame on the same line. The header need not have a time.
 fn is_one_line_sample(line: &[u8]) -> bool {
-    let Some(header) = header::Header::parse(line.trim_ascii_end()) else { return false };
-    let frame = frame::Frame::parse_in_line(header.after_event(header.event_end()));
-    header.event().is_some() && frame.is_some_and(|frame| is_unmistakable(&frame))
+    let line = line.trim_ascii_end();
+    let Some(header) = header::Header::parse(line) else { return parse_one_line_header(line).is_some() };
+    let event_end = header.event_end();
+    let text = header.after_event(event_end);
+    header.event_up_to(event_end).is_some()
+        && frame::Frame::parse_in_line(text)
+            .is_some_and(|frame| is_unmistakable(&frame) || frame::is_padded_address(text, frame::ADDRESS_WIDTH))
+}
+
+/// Parses the header of a one-line sample without a thread ID: `shop cycles:u:           401136 pack (/bin/shop)`. Only
+/// the padded address after the event distinguishes it from other lines.
+fn parse_one_line_header(line: &[u8]) -> Option<header::Header<'_>> {
+    if line.starts_with(b"\t") || line.starts_with(b"#") {
+        return None;
+    }
+    let header = header::Header::parse_above_frames(line);
+    let event_end = header.event_end();
+    let text = header.after_event(event_end);
+    let is_sample = header.event_up_to(event_end).is_some()
+        && frame::is_padded_address(text, frame::ADDRESS_WIDTH)
+        && frame::Frame::parse_in_line(text).is_some();
+    if is_sample { Some(header) } else { None }
 }
 
 /// Up to 64 lines of a text, without comments and blank lines.
@@ -144,6 +195,15 @@ mod tests {
             "\n\t          401136 pack+0x6 (/bin/shop)\n\n\n",
             "php\t31795 [001] 14983.371:\t\t1001001 cpu-clock:\n    556200401937\tf (/bin/php)\n",
             "            shop  4711 cpu-clock:      401136 pack (/opt/shop)\n",
+            "shop 4711 cycles: \n\t  401136 pack\n\t  401200 main\n\n",
+            "shop 4711/4712 cycles: \n          401136 pack\n\n",
+            " 4711     250000 cpu-clock: \n\t          401136 pack\n\n",
+            "cpu-clock: \n\tffffffff815fd615 __pte_offset_map_lock\n\n",
+            "cpu-clock: \n        ffffffff815fd615 __pte_offset_map_lock\n\n",
+            "\n\t    7fe72345862a handle_amd\n\t          401136 pack\n\n",
+            "            shop  4711 cpu-clock:            401136 pack\n",
+            " 4711 cpu-clock:  ffffffff821f464b __pi_memset\n",
+            "            shop cpu-clock:      7fe72345862a handle_amd (/lib/ld.so.2)\n",
         ] {
             assert!(sniff(text.as_bytes()), "{text}");
         }
@@ -151,7 +211,15 @@ mod tests {
         assert!(
             !has_no_headers(b"shop 1\n\t          401136 pack\n") && !has_no_headers(b"") && !has_no_headers(b"a\n")
         );
-        assert!(!sniff(b"7f00 40 f\n7f40 20 LazyCompile:*g a.js:1\n"));
+        for text in [
+            "7f00 40 f\n7f40 20 LazyCompile:*g a.js:1\n",
+            "   1234 counted lines\n      7 more\n",
+            "commits:\n    1a2b3c4 Fix the reader\n",
+            "0000000000001139 <main>:\n    1139:\t55 push\n",
+            "0000000000401136 T main\n                 U puts\n",
+        ] {
+            assert!(!sniff(text.as_bytes()), "{text}");
+        }
         assert!(!sniff(b"main;work;more 17\nmain;idle 3\n"));
         assert!(!sniff(b"PERFILE2 and then binary"));
         assert!(!sniff(b""));

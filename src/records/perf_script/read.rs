@@ -16,8 +16,9 @@ use super::fields::{is_field_line, is_source_line};
 use super::frame::{DsoKind, Frame, INLINED, UNKNOWN};
 use super::header::Header;
 use super::known::{RecordLineFacts, is_record_line};
-use super::{has_no_headers, hash_text, sample_end};
+use super::{has_no_headers, hash_text, parse_one_line_header, sample_end};
 use crate::analysis::named_frames::kind_of_unnamed;
+use crate::bytes::lines::without_mark;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::backing::{Backing, base_name};
@@ -111,10 +112,11 @@ fn last_header(buffer: &[u8]) -> usize {
     while end > 0 {
         let start = memchr::memrchr(b'\n', &buffer[..end]).map_or(0, |at| at + 1);
         let line = buffer[start..end].trim_ascii_end();
-        if !is_record_line(line)
-            && let Some(header) = Header::parse(line)
-            && (header.event().is_some() || header.time.is_some())
-        {
+        let is_header = || match Header::parse(line) {
+            Some(header) => header.event().is_some() || header.time.is_some(),
+            None => parse_one_line_header(line).is_some(),
+        };
+        if !is_record_line(line) && is_header() {
             return start;
         }
         end = start.saturating_sub(1);
@@ -172,6 +174,9 @@ struct OpenSample<'t> {
 enum Indent {
     Tab,
     Blanks,
+    /// Blanks, and the frames are addresses without symbols (`-F ip`). Other fields may look like that, but perf prints
+    /// those only below frames that are indented by a tab.
+    BlanksOfAddresses,
     Nothing,
 }
 
@@ -179,6 +184,7 @@ impl Indent {
     fn detect(line: &[u8]) -> Self {
         match line.first() {
             Some(b'\t') => Self::Tab,
+            Some(b' ') if line.trim_ascii().iter().all(u8::is_ascii_hexdigit) => Self::BlanksOfAddresses,
             Some(b' ') => Self::Blanks,
             _ => Self::Nothing,
         }
@@ -222,7 +228,8 @@ impl<'t> TextReader<'t> {
         while start < self.text.len() {
             let end = memchr::memchr(b'\n', &self.text[start..]).map_or(self.text.len(), |len| start + len);
             let below = self.text.get(end + 1..).unwrap_or_default();
-            let begins_sample = self.read_line(self.text[start..end].trim_ascii_end(), below, start as u64);
+            let line = without_mark(&self.text[start..end]).trim_ascii_end();
+            let begins_sample = self.read_line(line, below, start as u64);
             start = end + 1;
             if begins_sample
                 && matches!(below.first(), Some(b'\t' | b' '))
@@ -272,6 +279,9 @@ impl<'t> TextReader<'t> {
                 return Some((header, event_end));
             }
         }
+        if let Some(header) = parse_one_line_header(line) {
+            return Some((header, header.event_end()));
+        }
         let is_below_header = self.sample.is_some() && (is_field_line(line) || is_source_line(line));
         if is_below_header || self.has_frames() || !begins_with_frame(below) {
             return None;
@@ -298,8 +308,9 @@ impl<'t> TextReader<'t> {
             Some(Indent::Blanks) if line.starts_with(b" ") => {
                 Frame::parse_indented(line).filter(|_| !is_field_line(line))
             }
+            Some(Indent::BlanksOfAddresses) if line.starts_with(b" ") => Frame::parse_indented(line),
             // An address of sixteen digits leaves no room for indentation.
-            Some(Indent::Blanks | Indent::Nothing) => Frame::parse_unindented(line),
+            Some(Indent::Blanks | Indent::BlanksOfAddresses | Indent::Nothing) => Frame::parse_unindented(line),
             Some(Indent::Tab) => None,
         }
     }

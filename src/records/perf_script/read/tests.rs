@@ -12,7 +12,13 @@ fn every_sort_of_object_has_its_kind_of_code() {
         let frame = Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), dso_offset: None, inlined: false };
         frame_kind(&frame) == kind
     };
-    let kernel = ["[uprobes]", "[guest.kernel.kallsyms]", "[ext4]", "/lib/modules/6.1/kernel/fs/ext4.ko"];
+    let kernel = [
+        "[uprobes]",
+        "[kernel.kallsyms]_text",
+        "[guest.kernel.kallsyms]",
+        "[ext4]",
+        "/lib/modules/6.1/kernel/fs/ext4.ko",
+    ];
     assert_eq!(those(|path| has_kind(path, FrameKind::Kernel)), kernel);
     let user = [
         "",
@@ -21,7 +27,6 @@ fn every_sort_of_object_has_its_kind_of_code() {
         "[vdso]",
         "[vdso32]",
         "[vsyscall]",
-        "[kernel.kallsyms]_text",
         "/usr/bin/node",
         "/usr/lib/libc.so.6 (deleted)",
         "/dev/shm/code",
