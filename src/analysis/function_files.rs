@@ -20,7 +20,7 @@ impl FunctionFiles {
         if profile.frame_count() < self.seen {
             *self = Self::default();
         }
-        for (_, frame) in profile.frames().skip(self.seen) {
+        for frame in profile.frames_after(self.seen) {
             if let Some(file) = frame.file {
                 self.files.entry(profile.function_of(frame)).or_insert(file);
             }

@@ -1,6 +1,7 @@
 //! Flags that all commands have, and flags of commands that look up names of JIT code.
 
 use super::stderr;
+use crate::analysis::quantity::grouped;
 use crate::error::Result;
 use crate::io;
 use crate::io::guard::{self, MemoryLimit};
@@ -70,11 +71,25 @@ impl Common {
             Some(Ended::Status(status @ 1..)) => return ExitCode::from(status),
             Some(Ended::Status(0)) | None => {}
         }
-        let fails = !outcome.warnings.is_empty() || outcome.frames.lacks_jit_names();
-        if self.strict && fails || outcome.found || !outcome.failed.is_empty() {
-            ExitCode::FAILURE
-        } else {
-            ExitCode::SUCCESS
+        let fails = self.strict && (!outcome.warnings.is_empty() || outcome.frames.lacks_jit_names());
+        if fails && job.quiet {
+            report_strict_failure(outcome);
+        }
+        if fails || outcome.found || !outcome.failed.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+}
+
+/// Prints why `--strict` failed. Without `--quiet`, the warnings and the summary already say so.
+fn report_strict_failure(outcome: &Outcome) {
+    for warning in outcome.warnings.iter() {
+        stderr::say(format_args!("error: {warning}"));
+    }
+    let frames = &outcome.frames;
+    if frames.lacks_jit_names() {
+        let (unnamed, all) = (grouped(frames.jit_unnamed), grouped(frames.jit));
+        stderr::say(format_args!("error: JIT frames without a name: {unnamed} of {all}"));
+        if let Some(hint) = doctor_hint(outcome) {
+            stderr::say(format_args!("hint: {hint}"));
         }
     }
 }
@@ -88,16 +103,22 @@ fn code(outcome: &Outcome) -> Vec<String> {
 /// A line with the number of unnamed frames and the command that explains them. `None` if there is nothing to say.
 fn names(outcome: &Outcome) -> Option<String> {
     let counts = &outcome.frames;
-    let why = outcome.lacking.as_ref().map(|recording| match recording.is_absolute() || io::is_there(recording) {
-        true => format!("run jitgraft doctor {} to find out why", recording.display()),
-        false => "run jitgraft doctor on the recording to find out why".to_owned(),
-    });
+    let why = doctor_hint(outcome);
     // `frames` is 0 for inject, whose summary already has the frames in JIT memory.
     let counted = (counts.frames > 0).then(|| counts.to_string());
     match (counted, why) {
         (Some(counted), Some(why)) => Some(format!("{counted}; {why}")),
         (counted, why) => counted.or(why),
     }
+}
+
+/// The command that explains unnamed frames. `None` if nothing lacks a name.
+fn doctor_hint(outcome: &Outcome) -> Option<String> {
+    let recording = outcome.lacking.as_ref()?;
+    if recording.is_absolute() || io::is_there(recording) {
+        return Some(format!("run jitgraft doctor {} to find out why", recording.display()));
+    }
+    Some("run jitgraft doctor on the recording to find out why".to_owned())
 }
 
 /// Flags of commands that look for jitdumps and perf maps.

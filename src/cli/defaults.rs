@@ -74,7 +74,14 @@ fn split_flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, cl
         let mut flag = vec![word.to_owned()];
         let in_one = word.contains('=') || !word.starts_with("--") && word.len() > 2;
         if known.get_action().takes_values() && !in_one {
-            flag.extend(words.next().map(str::to_owned));
+            let value = words.next();
+            let is_optional = known.get_num_args().is_some_and(|values| values.min_values() == 0);
+            if value.is_none() && !is_optional {
+                // Otherwise the flag would take the first typed word as its value.
+                let message = format!("{VARIABLE}: {word} needs a value\n");
+                return Err(clap::Error::raw(ErrorKind::InvalidValue, message));
+            }
+            flag.extend(value.map(str::to_owned));
         }
         flags.insert(0, flag);
     }

@@ -41,8 +41,15 @@ pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec
     while let Some(option) = first.and_then(|word| word.to_str()).filter(|word| word.len() > 1 && word.starts_with('-'))
     {
         if option == "--" {
-            first = rest.next();
-            break;
+            // Only files can follow.
+            if rest.next().is_some() {
+                words.insert(1, NAME.into());
+            }
+            return words;
+        }
+        if ["-i", "--input"].contains(&option) || option.starts_with("--input=") {
+            words.insert(1, NAME.into());
+            return words;
         }
         let Some(known) = find(command, own, option) else { return words };
         let in_one = option.contains('=') || !option.starts_with("--") && option.len() > 2;
@@ -57,9 +64,9 @@ pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec
     words
 }
 
-/// True if the word is an existing file or looks like a file name, and isn't a command.
+/// True if the word is standard input, an existing file or looks like a file name, and isn't a command.
 fn is_file_name(command: &Command, word: &OsStr) -> bool {
     let text = word.to_str().unwrap_or_default();
     let is_command = text == "help" || command.find_subcommand(text).is_some();
-    !is_command && (io::is_there(Path::new(word)) || text.contains(['.', '/']))
+    !is_command && (text == "-" || io::is_there(Path::new(word)) || text.contains(['.', '/']))
 }

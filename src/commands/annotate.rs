@@ -7,6 +7,7 @@ use crate::contract::format::Read;
 use crate::error::{Error, Result, Warning};
 use crate::io::{Output, Run};
 use crate::model::printable::readable;
+use crate::pipeline::any::explain_no_samples;
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
@@ -28,7 +29,14 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
     let annotation = annotated.map_err(|error| error.in_file(&path))?;
     let is_filtered = options.recording.filter != Filter::default() || !options.recording.event.is_empty();
     if annotation.events.is_empty() && is_filtered {
-        return Err(Error::new("no samples match the filters").in_file(&path));
+        let recording = &options.recording;
+        let why = explain_no_samples(
+            std::slice::from_ref(&options.input),
+            &recording.filter,
+            !recording.event.is_empty(),
+            job,
+        );
+        return Err(Error::new(why).in_file(&path));
     } else if annotation.events.is_empty() {
         outcome.warnings.push(Warning::new("no samples: none were recorded, or none match the filters"));
     } else if annotation.listings.is_empty() {

@@ -582,6 +582,11 @@ impl Profile {
         (0..).map(FrameId).zip(self.frames.items())
     }
 
+    /// All frames except the first ones, for callers that look at new frames again and again.
+    pub fn frames_after(&self, known: usize) -> &[Frame] {
+        self.frames.items().get(known..).unwrap_or_default()
+    }
+
     /// All tracks, indexed by ID.
     pub fn tracks(&self) -> &[Track] {
         self.tracks.items()

@@ -44,7 +44,7 @@ impl Expanded {
     fn add_list(&mut self, list: &Path) -> Result<()> {
         let list = InPath::from(list.to_owned());
         let text = io::open(&list).map_err(|error| error.in_file(&shown(&list)))?;
-        for path in paths(&text) {
+        for path in paths(text.strip_prefix(UTF8_MARK).unwrap_or(&text)) {
             self.add(InPath::Found(FoundPath::listed(path.to_owned())));
         }
         Ok(())
@@ -97,6 +97,9 @@ fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
     names.sort();
     Ok(names)
 }
+
+/// The byte order mark of a list that an editor on Windows wrote.
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One path per line, or paths that end with NUL as in the output of `find -print0`.
 fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {

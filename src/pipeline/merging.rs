@@ -3,13 +3,14 @@
 //!
 //! Several threads read inputs, each input on a single thread; the results are added in the order of the inputs.
 
-use super::any::{LoadOptions, keep_events, run};
+use super::any::{LoadOptions, keep_events, report_no_samples, run};
 use super::inputs::JobInputs;
 use super::job::{Job, Outcome};
 use super::merged_about::MergedAbout;
 use super::open::{Opened, shown};
 use super::sink::Whole;
 use super::texts::{self, InputSums, read_texts};
+use crate::analysis::filter::Filter;
 use crate::analysis::label::By;
 use crate::analysis::quantity::{counted, grouped, quantity};
 use crate::contract::format::Format;
@@ -67,9 +68,13 @@ pub(crate) fn load_merged(
         Ok(())
     })?;
     drop(given);
-    let (mut profile, outcome) = merged.finish(inputs.len(), job)?;
+    let (mut profile, mut outcome) = merged.finish(inputs.len(), job)?;
     profile.check()?;
     keep_events(&mut profile, &options.event)?;
+    let is_filtered = !options.event.is_empty() || options.filter != Filter::default();
+    if is_filtered && outcome.failed.is_empty() && profile.series.iter().all(Series::is_empty) {
+        report_no_samples(inputs, options, job, &mut outcome)?;
+    }
     Ok((profile, outcome))
 }
 

@@ -218,7 +218,8 @@ fn an_error_of_default_flags_names_the_variable_that_has_them() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
         command.env("JITGRAFT_OPTS", defaults).arg("report").args(flags).arg(&input).output().unwrap()
     };
-    for defaults in ["--limit x", "--nonsense", "--format png", "--threads 0", "--limit"] {
+    for defaults in ["--limit x", "--nonsense", "--format png", "--threads 0", "--limit", "--source-maps", "-q --symfs"]
+    {
         let output = run(defaults, &[]);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{defaults}: {said}");
@@ -243,5 +244,8 @@ fn a_list_of_inputs_may_have_lines_as_windows_ends_them() {
         fs::write(&list, paths.concat()).unwrap();
         let output = jitgraft(&["merge", "-q", &format!("@{}", list.display())], &[]);
         assert_eq!(stdout(&output), "main;f 6\n", "{ends:?}");
+        fs::write(&list, format!("\u{feff}{}", paths.concat())).unwrap();
+        let output = jitgraft(&["merge", "-q", &format!("@{}", list.display())], &[]);
+        assert_eq!(stdout(&output), "main;f 6\n", "{ends:?}, after a byte order mark");
     }
 }

@@ -60,6 +60,10 @@ const MISTAKES: &[Mistake] = &[
     ("flamegraph --time 1,2 perf.data", 1, &["times in this input: 0.000000020 to 0.000000021 s"]),
     ("collapse --comm progam perf.data", 1, &["error: no samples", "command names in this input: program"]),
     ("script --pid 1 perf.data", 1, &["no samples", "processes in this input: 999077 (program)"]),
+    ("annotate . --comm progam -i perf.data", 1, &["no samples", "command names in this input: program"]),
+    ("merge --comm progam perf.data", 1, &["error: no samples", "command names in this input: program"]),
+    ("merge --pid 1 perf.data below/perf.data", 1, &["processes in this input: 999077 (program)"]),
+    ("merge --time 1,2 --to pprof -o new.pb.gz perf.data", 1, &["times in this input: "]),
     ("report --dso nowhere.so stacks", 1, &["no rows match the filters", "modules in this input: "]),
     ("report --symbols nothing stacks", 1, &["no rows match the filters", "functions in this input: "]),
     ("report --kind nothing stacks", 1, &["no rows match the filters", "kinds of code in this input: "]),
@@ -285,6 +289,14 @@ fn strict_fails_where_jit_code_has_no_names() {
             let said = said(&output);
             assert_eq!(output.status.code(), Some(code), "{command} {named} {unnamed}: {said}");
             assert_eq!(said.contains("run jitgraft doctor perf.data to find out why"), code == 1, "{command}: {said}");
+            // Even quietly, the reason for the failure is printed.
+            let output = scene.run(&format!("{command} -q --strict perf.data"));
+            let quiet = self::said(&output);
+            assert_eq!(output.status.code(), Some(code), "{command} -q: {quiet}");
+            let reason = format!("error: JIT frames without a name: {unnamed} of ");
+            let is_told = quiet.contains(&reason) && quiet.contains("hint: run jitgraft doctor perf.data");
+            assert_eq!(is_told, code == 1, "{command} -q: {quiet}");
+            assert_eq!(quiet.is_empty(), code == 0, "{command} -q: {quiet}");
             assert!(scene.run(&format!("{command} perf.data")).status.success());
         }
     }

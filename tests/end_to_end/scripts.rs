@@ -86,7 +86,26 @@ fn options_may_stand_before_the_file() {
         let status = if options[0] == "--comm" { Some(1) } else { Some(0) };
         assert_eq!(output.status.code(), status, "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    assert_eq!(jitgraft(&["-q", "x.folded"], dir.path()).stdout, plain.stdout);
+    for words in [&["-q", "x.folded"][..], &["-i", "x.folded"], &["-q", "--input", "x.folded"], &["--input=x.folded"]] {
+        let output = jitgraft(words, dir.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &output.stdout), (Some(0), &plain.stdout), "{words:?}: {said}");
+    }
+    for options in [&["-"][..], &["-q", "-"], &["-i", "-"], &["--", "-"]] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        let input = std::fs::File::open(dir.path().join("x.folded")).unwrap();
+        let output = command.args(options).current_dir(dir.path()).stdin(input).output().unwrap();
+        assert!(output.status.success(), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let lines = |text: &[u8]| text.split(|byte| *byte == b'\n').nth(1).map(<[u8]>::to_vec);
+        assert_eq!(lines(&output.stdout), lines(&plain.stdout), "{options:?}");
+    }
+    // After two dashes, everything is a file, even if it has the name of a command or an option.
+    for name in ["report", "-q", "data"] {
+        std::fs::copy(dir.path().join("x.folded"), dir.path().join(name)).unwrap();
+        let output = jitgraft(&["--threads", "1", "--", name], dir.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && output.stdout.starts_with(name.as_bytes()), "{name}: {said}");
+    }
     assert_eq!(jitgraft(&["--no-such", "x.folded"], dir.path()).status.code(), Some(2));
     // A command is one wherever it stands.
     assert!(jitgraft(&["-q", "report", "x.folded"], dir.path()).status.success());
@@ -104,6 +123,8 @@ fn filters_that_leave_nothing_leave_an_older_output_as_it_is() {
         &["collapse", "--pid", "7"],
         &["export", "--to", "csv", "--tid", "7"],
         &["flamegraph", "--comm", "nothing"],
+        &["merge", "--comm", "nothing"],
+        &["merge", "--tid", "7"],
     ] {
         fs::write(&out, "older\n").unwrap();
         let output = jitgraft(&[args, &["-o", "out.txt", "x.folded"]].concat(), dir.path());
