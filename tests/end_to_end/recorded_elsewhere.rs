@@ -729,6 +729,7 @@ fn simpleperf_names_frames_itself() {
     const DEX: &str = "/data/app/org.example/base.vdex";
     const MODULE: &str = "/vendor/lib/modules/wlan.ko";
     const KERNEL_NAME: &str = "[kernel.kallsyms]";
+    const MEMORY: &str = "/memfd:jit-cache (deleted)";
     let files: &[SymbolFile<'_>] = &[
         (CACHE, 2, 0, Some(0), &[(0x7000_1000, 0x200, "org.example.Cart.total")]),
         (LIB, 2, 0x5000, Some(0x4000), &[(0x5100, 0x40, "_Z4readi"), (0x5140, 0, "write")]),
@@ -736,6 +737,7 @@ fn simpleperf_names_frames_itself() {
         (DEX, 3, 0, None, &[(0x2100, 0x80, "org.example.Main.run")]),
         (MODULE, 1, 0, Some(0), &[(0x300, 0x40, "wlan_interrupt")]),
         (KERNEL_NAME, 0, 0, None, &[(0xffff_ffc0_1008_1000, 0x100, "el0_svc")]),
+        (MEMORY, 4, 0, None, &[(0x7500_0100, 0x40, "org.example.Memory.run")]),
     ];
     for (feature, write) in [(132, file2 as fn(SymbolFile<'_>) -> Vec<u8>), (128, file1)] {
         let scene = Scene::new(&[]);
@@ -755,6 +757,7 @@ fn simpleperf_names_frames_itself() {
         recording.mmap(LIB, 0x7200_0000, 0x4000, 0x4000, 5);
         recording.mmap(OLD_LIB, 0x7300_0000, 0x4000, 0x2000, 5);
         recording.mmap(DEX, 0x7400_0000, 0x10000, 0x1000, 1);
+        recording.mmap(MEMORY, 0x7500_0000, 0x1000, 0, 5);
         let kernel = [0xffff_ffc0_2000_0310, 0xffff_ffc0_1008_1010];
         let user = [0x7200_0110, 0x7200_0150, 0x7300_0111, 0x7400_1104, 0x7000_1040];
         let chain = [&[KERNEL], &kernel[..], &[USER], &user[..]].concat();
@@ -766,10 +769,14 @@ fn simpleperf_names_frames_itself() {
             "org.example;[libold.so] 1000000".to_owned(),
             "org.example;org.example.Cart.total;org.example.Main.run;old_function;write;read;el0_svc;wlan_interrupt 1000000"
                 .to_owned(),
+            "org.example;org.example.Memory.run 1000000".to_owned(),
         ];
         assert_eq!(scene.folded(&["--event", "sched:sched_switch"], &path), expected, "{feature}");
         let report = stdout(&["report", "-q", "--sort", "dso,sym"], &path);
         assert!(report.contains("[JIT zygote cache]"), "{report}");
+        let kinds = stdout(&["report", "-q", "--sort", "kind,sym"], &path);
+        let in_memory = kinds.lines().find(|line| line.ends_with("org.example.Memory.run")).unwrap();
+        assert!(in_memory.contains("JIT") && !in_memory.contains("unnamed"), "{in_memory}");
         // inject passes the symbols on.
         let out = scene.path("out.data");
         stdout(&["inject", "-q", "-o", out.to_str().unwrap()], &path);

@@ -221,7 +221,7 @@ impl Named {
             each(&FrameView {
                 name: frame.name.map(|name| texts.text(name)),
                 offset: frame.offset.map_or(0, |offset| if is_entered { offset } else { offset + back }),
-                kind: if frame.name.is_some() { kind } else { kind.unnamed() },
+                kind: if frame.name.is_some() { kind.named() } else { kind.unnamed() },
                 file: frame.file.map(|file| texts.text(file)),
                 line: frame.line,
                 inlined: frame.inlined,
