@@ -546,6 +546,26 @@ const TRACEPOINTS: &[Tracepoint] = &[
         "s=printed text ip=0xffffffff81234567 nil=(nil)",
     ),
     (
+        "kernel_names",
+        "unsigned long state,8,8,0;unsigned long flags,16,8,0;unsigned long pfn,24,8,0;unsigned long when,32,8,0",
+        r#""state=%s flags=%s gfp=%s page=%p age=%lu", __print_flags(REC->state, "|", {I_DIRTY, "I_DIRTY"}, {I_NEW, "I_NEW"} ), __print_flags(REC->flags, "|", {I_DIRTY, "I_DIRTY"}, {I_NEW, "I_NEW"} ), (REC->flags) ? __print_flags(REC->flags, "|", {( unsigned long)(( gfp_t)((((1UL))) << (4))), "__GFP_RECLAIMABLE"}, { 0, ((void *)0) } ) : "none", (((struct page *)vmemmap_base) + (REC->pfn)), (jiffies - REC->when) / 250"#,
+        &[Long(0), Long(0x70), Long(0x1a_84d3), Long(4_299_267_809)],
+        "state=I_DIRTY flags=0x70 gfp=__GFP_RECLAIMABLE|0x60 page=0x1a84d3 age=73786976277641135",
+    ),
+    (
+        "addresses",
+        "__u8 mapped[16],8,16,0;__u8 v6[16],24,16,0;__u8 socket[28],40,28,0;__u8 end[4],68,4,0",
+        r#""%pI6c %pI6c %pISpc %pI4", REC->mapped, REC->v6, REC->socket, REC->end"#,
+        &[
+            Text("\0\0\0\0\0\0\0\0\0\0\u{7f}\u{7f}\u{7f}\0\0\u{1}", 16),
+            Text("\u{20}\u{1}\0\0\0\0\0\0\0\0\0\0\0\0\0\u{2}", 16),
+            Half(2),
+            Text("\0\u{50}\u{7f}\0\0\u{1}", 26),
+            Text("\u{a}\0\0\u{1}", 4),
+        ],
+        "::7f7f:7f00:1 2001::2 127.0.0.1:80 10.0.0.1",
+    ),
+    (
         "unknown",
         "int a,8,4,1;unsigned long b,16,8,0;char comm[16],24,16,0;u8 raw[4],40,4,0;s16 c,44,2,1;long d,48,8,1;void * e,56,8,0",
         r#""a=%d %s", REC->a, some_function(REC->b)"#,
@@ -764,6 +784,7 @@ fn simpleperf_names_frames_itself() {
         recording.sample(1, (PID, START + 10), kernel[0], &chain);
         // In a gap between symbols there is no name.
         recording.sample(2, (PID, START + 20), 0x7300_0200, &[USER, 0x7300_0200]);
+        recording.sample(3, (PID, START + 30), 0x7500_0110, &[USER, 0x7500_0110]);
         let path = scene.write(recording);
         let expected = [
             "org.example;[libold.so] 1000000".to_owned(),
