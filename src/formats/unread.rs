@@ -133,7 +133,7 @@ const UNREAD: &[UnreadFormat] = &[
     UnreadFormat {
         name: "JSON from perf data convert --to-json",
         remedy: "pass perf.data itself",
-        signature: Words(&["{\"linux-perf-json-version\""]),
+        signature: Is(is_perf_json),
     },
     UnreadFormat {
         name: "text in UTF-16 without a byte order mark",
@@ -587,6 +587,11 @@ fn is_pstats(head: &[u8]) -> bool {
     dictionary & 0x7f == b'{' && key & 0x7f == b')' && len == 3
 }
 
+/// JSON from `perf data convert --to-json`, as perf writes it or with its keys sorted (`jq -S`).
+fn is_perf_json(head: &[u8]) -> bool {
+    Words(&["{\"linux-perf-json-version\""]).fits(head) || Words(&["{\"headers\":{", "\"captured-on\":"]).fits(head)
+}
+
 /// bpftrace's output of stacks as map keys: `@[`, the frames, `]: 12`.
 fn is_bpftrace(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
@@ -672,6 +677,11 @@ pub(super) mod tests {
             "perf data convert --to-json",
             b"{\n\t\"linux-perf-json-version\": 1,\n\t\"headers\": {\n\t\t\"header-version\": 1,\n\t\t\"captured-on\": \"2026-11-26\"",
         ),
+        (
+            "perf data convert --to-json",
+            b"{\n  \"headers\": {\n    \"arch\": \"x86_64\",\n    \"captured-on\": \"2026-11-26\",\n    \"cmdline\": [",
+        ),
+        ("perf data convert --to-json", b"{\"linux-perf-json-version\":1,\"headers\":{\"header-version\":1"),
         ("massif", b"desc: --massif-out-file=massif.out\ncmd: php a.php\ntime_unit: i\n#-----------\nsnapshot=0\n"),
         ("UTF-16", b"m\0a\0i\0n\0;\0a\0 \x005\0\n\0"),
         ("UTF-16", b"\0m\0a\0i\0n\0;\0a\0 \x005\0\n"),

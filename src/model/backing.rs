@@ -96,9 +96,10 @@ impl<'a> Backing<'a> {
         matches!(self, Self::File(path) if path.ends_with(DELETED))
     }
 
-    /// True if a file that can't be read may be the output of a JIT compiler: it has been deleted, or is in `/dev/shm`.
+    /// True if a file that can't be read may be the output of a JIT compiler: it has been deleted, or is in `/dev`,
+    /// which has no libraries but memory (`/dev/shm`, `/dev/hugepages`).
     pub fn is_likely_jit_file(self) -> bool {
-        self.is_deleted() || matches!(self, Self::File(path) if path.starts_with(b"/dev/shm/"))
+        self.is_deleted() || matches!(self, Self::File(path) if path.starts_with(b"/dev/"))
     }
 
     /// True for memory that several processes, or several mappings of one process, share. perf may print addresses in

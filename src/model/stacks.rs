@@ -152,6 +152,15 @@ impl FrameKind {
         }
     }
 
+    /// The kind of this code if its function has a name. Only a compiler's code has names in memory without a file.
+    pub fn named(self) -> Self {
+        match self {
+            Self::NativeUnnamed => Self::User,
+            Self::JitUnnamed | Self::Anonymous => Self::Jit,
+            Self::User | Self::Jit | Self::Kernel | Self::Inlined | Self::Unknown => self,
+        }
+    }
+
     /// True for code of a JIT compiler, with or without a name.
     pub fn is_jit(self) -> bool {
         matches!(self, Self::Jit | Self::JitUnnamed)

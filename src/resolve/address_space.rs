@@ -437,6 +437,10 @@ impl SpaceBuilder {
         if kind == DsoKind::Anonymous && self.continue_moved_text(&range, mapping.time, dsos) {
             return self.live.get(range.start).is_some_and(|entry| !entry.value.is_remapped);
         }
+        let is_deleted = kind == DsoKind::File && Backing::of(&mapping.path).is_deleted();
+        if is_deleted && self.continue_text_in_deleted_file(&range, dsos) {
+            return true;
+        }
         if kind == DsoKind::File {
             self.fill_hole(range.start, dso, offset, dsos);
             if mapping.executable {
@@ -482,6 +486,24 @@ impl SpaceBuilder {
         self.clear(range.clone(), time);
         self.live.insert_into_gap(range.clone(), VisiblePart { from: time, dso, offset, is_remapped: true });
         true
+    }
+
+    /// Checks whether a deleted file that is being mapped over `range` holds the program's own code; if so, the
+    /// program's mapping continues, and the result is true. libhugetlbfs copies code to such files, which are in huge
+    /// pages and therefore may extend beyond the code, up to the end of the last huge page.
+    fn continue_text_in_deleted_file(&self, range: &Range<u64>, dsos: &Dsos) -> bool {
+        let Some(first) = self.live.get(range.start) else { return false };
+        let dso = first.value.dso;
+        if self.program != Some(dso) || !is_linked_file(dso, dsos) {
+            return false;
+        }
+        let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
+        let end = if is_huge_pages { range.end.min(first.end) } else { range.end };
+        if range.end - end >= HUGE_PAGE {
+            return false;
+        }
+        let offset = first.offset().wrapping_add(range.start - first.start);
+        self.is_mapped(range.start..end, dso, offset)
     }
 
     /// Checks whether the memory before a newly mapped part of a file is anonymous and exactly fills a hole between two
@@ -783,6 +805,28 @@ mod tests {
         // After an exec, anonymous memory no longer counts as code of the previous program's file.
         let spaces = spaces_of(mappings, vec![Nanos(2)]);
         assert_eq!(at(&spaces, 1, 0x40_1010, 9).map(|hit| hit.0), Some("//anon".into()));
+    }
+
+    #[test]
+    fn text_that_its_program_moves_to_a_deleted_file_stays_the_programs() {
+        let program = mapped_at(1, 0x40_0000, 0x9000, 0, "/bin/p");
+        let library = mapped_at(1, 0x7000_0000, 0x9000, 0, "/lib/l.so");
+        for (path, addr, len, stays) in [
+            ("/dev/hugepages/libhugetlbfs.tmp.x (deleted)", 0x40_0000, 0x20_0000, true),
+            ("/tmp/x (deleted)", 0x40_1000, 0x8000, true),
+            // More than the last huge page, or not in whole huge pages.
+            ("/dev/hugepages/x (deleted)", 0x40_0000, 0x40_0000, false),
+            ("/tmp/x (deleted)", 0x40_1000, 0x9000, false),
+            ("/tmp/x", 0x40_1000, 0x1000, false),
+            // A library may have been unmapped, which isn't recorded.
+            ("/tmp/x (deleted)", 0x7000_1000, 0x1000, false),
+        ] {
+            let moved = mapping(2, addr, len, path);
+            let spaces = spaces_of(vec![program.clone(), library.clone(), moved], Vec::new());
+            let found = at(&spaces, 1, addr + 0x10, 9).map(|hit| hit.0);
+            let before = if addr < 0x7000_0000 { "/bin/p" } else { "/lib/l.so" };
+            assert_eq!(found, Some((if stays { before } else { path }).into()), "{path} at {addr:#x}, {len:#x} bytes");
+        }
     }
 
     #[test]

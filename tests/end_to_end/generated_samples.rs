@@ -305,6 +305,13 @@ fn the_kernels_image_names_its_functions_and_inlined_calls() {
     assert_eq!(fold(&data, &["--vmlinux", image, "--no-inline"]), "app;hidden_[k];hidden_[k] 1\n");
     let inlined = fold(&data, &["--vmlinux", image]);
     assert!(inlined.contains("hidden_[k];middle;innermost"), "{inlined}");
+    // A sample on a single line shows the function and the line of the innermost call, as in perf.
+    for options in [&["-G"][..], &["-G", "--no-inline"]] {
+        let common = ["script", "--kallsyms", "/dev/null", "--vmlinux", image, "-F", "ip,sym,srcline"];
+        let text = ours(&[&common[..], options, &["-i", data.as_str()]].concat());
+        let (symbol, line) = text.split_once("\n  inlined.c:").unwrap();
+        assert!(symbol.ends_with(" hidden") && line.trim().parse::<u32>().unwrap() < 7, "{text}");
+    }
     // Of another version nothing is believed.
     assert!(!fold(&recording(Some([7; 20])), &["--vmlinux", image]).contains("hidden"));
     let own = run("readelf", &["-n", image]);

@@ -546,6 +546,26 @@ const TRACEPOINTS: &[Tracepoint] = &[
         "s=printed text ip=0xffffffff81234567 nil=(nil)",
     ),
     (
+        "kernel_names",
+        "unsigned long state,8,8,0;unsigned long flags,16,8,0;unsigned long pfn,24,8,0;unsigned long when,32,8,0",
+        r#""state=%s flags=%s gfp=%s page=%p age=%lu", __print_flags(REC->state, "|", {I_DIRTY, "I_DIRTY"}, {I_NEW, "I_NEW"} ), __print_flags(REC->flags, "|", {I_DIRTY, "I_DIRTY"}, {I_NEW, "I_NEW"} ), (REC->flags) ? __print_flags(REC->flags, "|", {( unsigned long)(( gfp_t)((((1UL))) << (4))), "__GFP_RECLAIMABLE"}, { 0, ((void *)0) } ) : "none", (((struct page *)vmemmap_base) + (REC->pfn)), (jiffies - REC->when) / 250"#,
+        &[Long(0), Long(0x70), Long(0x1a_84d3), Long(4_299_267_809)],
+        "state=I_DIRTY flags=0x70 gfp=__GFP_RECLAIMABLE|0x60 page=0x1a84d3 age=73786976277641135",
+    ),
+    (
+        "addresses",
+        "__u8 mapped[16],8,16,0;__u8 v6[16],24,16,0;__u8 socket[28],40,28,0;__u8 end[4],68,4,0",
+        r#""%pI6c %pI6c %pISpc %pI4", REC->mapped, REC->v6, REC->socket, REC->end"#,
+        &[
+            Text("\0\0\0\0\0\0\0\0\0\0\u{7f}\u{7f}\u{7f}\0\0\u{1}", 16),
+            Text("\u{20}\u{1}\0\0\0\0\0\0\0\0\0\0\0\0\0\u{2}", 16),
+            Half(2),
+            Text("\0\u{50}\u{7f}\0\0\u{1}", 26),
+            Text("\u{a}\0\0\u{1}", 4),
+        ],
+        "::7f7f:7f00:1 2001::2 127.0.0.1:80 10.0.0.1",
+    ),
+    (
         "unknown",
         "int a,8,4,1;unsigned long b,16,8,0;char comm[16],24,16,0;u8 raw[4],40,4,0;s16 c,44,2,1;long d,48,8,1;void * e,56,8,0",
         r#""a=%d %s", REC->a, some_function(REC->b)"#,
@@ -729,6 +749,7 @@ fn simpleperf_names_frames_itself() {
     const DEX: &str = "/data/app/org.example/base.vdex";
     const MODULE: &str = "/vendor/lib/modules/wlan.ko";
     const KERNEL_NAME: &str = "[kernel.kallsyms]";
+    const MEMORY: &str = "/memfd:jit-cache (deleted)";
     let files: &[SymbolFile<'_>] = &[
         (CACHE, 2, 0, Some(0), &[(0x7000_1000, 0x200, "org.example.Cart.total")]),
         (LIB, 2, 0x5000, Some(0x4000), &[(0x5100, 0x40, "_Z4readi"), (0x5140, 0, "write")]),
@@ -736,6 +757,7 @@ fn simpleperf_names_frames_itself() {
         (DEX, 3, 0, None, &[(0x2100, 0x80, "org.example.Main.run")]),
         (MODULE, 1, 0, Some(0), &[(0x300, 0x40, "wlan_interrupt")]),
         (KERNEL_NAME, 0, 0, None, &[(0xffff_ffc0_1008_1000, 0x100, "el0_svc")]),
+        (MEMORY, 4, 0, None, &[(0x7500_0100, 0x40, "org.example.Memory.run")]),
     ];
     for (feature, write) in [(132, file2 as fn(SymbolFile<'_>) -> Vec<u8>), (128, file1)] {
         let scene = Scene::new(&[]);
@@ -755,21 +777,27 @@ fn simpleperf_names_frames_itself() {
         recording.mmap(LIB, 0x7200_0000, 0x4000, 0x4000, 5);
         recording.mmap(OLD_LIB, 0x7300_0000, 0x4000, 0x2000, 5);
         recording.mmap(DEX, 0x7400_0000, 0x10000, 0x1000, 1);
+        recording.mmap(MEMORY, 0x7500_0000, 0x1000, 0, 5);
         let kernel = [0xffff_ffc0_2000_0310, 0xffff_ffc0_1008_1010];
         let user = [0x7200_0110, 0x7200_0150, 0x7300_0111, 0x7400_1104, 0x7000_1040];
         let chain = [&[KERNEL], &kernel[..], &[USER], &user[..]].concat();
         recording.sample(1, (PID, START + 10), kernel[0], &chain);
         // In a gap between symbols there is no name.
         recording.sample(2, (PID, START + 20), 0x7300_0200, &[USER, 0x7300_0200]);
+        recording.sample(3, (PID, START + 30), 0x7500_0110, &[USER, 0x7500_0110]);
         let path = scene.write(recording);
         let expected = [
             "org.example;[libold.so] 1000000".to_owned(),
             "org.example;org.example.Cart.total;org.example.Main.run;old_function;write;read;el0_svc;wlan_interrupt 1000000"
                 .to_owned(),
+            "org.example;org.example.Memory.run 1000000".to_owned(),
         ];
         assert_eq!(scene.folded(&["--event", "sched:sched_switch"], &path), expected, "{feature}");
         let report = stdout(&["report", "-q", "--sort", "dso,sym"], &path);
         assert!(report.contains("[JIT zygote cache]"), "{report}");
+        let kinds = stdout(&["report", "-q", "--sort", "kind,sym"], &path);
+        let in_memory = kinds.lines().find(|line| line.ends_with("org.example.Memory.run")).unwrap();
+        assert!(in_memory.contains("JIT") && !in_memory.contains("unnamed"), "{in_memory}");
         // inject passes the symbols on.
         let out = scene.path("out.data");
         stdout(&["inject", "-q", "-o", out.to_str().unwrap()], &path);

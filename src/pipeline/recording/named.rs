@@ -187,7 +187,7 @@ impl Named {
     }
 
     /// Calls `each` with the frames of a location, innermost first; at least one.
-    pub(crate) fn each(&self, place: PlaceId, mut each: impl FnMut(&FrameView<'_>)) {
+    pub(crate) fn each<'s>(&'s self, place: PlaceId, mut each: impl FnMut(&FrameView<'s>)) {
         let NamedLocation { number, info } = self.locations[place.0 as usize];
         let LocationInfo { addr, ip, back, kind, runtimes, truncated, .. } = info;
         let module = info.module.map(|module| &self.modules[module as usize]);
@@ -221,7 +221,7 @@ impl Named {
             each(&FrameView {
                 name: frame.name.map(|name| texts.text(name)),
                 offset: frame.offset.map_or(0, |offset| if is_entered { offset } else { offset + back }),
-                kind: if frame.name.is_some() { kind } else { kind.unnamed() },
+                kind: if frame.name.is_some() { kind.named() } else { kind.unnamed() },
                 file: frame.file.map(|file| texts.text(file)),
                 line: frame.line,
                 inlined: frame.inlined,

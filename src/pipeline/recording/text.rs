@@ -209,10 +209,12 @@ impl<'a> TextWriter<'a> {
                 out.extend_from_slice(lines.get(place));
             }
         } else if let Some(place) = samples.chains.up(row.chain).next() {
-            // perf only shows the function, without calls that were inlined into it.
-            self.each_function(place, |frame| {
-                if !frame.truncated {
-                    write::frame(out, fields, false, &line(frame));
+            // perf only shows the function, without calls that were inlined into it, but the innermost call's line.
+            let mut source = None;
+            self.loaded.named.each(place, |frame| {
+                let source = *source.get_or_insert(line(frame).source);
+                if !frame.inlined && !frame.truncated {
+                    write::frame(out, fields, false, &Line { source, ..line(frame) });
                 }
             });
         }

@@ -55,9 +55,12 @@ pub(super) enum Argument {
     Bits(usize),
     /// `__get_cpumask`: the numbers of the bits that are set.
     Cpus(usize),
-    /// A kernel constant, whose value the recording doesn't contain.
+    /// A constant or variable of the kernel, whose value the recording doesn't contain.
     Unknown,
 }
+
+/// What perf takes for the value of [`Argument::Unknown`] in an expression.
+pub(super) const UNKNOWN: u64 = 0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Op {
@@ -99,24 +102,23 @@ const BINARY: &[&[(&str, Op)]] = &[
 ];
 
 impl Op {
-    /// Evaluates like libtraceevent, with signed 64-bit numbers. `None` for a division by zero. Unary operators use
+    /// Evaluates like libtraceevent, with unsigned 64-bit numbers. `None` for a division by zero. Unary operators use
     /// `right`.
     pub(super) fn apply(self, left: u64, right: u64) -> Option<u64> {
-        let (a, b) = (left.cast_signed(), right.cast_signed());
         Some(match self {
             Self::Mul => left.wrapping_mul(right),
-            Self::Div => a.checked_div(b)?.cast_unsigned(),
-            Self::Rem => a.checked_rem(b)?.cast_unsigned(),
+            Self::Div => left.checked_div(right)?,
+            Self::Rem => left.checked_rem(right)?,
             Self::Add => left.wrapping_add(right),
             Self::Sub | Self::Minus => left.wrapping_sub(right),
             Self::Shl => left.wrapping_shl(right as u32),
-            Self::Shr => a.wrapping_shr(right as u32).cast_unsigned(),
-            Self::Lt => (a < b).into(),
-            Self::Gt => (a > b).into(),
-            Self::Le => (a <= b).into(),
-            Self::Ge => (a >= b).into(),
-            Self::Eq => (a == b).into(),
-            Self::Ne => (a != b).into(),
+            Self::Shr => left.wrapping_shr(right as u32),
+            Self::Lt => (left < right).into(),
+            Self::Gt => (left > right).into(),
+            Self::Le => (left <= right).into(),
+            Self::Ge => (left >= right).into(),
+            Self::Eq => (left == right).into(),
+            Self::Ne => (left != right).into(),
             Self::And => left & right,
             Self::Xor => left ^ right,
             Self::Or => left | right,
@@ -395,13 +397,22 @@ impl<'f> Parser<'f> {
             self.expect_sign("{")?;
             // The nested expression is reduced to its value, so its operators don't count for the expression around it.
             let outer_operators = std::mem::take(&mut self.operators);
-            let value = self.argument()?.constant();
+            let value = self.argument()?;
             self.operators = outer_operators;
             self.expect_sign(",")?;
-            let name = self.texts()?;
+            let name = match self.argument()? {
+                Argument::Text(name) => Some(name),
+                // Some lists end with an entry that has a null pointer for its name.
+                _ => None,
+            };
             self.expect_sign("}")?;
-            // If the value is not a known constant, the entry is dropped.
-            names.extend(value.map(|value| (value, name)));
+            let value = match value {
+                // A single name of unknown value is -1 for perf.
+                Argument::Unknown => Some(u64::MAX),
+                value => value.constant(),
+            };
+            // If the value is not a constant, the entry is dropped.
+            names.extend(value.zip(name));
         }
         Some(names)
     }
@@ -412,6 +423,7 @@ impl Argument {
     fn constant(&self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(*number),
+            Self::Unknown => Some(UNKNOWN),
             Self::Cut(bits, operand) => Some(cut(operand.constant()?, *bits)),
             Self::Unary(op, operand) => op.apply(0, operand.constant()?),
             Self::Binary(op, left, right) => op.apply(left.constant()?, right.constant()?),

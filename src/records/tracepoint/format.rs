@@ -161,8 +161,10 @@ impl Conversion {
     }
 }
 
-/// What follows `%p` for addresses stored as byte arrays, and the value of [`Conversion::kind`] for each.
-const ADDRESSES: &[(&[u8], u8)] = &[(b"M", b'M'), (b"m", b'm'), (b"I4", b'4'), (b"i4", b'4')];
+/// What follows `%p` for addresses stored as byte arrays, and the value of [`Conversion::kind`] for each. `ISpc` is an
+/// address with a port (`struct sockaddr`).
+const ADDRESSES: &[(&[u8], u8)] =
+    &[(b"M", b'M'), (b"m", b'm'), (b"I4", b'4'), (b"i4", b'4'), (b"I6c", b'6'), (b"ISpc", b'S')];
 
 impl Size {
     fn parse(rest: &mut &[u8], arguments: &mut impl Iterator<Item = Argument>) -> Option<Self> {

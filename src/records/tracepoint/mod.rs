@@ -17,6 +17,9 @@
 //! The print format is C, as the kernel's macros expand it. If any of it is not understood, nothing is guessed: the
 //! fields are printed one by one, as perf does in such a case.
 //!
+//! The kernel's own constants and variables (`I_DIRTY`, `jiffies`) have no recorded value. Like perf, we take 0 for them
+//! in expressions, and -1 for those that stand alone in lists of names.
+//!
 //! TRACING_DATA: Documentation/trace/ in the kernel and trace-cmd.dat(5).
 
 mod expression;

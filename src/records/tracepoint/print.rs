@@ -1,10 +1,11 @@
 //! Formats a sample of a tracepoint by its print format, or field by field.
 
-use super::expression::{Argument, Op, cut};
+use super::expression::{Argument, Op, UNKNOWN, cut};
 use super::field::{Field, Place};
 use super::format::{Conversion, Piece, PrintLine, Size, TracepointFormat};
 use super::kernel::RecordedKernel;
 use std::io::Write;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Limit for widths and precisions that come from a sample.
 const LONGEST: usize = 1 << 16;
@@ -82,6 +83,8 @@ impl<'a> TracepointRecord<'a> {
                 let bytes: Vec<String> = self.array(argument)?.iter().map(u8::to_string).collect();
                 put(out, format_args!("{}", bytes.join(".")));
             }
+            b'6' => put(out, format_args!("{}", ipv6(self.array(argument)?)?)),
+            b'S' => put(out, format_args!("{}", self.socket_address(argument)?)),
             b'f' | b'F' => {
                 let addr = self.number(argument)?;
                 match self.kernel.functions.get(&addr) {
@@ -158,6 +161,7 @@ impl<'a> TracepointRecord<'a> {
     fn number(&self, argument: &Argument) -> Option<u64> {
         match argument {
             Argument::Number(number) => Some(*number),
+            Argument::Unknown => Some(UNKNOWN),
             Argument::Field(field) => {
                 let field = self.field(*field)?;
                 (!field.is_array).then(|| self.read(field.offset, field.size))
@@ -246,6 +250,21 @@ impl<'a> TracepointRecord<'a> {
         let bytes: Vec<String> = self.array(argument)?.iter().map(|byte| format!("{byte:02x}")).collect();
         put(out, format_args!("{}", bytes.join(between)));
         Some(())
+    }
+
+    /// Parses a `struct sockaddr` of the Internet's protocols. `None` for others.
+    fn socket_address(&self, argument: &Argument) -> Option<SocketAddr> {
+        const AF_INET: u64 = 2;
+        const AF_INET6: u64 = 10;
+        let bytes = self.array(argument)?;
+        let in_bytes = Self { raw: bytes, ..*self };
+        let port = u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]);
+        let addr: IpAddr = match in_bytes.read(0, 2) {
+            AF_INET => <[u8; 4]>::try_from(bytes.get(4..8)?).ok()?.into(),
+            AF_INET6 => ipv6(bytes.get(8..)?)?.into(),
+            _ => return None,
+        };
+        Some(SocketAddr::new(addr, port))
     }
 
     fn array(&self, argument: &Argument) -> Option<&'a [u8]> {
@@ -441,6 +460,11 @@ impl Layout<'_> {
         }
         self.pad(format!("{sign}{digits}").as_bytes(), out);
     }
+}
+
+/// The address in the first 16 bytes.
+fn ipv6(bytes: &[u8]) -> Option<Ipv6Addr> {
+    bytes.first_chunk::<16>().map(|bytes| Ipv6Addr::from(*bytes))
 }
 
 fn until_nul(bytes: &[u8]) -> &[u8] {

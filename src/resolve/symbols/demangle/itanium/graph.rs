@@ -74,6 +74,8 @@ pub(super) enum Node<'a> {
         parameters: List,
         number: u32,
     },
+    /// A plain number.
+    Index(u32),
     /// `{unnamed type#number}`
     Unnamed(u32),
     /// `{default arg#number}::name`

@@ -60,6 +60,11 @@ mod tests {
             ("_ZTV1A", "vtable for A"),
             ("_Z1fIXadL_ZNK1A1gEvEEEvv", "f<&(A::g() const)>"),
             ("_Z1fIXadL_ZN1A1gEvEEEvv", "f<&A::g>"),
+            ("_Z1fIXadL_ZNR1A1gEvEEEvv", "f<&(A::g() &)>"),
+            ("_Z1fIXadL_ZNO1A1gEvEEEvv", "f<&(A::g() &&)>"),
+            ("_Z1fIXadL_ZNKO1A1gEiEEEvv", "f<&(A::g(int) const &&)>"),
+            ("_ZGR1x_", "reference temporary #0 for x"),
+            ("_ZGRN1n1xE0_", "reference temporary #1 for n::x"),
         ];
         for (mangled, name) in cases {
             assert_eq!(demangle(mangled).as_deref(), Some(name), "{mangled}");

@@ -201,7 +201,7 @@ impl<'a> Parser<'a> {
             "GR" => {
                 let name = self.object_name()?;
                 let number = self.sequence_number()?;
-                let number = self.add(Node::Parameter(number));
+                let number = self.add(Node::Index(number));
                 let before = "reference temporary #";
                 return Some(self.add(Node::Joined { before, first: number, between: " for ", second: name }));
             }

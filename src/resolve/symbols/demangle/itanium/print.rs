@@ -181,6 +181,7 @@ impl<'a> Printer<'_, 'a> {
                 self.lambdas -= 1;
                 self.put(&format!(")#{number}}}"))
             }
+            Node::Index(number) => self.put(&number.to_string()),
             Node::Unnamed(number) => self.put(&format!("{{unnamed type#{number}}}")),
             Node::DefaultArgument { number, name } => {
                 self.put(&format!("{{default arg#{number}}}::"))?;
@@ -486,10 +487,12 @@ impl<'a> Printer<'_, 'a> {
             }
             Node::Unary { operator, operand, .. } => {
                 self.put(operator)?;
-                // The address of a member function is printed without parameters.
+                // The address of a member function is printed without parameters, unless it has qualifiers.
                 if operator == "&"
-                    && let Some(Node::Function(FunctionNode { name, qualifiers, .. })) = self.resolve(operand)
+                    && let Some(Node::Function(FunctionNode { name, qualifiers, reference, .. })) =
+                        self.resolve(operand)
                     && qualifiers == Qualifiers::default()
+                    && reference == RefQualifier::None
                     && matches!(self.graph.get(name), Node::Nested { .. })
                 {
                     return self.all(name);
