@@ -248,8 +248,7 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
     Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))
 }
 
-const TEXT: Kind =
-    Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text file file" };
+const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text file" };
 
 #[cfg(test)]
 mod tests {
