@@ -155,6 +155,9 @@ fn is_header(line: &[u8]) -> bool {
 /// nonsense.
 const MOST_NUMBERS: usize = 16;
 
+/// The last address of the first page, which never holds code.
+pub(super) const FIRST_PAGE: u64 = 0xfff;
+
 /// Number of columns of an address.
 pub(super) const ADDRESS_WIDTH: usize = 16;
 
@@ -164,7 +167,7 @@ pub(super) fn is_padded_address(text: &[u8], columns: usize) -> bool {
     let blanks = text.len() - number.len();
     let is_end = |rest: &[u8]| rest.first().is_none_or(u8::is_ascii_whitespace);
     address(number).is_some_and(|(addr, rest)| {
-        addr > super::FIRST_PAGE && is_end(rest) && blanks > 0 && text.len() - rest.len() >= columns
+        addr > FIRST_PAGE && is_end(rest) && blanks > 0 && text.len() - rest.len() >= columns
     })
 }
 

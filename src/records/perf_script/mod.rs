@@ -76,11 +76,8 @@ fn parse_frame(line: &[u8]) -> Option<frame::Frame<'_>> {
 /// True if a frame has an object in parentheses, an offset, or `[unknown]` as its symbol.
 fn is_unmistakable(frame: &frame::Frame<'_>) -> bool {
     let has_object = frame.dso.is_some_and(|dso| dso.starts_with(b"/") || dso.starts_with(b"["));
-    has_object || frame.symbol == frame::UNKNOWN && frame.addr > FIRST_PAGE || frame.offset.is_some()
+    has_object || frame.symbol == frame::UNKNOWN && frame.addr > frame::FIRST_PAGE || frame.offset.is_some()
 }
-
-/// Addresses in the first page are never code.
-const FIRST_PAGE: u64 = 0xfff;
 
 /// True for a frame with a symbol whose address is padded as perf pads it: a tab (or the blanks that replaced it) and
 /// sixteen columns. Without `dso`, nothing else distinguishes frames from other lines with a number.
@@ -104,7 +101,7 @@ fn is_header_above_frame(line: &[u8], below: &[u8]) -> bool {
         header.event_up_to(event_end).is_some() && header.after_event(event_end).is_empty()
     });
     let is_indented = below.first().is_some_and(u8::is_ascii_whitespace);
-    is_header && is_indented && parse_frame(below).is_some_and(|frame| frame.addr > FIRST_PAGE)
+    is_header && is_indented && parse_frame(below).is_some_and(|frame| frame.addr > frame::FIRST_PAGE)
 }
 
 /// True for a one-line sample: header and frame on the same line. The header need not have a time.

@@ -206,7 +206,7 @@ fn flags_of_the_recorded_command_are_not_advised_again() {
     assert!(remedy.starts_with("also run node with --interpreted-frames-native-stack"), "{remedy}");
     scene.data.command(&["perf", "record", "node", "--perf-basic-prof", switch, "a.js"]);
     let (_, remedy) = scene.first("interpreted");
-    assert!(remedy.starts_with("--interpreted-frames-native-stack was given"), "{remedy}");
+    assert!(remedy.starts_with("--interpreted-frames-native-stack was on"), "{remedy}");
 }
 
 #[test]
