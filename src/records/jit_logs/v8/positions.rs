@@ -28,7 +28,7 @@ pub(super) struct Position {
 pub(super) struct Inlined {
     /// Index of the called function.
     pub(super) function: Option<u32>,
-    /// Offset of the call in the caller's script.
+    /// Offset of the call in the script of its caller.
     pub(super) script: Option<u32>,
     /// Index of the inlined call that contains this one; `None` directly in the code's own function.
     pub(super) parent: Option<u32>,

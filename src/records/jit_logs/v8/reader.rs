@@ -1,4 +1,4 @@
-//! Reads a log record by record.
+//! Reads V8's log record by record.
 
 use super::names::{is_native, is_wasm, spell};
 use super::positions::SourceInfo;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
 use rustc_hash::FxHashMap;
 
-/// V8's number for the kind "builtin", until the log shows it.
+/// The number that is assumed for V8's code kind "builtin", until the log shows the actual one.
 const BUILTINS: i64 = 2;
 
 /// Reads a whole log of V8.
