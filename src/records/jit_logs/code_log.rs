@@ -32,7 +32,7 @@ pub type TellsProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
 /// The process that a log belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogProcess {
-    /// The process ID in its own namespace.
+    /// The process ID in its own namespace; `None` if the log doesn't contain it.
     pub pid: Option<i32>,
     /// The files that the process had mapped, by ascending address.
     pub files: Vec<MappedFile>,
@@ -68,9 +68,9 @@ pub struct CodeLog {
     pub texts: Texts,
     /// The clock of the log's times.
     pub clock: LogClock,
-    /// The process ID in its own namespace, if the log contains it.
+    /// The process ID in its own namespace; `None` if the log doesn't contain it.
     pub pid: Option<i32>,
-    /// ELF `e_machine` of the CPU, if the log contains it.
+    /// ELF `e_machine` of the CPU; `None` if the log doesn't contain it.
     pub machine: Option<u16>,
     /// The damaged parts of the log that were skipped.
     pub skipped: Skipped,

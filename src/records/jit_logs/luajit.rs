@@ -135,7 +135,7 @@ struct TraceReader {
     alive: Vec<(usize, u64)>,
     /// The trace whose machine code was announced, but whose first instruction is still to come.
     expected: Option<ExpectedCode>,
-    /// True while the lines are a trace's machine code.
+    /// True while the current lines are the machine code of a trace.
     in_code: bool,
     /// True if any trace began.
     has_traces: bool,

@@ -176,11 +176,11 @@ pub struct Move {
     pub pid: i32,
     /// `tid`
     pub tid: i32,
-    /// `old_code_addr`
+    /// `old_code_addr`: the address of the code before the move.
     pub from: u64,
-    /// `new_code_addr`
+    /// `new_code_addr`: the address of the code after the move.
     pub to: u64,
-    /// `code_index`
+    /// `code_index`. Producers reuse the same number.
     pub index: u64,
 }
 

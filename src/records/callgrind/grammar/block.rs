@@ -8,7 +8,7 @@ use super::positions::{Columns, Position, PositionDecoder};
 use super::statements::{Keyword, Statement, lines};
 use rustc_hash::FxHashMap;
 
-/// The statements before a line that are still in effect there.
+/// What is in effect at a line because of earlier lines: object, files and position columns.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) struct BlockContext<'a> {
     /// The last `ob=` (object).
@@ -23,7 +23,7 @@ pub(in super::super) struct BlockContext<'a> {
 }
 
 impl<'a> BlockContext<'a> {
-    /// Applies a line, whose statement is in effect for the lines after it.
+    /// Updates what is in effect, after a line was read.
     pub(in super::super) fn apply(&mut self, line: Statement<'a>) {
         match line {
             Statement::Spec(Keyword::Ob, value) => self.ob = Some(name_field(value).into()),
@@ -155,7 +155,7 @@ impl<'a> FunctionBlock<'a> {
         Some(parser.block)
     }
 
-    /// Clears the block and returns its allocated vectors for reuse by the next one.
+    /// Empties the block's collections and returns them for reuse by the next block.
     pub(in super::super) fn into_memory(self) -> BlockMemory<'a> {
         let Self { mut items, mut definitions, mut functions, .. } = self;
         items.clear();

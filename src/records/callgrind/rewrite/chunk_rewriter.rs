@@ -1,4 +1,4 @@
-//! Second pass: names the code in unknown objects, chunk by chunk.
+//! Second pass: names the JIT code in unknown objects (`ob=???`), chunk by chunk.
 //!
 //! Blocks that neither contain nor call JIT code with a known name are copied byte for byte. If a block of a known
 //! object calls such code, the statements before its `calls=` lines are replaced. A block of an unknown object is
@@ -57,7 +57,7 @@ struct ChunkRewriter<'a> {
     reader: Option<ReaderContext<'a>>,
     /// Statements of the current block, each with its offset and text. Empty if the block belongs to an unknown object.
     lines: Vec<(usize, &'a [u8], Statement<'a>)>,
-    /// The resolved names of the `cfn=` lines in `lines`, in order.
+    /// The resolved names of the callees (`cfn=`) in `lines`, in order.
     callees: Vec<ResolvedName<'a>>,
     /// Allocations that are reused to decode the next block of an unknown object.
     memory: BlockMemory<'a>,
@@ -189,8 +189,8 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// Restores the object and files that are in effect in the input, if the blocks written so far changed them. For
-    /// the block at `start`, which isn't written anew.
+    /// Restores the object and files in effect, if blocks written so far changed them. To be called before the block at
+    /// `start` is copied or edited.
     fn restore_before(&mut self, start: usize, context: BlockContext<'a>) {
         if self.reader.is_some() {
             self.copy_until(start);

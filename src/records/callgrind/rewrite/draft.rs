@@ -42,7 +42,7 @@ pub(super) enum Piece<'a> {
 }
 
 impl<'a> RewrittenChunk<'a> {
-    /// Clears the chunk and returns its allocated vectors for reuse.
+    /// Empties the chunk's collections and returns them for reuse by the next chunk.
     pub fn into_memory(self) -> DraftMemory<'a> {
         let Self { mut own, mut pieces, .. } = self;
         own.clear();
@@ -78,7 +78,7 @@ impl PartialEq for OutputName<'_> {
     }
 }
 
-/// The object and files that are in effect for readers of the output.
+/// The object and files that are in effect for readers of the output, at some point of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReaderContext<'a> {
     /// The current object (`ob=`).

@@ -1,4 +1,5 @@
-//! The result of the first pass: what IDs stand for, and the context at the start of each chunk.
+//! The result of the first pass over a file: what IDs stand for, and the statements in effect at the start of each
+//! chunk.
 //!
 //! With it, any chunk can be rewritten without the chunks before it. Of the function names, only those that contain an
 //! address are kept, so memory doesn't grow with the others.
@@ -98,7 +99,7 @@ impl<'a> FileIndex<'a> {
         self.sorted_heads = self.raw_heads.len();
     }
 
-    /// Updates the context to that at the end of a chunk.
+    /// Updates the statements in effect to those at the end of a chunk.
     fn apply_changes(&mut self, changes: BlockContext<'a>, changed_columns: bool) {
         if changes.fl.is_some() || changes.open_file.is_some() {
             self.context.open_file = changes.open_file;

@@ -1,4 +1,4 @@
-//! The interface through which a rewrite asks about JIT code.
+//! The interface through which the rewriting of a callgrind file looks up JIT code.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Splits a block of an unknown object by the addresses of its lines.
+//! Splits a block of an unknown object (`ob=???`) by the addresses of its lines.
 //!
 //! callgrind begins a function only at a call. Code that is reached by a jump is attributed to the function that
 //! jumped, so one of callgrind's functions may contain several of the JIT compiler's. The lines of a block are grouped

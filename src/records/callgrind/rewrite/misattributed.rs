@@ -118,7 +118,7 @@ const AT_ONCE: usize = 64;
 /// more digits than this.
 const LAST_DIGITS: usize = 6;
 
-/// True if the condition holds for an absolute address at the start of any line but the first.
+/// True if `condition` holds for an absolute address at the start of any line but the first.
 fn any_full_address(text: &[u8], mut condition: impl FnMut(u64) -> bool) -> bool {
     let mut rest = text;
     let mut previous: Option<AddressText> = None;

@@ -1,4 +1,4 @@
-//! Determines the new name of a function.
+//! Determines the names that functions get in the rewritten file.
 
 use super::index::FileIndex;
 use super::jit_functions::{Covered, JitFunctions};

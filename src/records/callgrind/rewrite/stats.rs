@@ -1,9 +1,9 @@
-//! Statistics of a rewrite.
+//! Statistics about the rewriting of a callgrind file.
 
 use super::misattributed::Misattributed;
 use crate::error::Skipped;
 
-/// Statistics of a rewrite. Costs are those of the first event.
+/// Statistics about the rewriting of a file. Costs are in the first event.
 #[derive(Debug)]
 pub struct RewriteStats {
     /// Blocks of unknown objects that were written anew: with a name, or split into several.

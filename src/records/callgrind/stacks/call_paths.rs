@@ -40,7 +40,7 @@ struct CallPath {
     cost: f64,
 }
 
-/// A stack that ends in a function, while its cost is being divided.
+/// A stack from the root to the current function, while its cost is divided among the function's callees.
 #[derive(Debug, Clone, Copy)]
 struct DividedStack {
     stack: StackId,
@@ -63,7 +63,7 @@ struct PathFinder<'f> {
     flow: &'f EventFlow,
     /// The smallest cost that is worth splitting.
     unit: f64,
-    /// The paths to each function. The last element holds the paths of the current function that end in it.
+    /// The paths that have reached each function. The last element holds those that end in the current function.
     arrivals: Vec<Vec<CallPath>>,
     /// For each function, how much more cost its callers so far should have passed on to it than they did.
     owed: Vec<f64>,

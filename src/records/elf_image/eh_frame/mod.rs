@@ -134,8 +134,8 @@ impl Encoder {
         Self { target, cies: FxHashMap::default(), table: Vec::new(), out: Vec::new() }
     }
 
-    /// Encodes the information of code at `addr` into `out`, which will be written at `at`. Returns the number of FDEs,
-    /// or `None` if something is malformed; the piece then gets none.
+    /// Encodes the unwinding information of code at address `addr` into `out`, which will be at address `at`. Returns
+    /// the number of FDEs, or `None` if something is malformed; the piece then gets no unwinding information.
     fn encode_piece(&mut self, code: &Code, addr: u64, at: u64) -> Option<usize> {
         self.out.clear();
         let Some(unwind) = code.unwind else { return Some(0) };

@@ -34,7 +34,7 @@ pub(super) struct Fde<'data> {
 
 type RecordReader<'data> = EndianSlice<'data, RunTimeEndian>;
 
-/// Reads a pointer in the given format.
+/// Reads a pointer in the given format. `None` if the format isn't supported or the data ends.
 fn read_pointer(reader: &mut RecordReader, format: dw::DwEhPe, address_size: u8) -> Option<u64> {
     let number = match format {
         dw::DW_EH_PE_absptr if address_size == 4 => reader.read_u32().map(u64::from),

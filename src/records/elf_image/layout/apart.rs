@@ -27,7 +27,7 @@ const MAX_IMAGES: usize = 64;
 /// Code that goes into one image.
 #[derive(Debug)]
 pub(in super::super) struct Group {
-    /// Indices of its slots, in the order in which they were added.
+    /// Indices of the group's slots, in the order in which they were added.
     pub(in super::super) slots: Vec<u32>,
     /// The range from the first to the last code. Layers, which are successive uses of the same addresses, have the
     /// same range. `None` if the code has no common base.
@@ -117,7 +117,7 @@ fn extend_span(span: &mut Range<u64>, next: &Item, separators: &Ranges) -> bool 
     true
 }
 
-/// Moves the code of all but the largest groups to `rest`.
+/// Keeps only the largest groups, at most [`MAX_IMAGES`]. Moves the slots of the others to `rest`.
 fn keep_largest(groups: &mut Vec<Group>, rest: &mut Vec<u32>) {
     if groups.len() <= MAX_IMAGES {
         return;

@@ -33,7 +33,7 @@ const LONGEST: u64 = MIRROR_LIMIT;
 
 const PAGE: u64 = 4096;
 
-/// A slot with its layer, for sorting by address.
+/// A slot with its address, length and layer, for sorting by address.
 pub(super) struct Item {
     pub(super) addr: u64,
     pub(super) len: u64,
@@ -41,13 +41,13 @@ pub(super) struct Item {
     pub(super) layer: u8,
 }
 
-/// An address range, and how many layers its code needs.
+/// A region: a range of addresses, and how many layers its code needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MirrorRegion {
     start: u64,
     end: u64,
     layers: u64,
-    /// Indices of its items.
+    /// Indices of the region's items.
     items: Range<usize>,
 }
 

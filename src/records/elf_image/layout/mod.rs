@@ -26,7 +26,7 @@ pub(super) struct Layout {
     pub(super) places: Vec<Option<Place>>,
     /// All pieces, sorted by address.
     pub(super) pieces: Vec<Piece>,
-    /// All runs, sorted by address and by file offset.
+    /// All code sections, sorted by address and by file offset.
     pub(super) runs: Vec<LayoutRun>,
     /// File range of the code.
     pub(super) code: Range<u64>,

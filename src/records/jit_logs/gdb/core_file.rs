@@ -24,7 +24,7 @@ pub(super) struct Core<'data> {
     pub(super) machine: u16,
     /// The memory in the core, sorted by address.
     segments: Vec<CoreSegment>,
-    /// The process ID in its own namespace.
+    /// The process ID in its own namespace; `None` if the core has no such note.
     pub(super) pid: Option<i32>,
     /// The mapped files, by ascending address.
     pub(super) files: Vec<MappedFile>,

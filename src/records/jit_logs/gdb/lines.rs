@@ -81,7 +81,7 @@ struct FunctionLines {
 struct LineRow {
     offset: u64,
     location: SourceLocation,
-    /// Index of the inlined call that the code belongs to.
+    /// Index of the inlined call that the code belongs to; `None` if it belongs to the function itself.
     inlined: Option<u32>,
 }
 
@@ -91,7 +91,7 @@ struct Call {
     function: TextId,
     /// Source location of the call in its caller.
     location: SourceLocation,
-    /// Index of the inlined call that contains this one.
+    /// Index of the inlined call that contains this one; `None` if it is directly in the function.
     parent: Option<u32>,
 }
 

@@ -155,15 +155,15 @@ impl CompilationReader {
     }
 }
 
-/// An `nmethod` element, which describes the code of a compiled method.
+/// An `nmethod` element of the log, which describes the code of a compiled method.
 struct Nmethod {
     id: Option<u32>,
     name: Vec<u8>,
-    /// Addresses of everything, from the header to the end of the data.
+    /// Address range of the whole method, from its header to the end of its data.
     blob: Range<u64>,
-    /// Addresses of the code.
+    /// Address range of the method's code.
     code: Range<u64>,
-    /// Nanoseconds since the JVM started.
+    /// When the code was installed, in nanoseconds since the JVM started.
     stamp: Option<u64>,
 }
 

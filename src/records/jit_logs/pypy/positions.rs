@@ -19,7 +19,7 @@ pub(super) struct Operations {
     /// Offset of the trace's code in its block of machine code. Offsets of operations are relative to the start of the
     /// block.
     code_offset: u64,
-    /// For a bridge: the merge point at which it begins.
+    /// For a bridge: the merge point at which it begins, in the trace that it leaves. `None` if unknown.
     begins_in: Option<MergePointId>,
 }
 

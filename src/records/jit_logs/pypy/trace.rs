@@ -23,17 +23,19 @@ pub(super) struct Trace {
     pub(super) offset: usize,
     /// Value of the time-stamp counter at that line; `None` if unknown.
     pub(super) time: Option<u64>,
-    /// The address range of its code.
+    /// Address range of the trace's code.
     pub(super) code: Range<u64>,
-    /// Start address of its block of machine code, if stated. Offsets of operations are relative to it.
+    /// Start address of the trace's block of machine code, if the log states it. Offsets of operations are relative to
+    /// it.
     pub(super) block_start: Option<u64>,
-    /// Index of its block in [`MachineCode::blocks`](super::machine_code::MachineCode::blocks), if that was dumped.
+    /// Index of the trace's block in [`MachineCode::blocks`](super::machine_code::MachineCode::blocks), if the block
+    /// was dumped.
     pub(super) block: Option<usize>,
-    /// The range of its operations in the log.
+    /// Range of the trace's operations in the log; empty if they weren't logged.
     pub(super) operations: Range<usize>,
-    /// For a bridge: the merge point at which it begins.
+    /// For a bridge: the merge point at which it begins, in the trace that it leaves. `None` if unknown.
     pub(super) begins_in: Option<MergePointId>,
-    /// The first merge point among its operations.
+    /// The first merge point among the trace's operations.
     pub(super) first: Option<MergePointId>,
     /// For a bridge: index of the trace that it leaves. `None` unless the patch of that trace was logged.
     pub(super) leaves: Option<usize>,
@@ -99,7 +101,7 @@ impl TraceId {
 /// A merge point: a location of the interpreter, logged between operations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MergePoint {
-    /// The range of its text in the log.
+    /// Range of the merge point's text in the log.
     text: (u64, u64),
     /// How many of the calls that were traced through contain the merge point.
     pub(super) depth: u32,

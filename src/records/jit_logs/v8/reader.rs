@@ -57,10 +57,10 @@ struct V8LogReader<'a> {
 
 /// The code that was created last; a `code-source-info` refers to it.
 struct Created<'a> {
-    /// Offset of its record in the log.
+    /// Offset in the log of the `code-creation` record.
     offset: usize,
     creation: Creation<'a>,
-    /// Index of the load event, if it is machine code.
+    /// Index of the load event; `None` if the code isn't machine code.
     load: Option<u32>,
     function: Option<u32>,
 }
