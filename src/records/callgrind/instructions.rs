@@ -9,7 +9,7 @@ use crate::error::{Error, Result, Skipped, Warnings};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The costs of all parts of a file.
+/// Costs and calls by instruction, summed over all parts (`part:`) of a callgrind file.
 #[derive(Debug, Default)]
 pub struct InstructionCosts {
     /// The names of the events that were counted.
@@ -18,11 +18,11 @@ pub struct InstructionCosts {
     pub pid: Option<i32>,
     /// True if positions include addresses.
     pub has_addresses: bool,
-    /// The functions in order of appearance, each with all its files and recursion levels.
+    /// The functions in order of appearance. Each combines all its source files and recursion levels.
     pub functions: Vec<CostedFunction>,
     /// The functions as listed in the file: one per source file and recursion level.
     pub stated: Vec<StatedFunction>,
-    /// Source files, by the numbers that instructions refer to.
+    /// Names of the source files. The index is what [`CostedInstruction::file`] refers to.
     pub files: Vec<Vec<u8>>,
     /// The total cost per event according to the file; empty if the file has no totals.
     pub totals: Vec<u64>,
@@ -35,24 +35,25 @@ pub struct CostedFunction {
     pub name: Vec<u8>,
     /// The program or library that contains the function; `???` for memory without a file.
     pub object: Vec<u8>,
-    /// Instructions by address: absolute in memory without a file, otherwise as linked.
+    /// Self cost of each instruction, by address. Addresses are absolute in memory without a file, otherwise as in the
+    /// object file.
     pub at: BTreeMap<u64, CostedInstruction>,
     /// Calls by the address of the calling instruction.
     pub calls_at: BTreeMap<u64, Vec<CostedCalls>>,
 }
 
-/// A function as listed in the file.
+/// A function as the file lists it: one source file and recursion level of a [`CostedFunction`].
 #[derive(Debug)]
 pub struct StatedFunction {
     /// The name with the recursion level, if the file has one: `fib'2`.
     pub name: Vec<u8>,
     /// The index of the source file in [`InstructionCosts::files`].
     pub file: usize,
-    /// The index in [`InstructionCosts::functions`] of the function that this one is a part of.
+    /// Index in [`InstructionCosts::functions`] of the [`CostedFunction`] that this one is a part of.
     pub function: usize,
     /// The target address of the first call to this function; `None` if nothing called it.
     pub entry: Option<u64>,
-    /// The costs of all calls to the function, per event. Trailing events may be missing.
+    /// Inclusive cost of all calls to the function, per event. Trailing events may be missing.
     called: Vec<u64>,
     /// The function's self cost plus the cost of the calls it makes, per event.
     calling: Vec<u64>,
@@ -138,21 +139,23 @@ struct InstructionReader<'a> {
     /// the list, because a single instruction may call thousands of functions.
     calls: FxHashMap<(usize, u64, usize), usize>,
     stated: FxHashMap<StatedName<'a>, usize>,
-    /// Indices of stated functions by ID. An ID keeps the object and file of its definition, whichever are current
-    /// where it is used.
+    /// Indices of stated functions by ID. An ID keeps the object and file of its definition, even if others are in
+    /// effect where it is used.
     stated_ids: FxHashMap<u32, usize>,
     object: &'a [u8],
-    /// The last `fl=`, and the file of the current lines.
+    /// Number of the file in the last `fl=`.
     fl: usize,
+    /// Number of the file of the next cost lines.
     file: usize,
-    /// Index in `stated` of the function that current cost lines belong to.
+    /// Index in `stated` of the current function. `None` if its `fn=` line is invalid; its cost lines are then skipped.
     function: Option<usize>,
-    /// The last `cob=` and `cfi=` since the last `cfn=`.
+    /// The `cob=` since the last `cfn=`: the object of the next callee.
     called_object: Option<&'a [u8]>,
+    /// The `cfi=` since the last `cfn=`: the source file of the next callee.
     called_file: Option<usize>,
     /// Index in `stated` of the function that the next call leads to.
     callee: Option<usize>,
-    /// `None` if the next cost line is a self cost.
+    /// What the next cost line means; `None` if it is a self cost.
     next_line: Option<NextLineKind>,
 }
 
@@ -273,8 +276,8 @@ impl<'a> InstructionReader<'a> {
         number
     }
 
-    /// Index of a stated function, given the value of its statement. `stated_name` is used unless the value refers to
-    /// an ID.
+    /// Index in [`InstructionCosts::stated`] of the function that `value` (after `fn=` or `cfn=`) names. Adds the
+    /// function as `stated_name` if it is new. If `value` is just the ID of a known function, `stated_name` is ignored.
     fn stated_number(&mut self, value: &'a [u8], stated_name: StatedName<'a>) -> usize {
         let field = name_field(value);
         if let NameField::Refer(id) = field
@@ -363,7 +366,7 @@ impl<'a> InstructionReader<'a> {
     }
 }
 
-/// What the statements before a call's cost line say.
+/// A call as described by the `cfn=` and `calls=` lines before its cost line.
 struct CallLine {
     /// Index of the called function in [`InstructionCosts::stated`].
     callee: usize,

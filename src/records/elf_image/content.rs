@@ -6,15 +6,16 @@ use crate::bytes::cursor::Endian;
 use crate::model::process::BuildId;
 use sha1::{Digest, Sha1};
 
-/// Must change when the same content is written in a different way, so that caches of readers don't mix the two.
+/// Identifies how images are written, and is hashed too. It must change when the same content is written differently,
+/// so that caches of readers don't mix the two.
 const WRITER: &[u8] = b"jitgraft image 3";
 
 impl Image<'_, '_> {
-    /// The build ID. It is the same for the same content at the same places. Computing it takes a considerable part of
-    /// the time for writing.
+    /// The build ID. It is the same for the same content at the same offsets and addresses. Computing it takes a
+    /// considerable part of the time for writing.
     ///
-    /// It is a SHA-1, as in GNU ld, over the inputs and their places. Parts that are derived from them (symbol table,
-    /// DWARF) need not be hashed.
+    /// It is a SHA-1, as in GNU ld, over the inputs and where they are in the image. Parts that are derived from them
+    /// (symbol table, DWARF) need not be hashed.
     pub fn build_id(&self) -> BuildId {
         let Self { target, addressing, layout, .. } = self;
         let mut content = HashedContent::new();
@@ -32,8 +33,8 @@ impl Image<'_, '_> {
             let (eh_frame, eh_frame_hdr) =
                 code.unwind.map_or((None, None), |u| (Some(u.eh_frame), Some(u.eh_frame_hdr)));
             for part in [Some(code.name), code.bytes, Some(code.lines.raw), eh_frame, eh_frame_hdr] {
-                // Each part is preceded by its length, or by an impossible length if it is missing. This makes the
-                // encoding unambiguous.
+                // Each part is preceded by its length, or by an impossible length if the part is missing. This makes
+                // the encoding unambiguous.
                 content.number(part.map_or(u64::MAX, |part| part.len() as u64));
                 content.bytes(part.unwrap_or_default());
             }

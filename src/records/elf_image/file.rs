@@ -20,10 +20,11 @@ use object::write::elf::{FileHeader, FileHeaderLayout, ProgramHeader};
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
 
-/// Fills gaps between code ranges in an image for viewers with breakpoints, because nothing ever ran there.
+/// The byte that fills gaps between code ranges with [`Addressing::RunTime`]: a breakpoint instruction, because nothing
+/// ever ran there.
 const GAP_FILL: u8 = 0xcc;
 
-/// What the start of the file depends on, after everything else is written.
+/// What the start of the file depends on, once everything else is written ([`Image::write_rest`]).
 #[derive(Debug)]
 pub struct Rest {
     frames: eh_frame::Frames,

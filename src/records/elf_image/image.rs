@@ -1,4 +1,4 @@
-//! An image after layout, ready to be written.
+//! An ELF image after layout, ready to be written.
 
 use super::layout::Layout;
 use super::slot::{Piece, Place, Slot, SlotId};
@@ -25,15 +25,15 @@ pub struct Image<'a, 'data> {
 }
 
 impl<'a, 'data> Image<'a, 'data> {
-    /// The place of a code range. `None` with [`Addressing::RunTime`] if later code overwrote its start or its address
-    /// exceeds the ELF class, and with [`Addressing::FileOffset`] if its size is absurd.
+    /// Where a code range is in the image. `None` if it isn't: with [`Addressing::RunTime`] if later code overwrote its
+    /// start or its address exceeds the ELF class, and with [`Addressing::FileOffset`] if its size is absurd.
     pub fn place(&self, slot: SlotId) -> Option<Place> {
         self.layout.places.get(slot.0 as usize).copied().flatten()
     }
 
-    /// The pieces with their code. Code of neighboring pieces is scattered all over the dump and not in the cache.
-    /// Therefore the memory of several pieces is touched at once, so that the CPU waits for all of it in parallel. This
-    /// saves a fifth of `inject --all-functions` with a million functions.
+    /// Iterates over pieces together with their code. The code of neighboring pieces is scattered all over the dump and
+    /// not in the CPU's cache. Therefore the memory of several pieces is touched at once, so that the CPU waits for all
+    /// of it in parallel. This saves a fifth of `inject --all-functions` with a million functions.
     pub(super) fn with_code<'i>(
         &'i self,
         pieces: &'i [Piece],
@@ -42,7 +42,7 @@ impl<'a, 'data> Image<'a, 'data> {
         const AT_ONCE: usize = 16;
         let code = |piece: &Piece| self.slots[piece.slot as usize].code;
         pieces.chunks(AT_ONCE).flat_map(move |chunk| {
-            // The results only matter in that they need the memory.
+            // The results don't matter. Computing them loads the memory into the cache.
             let mut touched = 0;
             for code in chunk.iter().map(code) {
                 touched ^= code.size ^ code.lines.count ^ u64::from(code.unwind.is_some());
@@ -73,7 +73,7 @@ impl<'a, 'data> Image<'a, 'data> {
     }
 }
 
-/// Reads the first and the last byte.
+/// Reads the first and the last byte, which loads them into the cache.
 fn touch_ends(bytes: &[u8]) -> u8 {
     match (bytes.first(), bytes.last()) {
         (Some(first), Some(last)) => first ^ last,

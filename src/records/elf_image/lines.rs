@@ -1,8 +1,8 @@
 //! Writes line tables: `.debug_line`, `.debug_info` and what they need, in DWARF 4, which every current reader
 //! supports.
 //!
-//! A unit contains consecutive functions. It has address ranges, without which addr2line and libdw don't find a unit,
-//! and a DW_TAG_subprogram per function, from which viewers take the name.
+//! A compilation unit contains consecutive functions. It has address ranges, without which addr2line and libdw don't
+//! find a unit, and a DW_TAG_subprogram per function, from which viewers take the name.
 
 use super::image::Image;
 use super::sections::{Counts, Sections};
@@ -70,7 +70,7 @@ pub(super) fn write<W: Write + Seek>(
     Ok(())
 }
 
-/// The unit being built.
+/// The compilation unit being built.
 struct LineUnit {
     target: Target,
     dwarf: DwarfUnit,
@@ -98,8 +98,8 @@ impl LineUnit {
     fn start(&mut self, first_file: &[u8]) {
         let file = string(first_file);
         let encoding = self.dwarf.unit.encoding();
-        // Directory 0 is the compilation directory, which would be an attribute. It is missing, so file names stay as
-        // given.
+        // Directory 0 is the compilation directory, which would be an attribute of the unit. The attribute is left out,
+        // so that file names stay as given.
         let directory = LineString::String(b".".to_vec());
         self.dwarf.unit.line_program = LineProgram::new(
             encoding,

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Describes a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// The build ID. It is the same for the same content at the same places.
+    /// The build ID. It is the same for the same content at the same offsets and addresses.
     pub build_id: BuildId,
     /// Length of the file in bytes, including holes.
     pub len: u64,
@@ -65,7 +65,7 @@ impl Sections {
         self.headers.len() as u32 + 1
     }
 
-    /// Adds a section that is not loaded.
+    /// Adds a section that is not loaded. `place` is its range in the file.
     pub(super) fn push(&mut self, name: &[u8], header: SectionHeader, place: Range<u64>) {
         let sh_name = self.name(name);
         self.headers.push(SectionHeader {
@@ -87,7 +87,7 @@ impl Sections {
         at as u32
     }
 
-    /// Adds a loaded section. In an image for perf, its address is its file offset.
+    /// Adds a loaded section. `place` is its range in the file. In an image for perf, its address is its file offset.
     pub(super) fn push_loaded(&mut self, name: &[u8], header: SectionHeader, place: Range<u64>) {
         let sh_addr = if self.addressed { place.start } else { 0 };
         self.push(name, SectionHeader { sh_addr, ..header }, place);

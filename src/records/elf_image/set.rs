@@ -12,12 +12,12 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct ImageSet<'a, 'data> {
     images: Vec<(Image<'a, 'data>, Vec<AuxMapping>)>,
-    /// For each slot: the index of its image, and its slot there.
+    /// For each code range of the set: the index of its image, and its slot in that image.
     slots: Vec<Option<(u32, SlotId)>>,
 }
 
-/// A part of an image other than code that must be mapped for libunwind: whenever code of the image is mapped, and
-/// again after another map covered it.
+/// A part of an image that contains no code but must be mapped for libunwind: whenever code of the image is mapped, and
+/// again after another map covered this part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuxMapping {
     /// First address.
@@ -34,12 +34,13 @@ impl<'a, 'data> ImageSet<'a, 'data> {
         self.images.iter().map(|(image, _)| image)
     }
 
-    /// The parts of an image other than code that must be mapped. Empty if the image has no unwinding information.
+    /// The parts of an image that contain no code but must be mapped. Empty if the image has no unwinding information.
     pub fn aux_mappings(&self, image: usize) -> &[AuxMapping] {
         self.images.get(image).map_or(&[], |(_, aux_mappings)| aux_mappings)
     }
 
-    /// The image that contains a code range, and the place in it. `None` as with [`Image::place`].
+    /// Index of the image that contains a code range, and where the code is in it. `None` in the same cases as
+    /// [`Image::place`].
     pub fn place(&self, slot: SlotId) -> Option<(usize, Place)> {
         let (image, slot) = self.slots.get(slot.0 as usize).copied().flatten()?;
         let (of, _) = self.images.get(image as usize)?;
@@ -77,16 +78,16 @@ pub(super) fn build<'a, 'data>(
     set
 }
 
-/// The layout of an image, and what it needs.
+/// The layout of one image of a set, and what else must be mapped for it.
 struct ImagePlan {
     layout: Layout,
-    /// Where the image's first byte would be in the process; `None` if its code has no common base.
+    /// The address that the image's first byte would have in the process; `None` if its code has no common base.
     base: Option<u64>,
     aux_mappings: Vec<AuxMapping>,
 }
 
-/// Plans an image. `shared_base` is the base of another image of the same range. `is_free` tells whether no code was
-/// ever in a range.
+/// Plans an image. `shared_base` is the base of another image of the same range. `is_free` returns true if neither code
+/// nor another file was ever in a range of addresses.
 fn plan(
     target: Target,
     slots: &[Slot],

@@ -7,13 +7,13 @@ use crate::model::code::Code;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub(super) u32);
 
-/// The ID of a code range beyond the limit, which gets no place.
+/// The ID of a code range after too many others. It isn't in the image.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
-/// The place of a code range in an image.
+/// Where a code range is in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// File offset of the first byte. For perf: the `pgoff` of a map that starts with that byte.
+    /// File offset of the first byte. For perf: the `pgoff` of a map whose first byte is the first byte of the code.
     pub offset: u64,
     /// Virtual address in the image.
     pub addr: u64,

@@ -39,7 +39,8 @@ impl Target {
         Encoder::new(endian, self.is_64, elf::Machine(self.machine))
     }
 
-    /// The earliest offset of code after this many program headers.
+    /// The first file offset at which code can start: after the ELF header, this many program headers and the build ID
+    /// note.
     pub(super) fn header_size(self, segments: usize) -> u64 {
         self.note(segments).end.next_multiple_of(16)
     }

@@ -1,4 +1,5 @@
-//! A kind of log, and the content of a log in a form independent of its writer.
+//! Describes a kind of JIT log ([`JitLog`]), and holds a log's content in a form that doesn't depend on the runtime
+//! that wrote it ([`CodeLog`]).
 
 use crate::error::{Result, Skipped};
 use crate::model::code::{ExpandedCall, SourceMap};
@@ -6,7 +7,7 @@ use crate::model::interner::id;
 use std::fmt::Debug;
 use std::ops::Range;
 
-/// A kind of log.
+/// A kind of log in which a runtime describes its JIT code: its names, and how to recognize and read it.
 #[derive(Debug)]
 pub struct JitLog {
     /// What people call it, such as "V8 log".
@@ -21,7 +22,7 @@ pub struct JitLog {
     pub sniff: fn(head: &[u8]) -> bool,
     /// Reads a whole log. Damaged parts are skipped and counted. Fails only if nothing can be read.
     pub read: fn(bytes: &[u8]) -> Result<CodeLog>,
-    /// Finds the process of a log without reading all of it, if this kind of log allows that.
+    /// Finds the process of a log without reading all of it; `None` if this kind of log doesn't allow that.
     pub process: Option<TellsProcess>,
 }
 
@@ -31,14 +32,14 @@ pub type TellsProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
 /// The process that a log belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogProcess {
-    /// The process ID in its own namespace.
+    /// The process ID in its own namespace; `None` if the log doesn't contain it.
     pub pid: Option<i32>,
-    /// Its mapped files, by ascending address.
+    /// The files that the process had mapped, by ascending address.
     pub files: Vec<MappedFile>,
 }
 
 impl MappedFile {
-    /// The file at an address, among files in ascending order of address.
+    /// The file that is mapped at an address; `None` if there is none. `files` must be in ascending order of address.
     pub fn find(files: &[Self], addr: u64) -> Option<&Self> {
         let after = files.partition_point(|file| file.start <= addr);
         files[..after].last().filter(|file| addr < file.end)
@@ -52,7 +53,7 @@ pub struct MappedFile {
     pub start: u64,
     /// End address, exclusive.
     pub end: u64,
-    /// Offset in the file.
+    /// Offset in the file of the byte that is mapped at `start`.
     pub offset: u64,
     /// Path of the file.
     pub path: Vec<u8>,
@@ -67,15 +68,15 @@ pub struct CodeLog {
     pub texts: Texts,
     /// The clock of the log's times.
     pub clock: LogClock,
-    /// The process ID in its own namespace, if the log contains it.
+    /// The process ID in its own namespace; `None` if the log doesn't contain it.
     pub pid: Option<i32>,
-    /// ELF `e_machine` of the CPU, if the log contains it.
+    /// ELF `e_machine` of the CPU; `None` if the log doesn't contain it.
     pub machine: Option<u16>,
-    /// The parts that could not be used.
+    /// The damaged parts of the log that were skipped.
     pub skipped: Skipped,
-    /// True if the log ends in the middle of something.
+    /// True if the log ends in the middle of a line or record.
     pub torn: bool,
-    /// Looks up source lines and inlined calls, if the log has any.
+    /// Looks up source lines and inlined calls; `None` if the log has neither.
     pub positions: Option<Box<dyn LogPositions>>,
 }
 
@@ -113,7 +114,7 @@ pub enum LogClock {
 /// Something that happened to JIT code.
 #[derive(Debug, Clone, Copy)]
 pub struct LogEvent {
-    /// When the event happened, on the log's clock.
+    /// When the event happened, on the log's clock; `None` if the log doesn't say.
     pub time: Option<u64>,
     /// What happened to which code.
     pub kind: LogEventKind,
@@ -149,11 +150,11 @@ pub struct LogCode {
     pub addr: u64,
     /// Length in bytes.
     pub size: u64,
-    /// The machine code, `size` bytes, if it had to be copied from the log.
+    /// The machine code, `size` bytes, if it had to be copied from the log. See also `memory`.
     pub bytes: Option<TextId>,
-    /// The range of the log that [`CodeLog::positions`] decodes. Empty if there are no lines.
+    /// The range of the log that [`CodeLog::positions`] decodes to source lines. Empty if the code has no lines.
     pub positions: (u64, u64),
-    /// Like `positions`, if the information is not a range of the log but was put together.
+    /// A key with which [`CodeLog::positions`] finds the source lines, if they aren't in one range of the log.
     pub place: Option<TextId>,
     /// The range of the log that is the machine code, if the log contains it verbatim; otherwise empty.
     pub memory: (u64, u64),
@@ -185,11 +186,11 @@ fn to_range((start, end): (u64, u64)) -> Range<usize> {
 
 /// Decodes source lines and inlined calls on demand, because only sampled code needs them.
 pub trait LogPositions: Debug + Send + Sync {
-    /// Decodes the source map of a code range. `entry` is its [`LogCode::positions`], a range of the log `file`.
-    /// Damaged input yields fewer lines, but never wrong ones.
+    /// Decodes the source map of a code range. `entry` is the range [`LogCode::positions`] of the log `file`, or the
+    /// bytes of [`LogCode::place`]. Damaged input yields fewer lines, but never wrong ones.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a>;
 
-    /// The inlined calls of a code range, for logs that don't contain their addresses.
+    /// The inlined calls of a code range, for logs that don't contain the addresses of inlined calls.
     fn expanded(&self, _entry: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }

@@ -84,7 +84,7 @@ enum Head<'a> {
     Start { trace: u64, location: &'a [u8] },
     /// The given number of bytes of machine code follow.
     Code { trace: u64, size: u64 },
-    /// A trace is finished or aborted.
+    /// A trace is finished or was aborted.
     Stop,
     /// All traces are discarded.
     Flush,
@@ -93,7 +93,7 @@ enum Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// `None` if the line isn't a head.
+    /// Parses a line. `None` if it doesn't begin with `---- TRACE `.
     fn parse(line: &'a [u8]) -> Option<Self> {
         let rest = line.strip_prefix(b"---- TRACE ")?.trim_ascii_end();
         if rest == b"flush" {
@@ -111,7 +111,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Where a trace starts in the source. Drops the exit (`2/2` or `2/stitch`) at which a side trace leaves another one.
+/// The source location at which a trace starts. Drops the exit (`2/2` or `2/stitch`) at which a side trace leaves
+/// another one.
 fn without_exit(text: &[u8]) -> &[u8] {
     let (word, location) = split_word(text);
     let mut parts = word.splitn(2, |&byte| byte == b'/');
@@ -128,13 +129,13 @@ fn is_verbose(line: &[u8]) -> bool {
 #[derive(Debug)]
 struct TraceReader {
     log: CodeLog,
-    /// The start of each current trace in the source, by its number.
+    /// The source location at which each current trace starts, by the trace's number.
     locations: FxHashMap<u64, TextId>,
-    /// Traces that were not discarded: (index of the load, address).
+    /// The loaded traces that aren't discarded yet: (index of the load event, address of the code).
     alive: Vec<(usize, u64)>,
-    /// A trace whose first instruction is still to come.
+    /// The trace whose machine code was announced, but whose first instruction is still to come.
     expected: Option<ExpectedCode>,
-    /// True if the last thing seen was machine code of a trace.
+    /// True while the current lines are the machine code of a trace.
     in_code: bool,
     /// True if any trace began.
     has_traces: bool,
@@ -147,7 +148,7 @@ struct TraceReader {
 struct ExpectedCode {
     trace: u64,
     size: u64,
-    /// Offset of the line in the log.
+    /// Offset in the log of the line that announced the code.
     offset: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Decodes the entries of a DEBUG_INFO record, on demand.
+//! Decodes the entries of a JIT_CODE_DEBUG_INFO record, on demand.
 //!
 //! An entry is `addr u64 · line u32 · discriminator u32 · file name NUL`. It has no length field; the name's NUL ends
 //! it.
@@ -42,7 +42,8 @@ pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     entries
 }
 
-/// Reads an entry. The file is `None` if its name is lost.
+/// Reads an entry. Its file is `None` if the name is lost. Returns `None` at the end, at damage, and if the address is
+/// outside the code.
 fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Line<'data>, Option<&'data [u8]>)> {
     let addr = cursor.u64("addr").ok()?;
     let line = cursor.u32("line").ok()?;
@@ -66,7 +67,8 @@ fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option
     Some((line, file))
 }
 
-/// Looks at the whole name instead of stopping early, so that the compiler vectorizes the loop.
+/// True if a name contains control characters. Looks at the whole name instead of stopping early, so that the compiler
+/// vectorizes the loop.
 fn has_control(name: &[u8]) -> bool {
     name.iter().fold(false, |found, byte| found | byte.is_ascii_control())
 }
@@ -76,20 +78,20 @@ fn code_offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
     addr.checked_sub(lines.base).filter(|offset| *offset <= lines.size)
 }
 
-/// True at the end, or if an entry for this code can begin here.
+/// True if the cursor is at the end of all entries, or where an entry for this code can begin.
 fn can_be_next(cursor: &Cursor<'_>, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
-    // At the end, fewer bytes than an entry are padding.
+    // Fewer bytes than an entry takes are padding at the end.
     next.left() < SHORTEST || next.u64("addr").is_ok_and(|addr| code_offset(addr, lines).is_some())
 }
 
-/// True if a name of `len` bytes can be here.
+/// True if a name of `len` bytes and its NUL can be at the cursor.
 fn can_be_name(cursor: &Cursor<'_>, len: usize, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
     cursor.rest().get(len) == Some(&0) && next.bytes(len as u64 + 1, "").is_ok() && can_be_next(&next, lines)
 }
 
-/// The function's script, if the bytes here can be its name with an overwritten start.
+/// The script in the function's own name, if the bytes at the cursor can be that name with an overwritten start.
 fn find_script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'data [u8]> {
     possible_scripts(lines.function).find(|script| {
         let kept = script.len().min(OVERWRITTEN);
@@ -97,7 +99,7 @@ fn find_script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'d
     })
 }
 
-/// The length of a name that cannot be restored.
+/// Length in bytes of the name at the cursor, which can't be restored. `None` if no plausible end is found.
 fn find_name_len(cursor: Cursor<'_>, lines: &Lines<'_>) -> Option<usize> {
     let bytes = cursor.rest();
     let mut ends = memchr::memchr_iter(0, &bytes[..LONGEST.min(bytes.len())]);

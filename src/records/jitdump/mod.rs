@@ -53,7 +53,7 @@ pub struct Header {
     pub pid: i32,
     /// `timestamp`: when the file was created. Only some producers use the clock of the records here.
     pub timestamp: u64,
-    /// `flags`
+    /// `flags`: if bit 0 is set, times are values of the CPU's time-stamp counter.
     pub flags: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct JitDump<'data> {
     records: Cursor<'data>,
 }
 
-/// True if a file that starts with `head` is a jitdump of either byte order.
+/// True if a file that starts with `head` is a jitdump, in either byte order.
 pub fn sniff(head: &[u8]) -> bool {
     matches!(head, [b'D', b'T', b'i', b'J', ..] | [b'J', b'i', b'T', b'D', ..])
 }
@@ -127,7 +127,7 @@ impl<'data> JitDump<'data> {
 pub struct Record<'data> {
     /// Offset in the file.
     pub offset: u64,
-    /// When the record was logged, on the dump's clock.
+    /// When the record was logged: nanoseconds, or ticks if [`Header::has_arch_timestamps`].
     pub timestamp: u64,
     /// The parsed payload.
     pub body: Body<'data>,
@@ -150,46 +150,47 @@ pub enum Body<'data> {
     Other(u32),
 }
 
-/// `struct jr_code_load`
+/// The payload of a JIT_CODE_LOAD record (`struct jr_code_load`).
 #[derive(Debug, Clone, Copy)]
 pub struct Load<'data> {
     /// `pid`, as seen in the process's own PID namespace.
     pub pid: i32,
     /// `tid`. Some producers write half of a pthread handle.
     pub tid: i32,
-    /// `code_addr`
+    /// `code_addr`: where the code was when it was logged.
     pub addr: u64,
     /// `code_index`. Producers reuse the same number.
     pub index: u64,
     /// The function's name.
     pub name: &'data [u8],
-    /// `code_size`
+    /// `code_size`: length of the code in bytes.
     pub size: u64,
     /// The code, `size` bytes; `None` if the dump ends before the end of the code.
     pub code: Option<&'data [u8]>,
 }
 
-/// `struct jr_code_move`
+/// The payload of a JIT_CODE_MOVE record (`struct jr_code_move`).
 #[derive(Debug, Clone, Copy)]
 pub struct Move {
     /// `pid`, as seen in the process's own PID namespace.
     pub pid: i32,
     /// `tid`
     pub tid: i32,
-    /// `old_code_addr`
+    /// `old_code_addr`: the address of the code before the move.
     pub from: u64,
-    /// `new_code_addr`
+    /// `new_code_addr`: the address of the code after the move.
     pub to: u64,
-    /// `code_index`
+    /// `code_index`. Producers reuse the same number.
     pub index: u64,
 }
 
-/// `struct jr_code_debug_info` with its entries undecoded; see [`decode_lines`].
+/// The payload of a JIT_CODE_DEBUG_INFO record (`struct jr_code_debug_info`). Its entries aren't decoded yet; see
+/// [`decode_lines`].
 #[derive(Debug, Clone, Copy)]
 pub struct DebugInfo<'data> {
     /// `code_addr`: the address of the code that the entries describe.
     pub addr: u64,
-    /// `nr_entry`: the claimed number of entries.
+    /// `nr_entry`: the number of entries that the record claims to have.
     pub count: u64,
     /// Address of the first entry; `None` if there are no entries.
     pub first: Option<u64>,
@@ -203,7 +204,7 @@ pub struct Records<'data> {
     cursor: Cursor<'data>,
     /// Timestamp of the last good record.
     last_time: u64,
-    /// True if the next record is unreadable and no later one was found.
+    /// True if the next record is unreadable and no later one was found. The walk then ends.
     dead: bool,
 }
 
@@ -239,7 +240,7 @@ impl<'data> Iterator for Records<'data> {
 }
 
 impl<'data> Records<'data> {
-    /// True if the walk ended before the end of the file.
+    /// True if the walk ended before the end of the file, at an unreadable record.
     pub fn is_cut(&self) -> bool {
         self.dead
     }
@@ -259,8 +260,8 @@ impl<'data> Records<'data> {
         }
     }
 
-    /// The position after the record at `at`, if it is plausible: a known type, long enough for it, and with a time
-    /// between the last good record and three days after it.
+    /// The position after the record at `at`. `None` if the record isn't plausible: its type must be known, its length
+    /// long enough for the type, and its time between that of the last good record and three days later.
     fn skip_plausible(&self, mut at: Cursor<'data>) -> Option<Cursor<'data>> {
         /// In nanoseconds. Time-stamp counters run at about the same rate.
         const THREE_DAYS: u64 = 3 * 86_400_000_000_000;
@@ -287,7 +288,7 @@ impl<'data> Records<'data> {
         Some(at)
     }
 
-    /// Reads the start of a record. [`Self::dead`] is set if that fails.
+    /// Reads the start of a record: type, size and timestamp. Sets [`Self::dead`] if that fails.
     fn read_prefix(&mut self) -> Result<Prefix<'data>, Torn> {
         self.dead = true;
         let id = self.cursor.u32("record id").map_err(|_| Torn::Prefix)?;
@@ -332,7 +333,7 @@ enum Torn {
 }
 
 impl Torn {
-    /// `at_end` is true if no later record was found, so that this one is the end of the dump.
+    /// Describes the problem. `at_end` is true if no later record was found, so that this one is the end of the dump.
     fn into_error(self, start: Cursor<'_>, at_end: bool) -> Error {
         match self {
             Self::Prefix => {

@@ -1,4 +1,4 @@
-//! Reads a dump in pieces, so that they can be read in parallel.
+//! Reads a jitdump in pieces, so that they can be read in parallel.
 //!
 //! Where a record begins is only known from the record before it. A piece therefore starts at a position that looks
 //! like a record ([`JitDump::piece`]). The walk through the records before it checks whether it arrives at the same
@@ -7,7 +7,7 @@
 use super::{JitDump, Record, Records};
 use std::ops::Range;
 
-/// This many plausible records in a row don't occur in machine code by accident.
+/// This many plausible records in a row don't occur by accident in machine code.
 const IN_A_ROW: usize = 4;
 
 /// Consecutive records of a dump.
@@ -17,12 +17,12 @@ pub struct Piece<'data> {
     pub records: Vec<Record<'data>>,
     /// File offset of the first record.
     start: u64,
-    /// The walk, positioned after the last record.
+    /// The walk through the records, positioned after the last record of the piece.
     behind: Records<'data>,
 }
 
 impl<'data> JitDump<'data> {
-    /// The part of the file that holds records.
+    /// The range of the file that contains the records, after the header.
     pub fn extent(&self) -> Range<u64> {
         self.records.offset()..self.records.offset() + self.records.left() as u64
     }
@@ -59,7 +59,8 @@ impl<'data> Records<'data> {
         is_next
     }
 
-    /// Moves to the next position below `end` where several plausible records follow each other.
+    /// Moves to the next position below `end` where several plausible records follow each other. `None` if there is
+    /// none.
     fn go_to_a_row(&mut self, end: u64) -> Option<()> {
         while self.cursor.offset() < end {
             let first = self.skip_plausible(self.cursor);

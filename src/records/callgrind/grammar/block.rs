@@ -1,5 +1,5 @@
-//! Decodes the block of one function: positions become absolute, and every callee gets its object and file. Also tracks
-//! what lines inherit from earlier ones.
+//! Decodes the block of one function (`fn=`). Relative positions become absolute, and every call names its callee's
+//! object and file. [`BlockContext`] tracks the statements that stay in effect from one line to the next.
 
 use super::cost_lines::{CachedRange, CostLines, FindRange, are_short};
 use super::names::{IdSpace, NameField, NameRef, name_field};
@@ -8,21 +8,22 @@ use super::positions::{Columns, Position, PositionDecoder};
 use super::statements::{Keyword, Statement, lines};
 use rustc_hash::FxHashMap;
 
-/// What a line inherits from earlier lines.
+/// What is in effect at a line because of earlier lines: object, files and position columns.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) struct BlockContext<'a> {
     /// The last `ob=` (object).
     pub(in super::super) ob: Option<NameRef<'a>>,
     /// The last `fl=` (file of the function).
     pub(in super::super) fl: Option<NameRef<'a>>,
-    /// An `fi=` or `fe=` since the last `fl=`. Some readers assume that the next function is in this file.
+    /// The last `fi=` or `fe=` since the last `fl=`; `None` if there was none. Some readers assume that the next
+    /// function is in this file.
     pub(in super::super) open_file: Option<NameRef<'a>>,
-    /// The columns before the costs.
+    /// The position columns of cost lines, as the last `positions:` line declares them.
     pub(in super::super) columns: Columns,
 }
 
 impl<'a> BlockContext<'a> {
-    /// Updates the context after a line.
+    /// Updates what is in effect, after a line was read.
     pub(in super::super) fn apply(&mut self, line: Statement<'a>) {
         match line {
             Statement::Spec(Keyword::Ob, value) => self.ob = Some(name_field(value).into()),
@@ -42,15 +43,15 @@ impl<'a> BlockContext<'a> {
 pub(in super::super) struct FunctionBlock<'a> {
     /// The function's name, after `fn=`.
     pub(in super::super) function: NameField<'a>,
-    /// The rest of the block, in order.
+    /// The cost lines, calls, jumps and unknown lines of the block, in file order.
     pub(in super::super) items: Vec<BlockItem<'a>>,
-    /// Objects and files that this block defines: (space, ID, name), in order.
+    /// The IDs of objects and files that this block defines, in file order: (ID namespace, ID, name).
     pub(in super::super) definitions: Vec<(IdSpace, u32, &'a [u8])>,
-    /// Functions that this block defines: name by ID.
+    /// The IDs of functions that this block defines, and their names.
     pub(in super::super) functions: FxHashMap<u32, &'a [u8]>,
     /// True if some positions are relative.
     pub(in super::super) compressed: bool,
-    /// The last `fi=` or `fe=` in the block.
+    /// The last `fi=` or `fe=` in the block; `None` if it has none.
     pub(in super::super) open_file: Option<NameRef<'a>>,
     /// Length of the block's text in bytes.
     pub(in super::super) len: usize,
@@ -66,16 +67,17 @@ pub(in super::super) struct BlockItem<'a> {
     pub(in super::super) kind: ItemKind<'a>,
 }
 
-/// The content of a [`BlockItem`].
+/// What kind of element a [`BlockItem`] is.
 #[derive(Debug)]
 pub(in super::super) enum ItemKind<'a> {
-    /// A run of self costs whose lines can be copied.
+    /// Consecutive lines of self cost that can be copied unchanged.
     Lines(CostLines<'a>),
-    /// A self cost whose line must be written anew. Holds the costs.
+    /// A line of self cost that must be encoded again. Holds the text of its costs.
     Cost(&'a [u8]),
-    /// A call and its inclusive cost.
+    /// A call and the text of its inclusive costs.
     Call { callee: Callee<'a>, count: &'a [u8], target: Position, costs: &'a [u8] },
-    /// `jump=` or `jcnd=`. Holds the text before the target, and what the statements before it specify.
+    /// A `jump=` or `jcnd=` line. `counts` is the text before its target; `file` and `function` are from `jfi=` and
+    /// `jfn=` lines before it.
     Jump {
         conditional: bool,
         counts: &'a [u8],
@@ -87,7 +89,8 @@ pub(in super::super) enum ItemKind<'a> {
     Unknown(&'a [u8]),
 }
 
-/// A called function, as KCachegrind understands it: what is not specified is the same as in the caller.
+/// A called function. As in KCachegrind, it has the caller's object if `cob=` is missing, and the caller's file if
+/// `cfi=` is missing.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Callee<'a> {
     pub(in super::super) ob: Option<NameRef<'a>>,
@@ -96,7 +99,8 @@ pub(in super::super) struct Callee<'a> {
     pub(in super::super) function: NameField<'a>,
 }
 
-/// Allocations of a block, for reuse by the next. Allocating anew for each block would take longer than filling them.
+/// The collections of a decoded block, whose allocations the next block reuses. Allocating them for each block would
+/// take longer than filling them.
 #[derive(Debug, Default)]
 pub(in super::super) struct BlockMemory<'a> {
     items: Vec<BlockItem<'a>>,
@@ -105,9 +109,9 @@ pub(in super::super) struct BlockMemory<'a> {
 }
 
 impl<'a> FunctionBlock<'a> {
-    /// Decodes the block at the beginning of `text`. `context` is what it inherits. `None` if something in it is
-    /// inconsistent; the block should then be left alone. Consecutive cost lines become one item if their addresses are
-    /// in the same range according to `find_range`.
+    /// Decodes the block at the start of `text`. `context` holds the statements in effect before it. Consecutive cost
+    /// lines become one item if `find_range` returns the same range for their addresses. Returns `None` if the block is
+    /// malformed; it should then be copied unchanged.
     pub(in super::super) fn parse(
         text: &'a [u8],
         context: BlockContext<'a>,
@@ -151,7 +155,7 @@ impl<'a> FunctionBlock<'a> {
         Some(parser.block)
     }
 
-    /// Clears the block and returns its allocated vectors for reuse by the next one.
+    /// Empties the block's collections and returns them for reuse by the next block.
     pub(in super::super) fn into_memory(self) -> BlockMemory<'a> {
         let Self { mut items, mut definitions, mut functions, .. } = self;
         items.clear();
@@ -172,9 +176,10 @@ struct BlockParser<'a> {
     block: FunctionBlock<'a>,
     decoder: PositionDecoder,
     context: BlockContext<'a>,
-    /// File of the lines that follow.
+    /// The source file of the next lines.
     file: Option<NameRef<'a>>,
-    /// Statements since the last call or jump, which say what the next one leads to.
+    /// The `cob=`, `cfi=`, `cfn=`, `jfi=` and `jfn=` lines since the last call or jump. They describe the target of the
+    /// next one.
     cob: Option<NameRef<'a>>,
     cfi: Option<NameRef<'a>>,
     cfn: Option<NameField<'a>>,
@@ -213,7 +218,8 @@ impl<'a> BlockParser<'a> {
         }
     }
 
-    /// Reads a statement that names something; `text` is the whole line. `None` if it cannot be in a block.
+    /// Reads a statement whose value is a name, such as `fi=` or `cfn=`. `text` is the whole line. Returns `None` if
+    /// the keyword can't occur within a block.
     fn read_name(&mut self, key: Keyword, value: &'a [u8], text: &'a [u8]) -> Option<()> {
         let Some(space) = key.space().filter(|_| key != Keyword::Frfn) else {
             self.push(None, ItemKind::Unknown(text));
@@ -231,7 +237,7 @@ impl<'a> BlockParser<'a> {
             Keyword::Cfn => self.cfn = Some(field),
             Keyword::Jfi => self.jfi = Some(field.into()),
             Keyword::Jfn => self.jfn = Some(field),
-            // These begin the next function, so the block has already ended.
+            // `ob=`, `fl=` and `fn=` begin the next function, so the block has already ended.
             _ => return None,
         }
         Some(())
@@ -267,8 +273,8 @@ impl<'a> BlockParser<'a> {
 }
 
 impl BlockItem<'_> {
-    /// Adds self cost or inclusive cost of a call to `sums`, one sum per event. `None` if a cost is not a number or a
-    /// sum overflows.
+    /// Adds the item's costs to `sums`, which has one element per event. For a call, these are its inclusive costs.
+    /// Returns `None` if a cost isn't a number or a sum overflows.
     pub(in super::super) fn add_costs(&self, sums: &mut Vec<u64>) -> Option<()> {
         match &self.kind {
             ItemKind::Lines(run) => run.each().try_for_each(|(_, costs)| add_costs(costs, sums)),
@@ -277,7 +283,8 @@ impl BlockItem<'_> {
         }
     }
 
-    /// Number of lines with costs, all of which are short numbers. `None` if a cost may be large or not a number.
+    /// The number of cost lines in this item, if all their costs are short decimal numbers (`are_short`). Otherwise
+    /// `None`.
     pub(in super::super) fn short_costs(&self) -> Option<usize> {
         match &self.kind {
             ItemKind::Lines(run) => Some(run.count),
@@ -286,7 +293,7 @@ impl BlockItem<'_> {
         }
     }
 
-    /// The self cost of the first event; `None` for items without self cost.
+    /// The item's self cost in the first event; `None` for calls, jumps and unknown lines, which have no self cost.
     pub(in super::super) fn self_cost(&self) -> Option<u64> {
         match &self.kind {
             ItemKind::Lines(run) => Some(run.cost),

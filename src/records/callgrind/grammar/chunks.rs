@@ -1,9 +1,9 @@
-//! Cuts a file between the blocks of functions, so that the chunks can be processed in parallel.
+//! Cuts a file into chunks between the blocks of functions, so that the chunks can be processed in parallel.
 
 use crate::error::{Error, Result};
 use std::io::Read;
 
-/// Approximate length of a chunk in bytes. A chunk is longer if a function's block is.
+/// Approximate length of a chunk in bytes. A chunk is longer if the block of a single function is.
 pub const CHUNK_SIZE: usize = 1 << 21;
 
 /// Consecutive whole blocks of a file.
@@ -24,8 +24,8 @@ const MARK: &[u8] = b"\nfn=";
 /// Cuts a file into chunks of about `size` bytes.
 pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
     let (mut index, mut offset) = (0, 0);
-    // End of what was searched for a cut. After a long block this may be more than `size` beyond the start of the next
-    // chunk.
+    // The text has been searched for a cut up to this offset. After a long block, this may be more than `size` bytes
+    // beyond the start of the next chunk.
     let mut searched = 0usize;
     std::iter::from_fn(move || {
         let rest = text.get(offset..).filter(|rest| !rest.is_empty())?;
@@ -33,7 +33,7 @@ pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
         let mut start = offset;
         let mut cut = None;
         while cut.is_none() && searched <= text.len() {
-            // The mark may straddle the end of what was searched before.
+            // `MARK` may straddle the end of the bytes that were searched before.
             cut = memchr::memmem::rfind(&text[start..searched], MARK).map(|mark| start + mark + 1 - offset);
             if cut.is_none() {
                 start = searched.saturating_sub(MARK.len()).max(offset);
@@ -48,7 +48,7 @@ pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
-/// Cuts a stream into chunks. Yields each with its offset.
+/// An iterator that reads a stream and cuts it into chunks between functions. Yields each chunk's offset and bytes.
 #[derive(Debug)]
 pub(in super::super) struct ReadChunks<R> {
     input: R,
@@ -87,7 +87,8 @@ impl<R: Read> ReadChunks<R> {
         Ok(Some((offset, bytes)))
     }
 
-    /// Reads until there are `want` bytes. Returns the last position where they can be cut.
+    /// Reads until `bytes` has `want` bytes or the input ends. Returns the last position between two functions at which
+    /// they can be cut; `None` if there is none.
     fn fill(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<Option<usize>> {
         let before = bytes.len();
         bytes.reserve_exact(want.saturating_sub(before));
@@ -99,7 +100,7 @@ impl<R: Read> ReadChunks<R> {
                 .map_err(|error| Error::from(error).at(self.offset + bytes.len() as u64))?;
             self.ended = got == 0 || (got as u64) < missing;
         }
-        // The mark may straddle the end of the bytes that were there before.
+        // `MARK` may straddle the end of the bytes that were there before.
         let from = before.saturating_sub(MARK.len());
         let found = memchr::memmem::rfind(&bytes[from..], MARK).map(|at| from + at + 1);
         Ok(if self.ended { Some(bytes.len()) } else { found })

@@ -1,21 +1,21 @@
 //! Reads runs of cost lines that can be copied unchanged.
 //!
 //! Nearly all of a file is cost lines, and nearly all of them would be written again byte for byte. They are read once,
-//! only to make sure of this, and then handled as one item. The short lines and this format's other optimizations
-//! together account for a quarter of the CPU time of `jitgraft callgrind` (130 MB, two threads, dist build).
+//! only to make sure of this, and then handled as one item. [`ShortLine`] and the other optimizations for this format
+//! together save a quarter of the CPU time of `jitgraft callgrind` (130 MB, two threads, dist build).
 
 use super::positions::{Columns, Position, PositionDecoder};
 use super::statements::lines;
 use std::ops::Range;
 
-/// Costs with more digits than this end a run, so that the costs of a run can be added without overflow.
+/// A cost with more digits than this ends a run, so that the costs of a run can be added without overflow.
 const DIGITS: usize = 13;
 
-/// The maximum number of lines in a run: 2^16 costs in each of 8 runs sum up to less than 2^63.
+/// The maximum number of lines in a run. Even the costs of 8 runs of 2^16 lines add up to less than 2^63.
 const LONGEST: usize = 1 << 16;
 
-/// A run of cost lines whose addresses are in one range. All lines but the first are exactly what the encoder would
-/// write after the line before.
+/// A run of consecutive cost lines whose addresses belong to the same code. Each line but the first is exactly what
+/// `PositionEncoder` would write after the line before it.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct CostLines<'a> {
     /// Position of the first line; its costs are in `first_costs`.
@@ -25,9 +25,10 @@ pub(in super::super) struct CostLines<'a> {
     pub(in super::super) others: &'a [u8],
     /// Position of the last line in the run.
     pub(in super::super) last: Position,
-    /// The first of the lines with the lowest address: its position, and its cost of the first event.
+    /// Position of the line with the lowest address, and its cost in the first event. If several lines have this
+    /// address, the first of them counts.
     pub(in super::super) lowest: (Position, u64),
-    /// Sum of the costs of the first event.
+    /// Sum of the lines' costs in the first event.
     pub(in super::super) cost: u64,
     /// Number of lines in the run.
     pub(in super::super) count: usize,
@@ -36,7 +37,7 @@ pub(in super::super) struct CostLines<'a> {
     columns: Columns,
 }
 
-/// Returns the range around an address in which all addresses belong to the same code.
+/// A function that returns the range around an address in which all addresses belong to the same code.
 pub(in super::super) type FindRange<'f> = dyn FnMut(u64) -> Range<u64> + 'f;
 
 /// Caches the last range that [`FindRange`] returned.
@@ -59,8 +60,8 @@ impl<'f, 'g> CachedRange<'f, 'g> {
 }
 
 impl<'a> CostLines<'a> {
-    /// Reads as many suitable lines as possible, and returns the run and its length in bytes. `None` if the first line
-    /// is not suitable or invalid.
+    /// Reads as many lines at the start of `text` as can be copied. Returns the run and its length in bytes, or `None`
+    /// if the first line is invalid or can't be copied.
     pub(super) fn read(
         text: &'a [u8],
         decoder: &mut PositionDecoder,
@@ -110,7 +111,7 @@ impl<'a> CostLines<'a> {
     }
 
     /// Fast path for the most frequent kind of line: an absolute address that differs little from the previous one, a
-    /// line number, and the cost of a single event. Returns the total length in bytes of the lines it has read.
+    /// line number, and the cost of a single event. Adds such lines to the run and returns their total length in bytes.
     #[inline(always)]
     fn take_short(&mut self, text: &[u8], before: &AddressText, around: &Range<u64>) -> usize {
         let (mut end, mut last, mut count, mut cost) = (0, 0, self.count, self.cost);
@@ -154,18 +155,19 @@ impl<'a> CostLines<'a> {
     }
 }
 
-/// True if the costs of this many lines can be added up without checking for overflow.
+/// True if the costs of this many lines can be added without checking for overflow, provided that they are short
+/// ([`are_short`]).
 pub(in super::super) fn cannot_overflow(count: usize) -> bool {
     count <= 8 * LONGEST
 }
 
-/// True if all costs are short decimal numbers.
+/// True if all costs of a line are decimal numbers of at most [`DIGITS`] digits.
 pub(in super::super) fn are_short(costs: &[u8]) -> bool {
     costs.split(|&byte| byte == b' ').all(|word| word.len() <= DIGITS && word.iter().all(u8::is_ascii_digit))
 }
 
 /// A line exactly as valgrind and our encoder would write it: columns separated by one blank, numbers without leading
-/// zeros, relative positions for distances below 100.
+/// zeros, and relative positions for distances below 100.
 struct PlainLine {
     position: Position,
     /// True if a column is relative to an earlier line.
@@ -174,32 +176,34 @@ struct PlainLine {
     in_full: bool,
     /// Offset of the costs in the line.
     costs: usize,
-    /// The cost of the first event.
+    /// The line's cost in the first event.
     cost: u64,
     /// Length of the line with its line feed.
     len: usize,
 }
 
-/// The text of an address in the first column. Most addresses differ from the one before only in their last two digits.
+/// The text of an address, to compare it with the next line's. Most addresses differ from the one before only in their
+/// last two hexadecimal digits.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct AddressText {
     /// The first 16 bytes of the line, as a little-endian number.
     bytes: u128,
-    /// Bit mask that selects everything before the last two digits in `bytes`.
+    /// Bit mask for `bytes` that selects everything before the last two digits of the address.
     mask: u128,
     /// Length in bytes of the whole address, including `0x`.
     len: usize,
-    /// The address with its last two digits set to zero.
+    /// The address with its last two hexadecimal digits set to zero.
     value: u64,
 }
 
 impl AddressText {
-    /// Reads an absolute address.
+    /// Reads the absolute address at the start of `text`. `None` if there is none or it can't be compared.
     pub(in super::super) fn read(text: &[u8]) -> Option<Self> {
         Self::of(text, address(text)?.0)
     }
 
-    /// Remembers an address. `None` if the text isn't an absolute address, or is too short for comparing.
+    /// Stores the text of an address whose value is known. `None` if the address isn't absolute, is below 0x100, or if
+    /// fewer than 16 bytes are left.
     fn of(text: &[u8], value: u64) -> Option<Self> {
         let bytes = u128::from_le_bytes(*text.first_chunk()?);
         if bytes as u16 != u16::from_le_bytes(*b"0x") || value < 0x100 {
@@ -209,8 +213,8 @@ impl AddressText {
         Some(Self { bytes, mask: u128::MAX >> (128 - 8 * digits), len: 2 + digits, value: value & !0xff })
     }
 
-    /// Reads the address at the beginning of `text`, if it equals this one except for the last two digits and a blank
-    /// follows.
+    /// Reads the address at the start of `text` if it differs from this one at most in the last two digits, and a blank
+    /// follows. Otherwise returns `None`.
     #[inline(always)]
     pub(in super::super) fn read_similar(&self, text: &[u8]) -> Option<u64> {
         self.is_like(text.first_chunk()?).then_some(())?;
@@ -237,7 +241,8 @@ struct ShortLine {
 }
 
 impl ShortLine {
-    /// Reads a line, and returns its length as well.
+    /// Reads the line at the start of `text`. Returns it and its length in bytes, or `None` if it is any other kind of
+    /// line.
     #[inline(always)]
     fn read(text: &[u8], before: &AddressText) -> Option<(Self, usize)> {
         let is_like = before.is_like(text.first_chunk()?);
@@ -298,7 +303,7 @@ impl PlainLine {
     }
 }
 
-/// Reads `*`, `+n` or `-n`.
+/// Reads a number relative to `base`: `*`, `+n` or `-n`. Returns the absolute number and the length of its text.
 fn relative_to(base: u64, text: &[u8]) -> Option<(u64, usize)> {
     let sign = *text.first()?;
     if sign == b'*' {
@@ -312,7 +317,7 @@ fn relative_to(base: u64, text: &[u8]) -> Option<(u64, usize)> {
     Some((value?, 1 + len))
 }
 
-/// Reads `0x…` without leading zeros.
+/// Reads `0x…` without leading zeros. Returns the address and the length of its text.
 fn address(text: &[u8]) -> Option<(u64, usize)> {
     let digits = text.strip_prefix(b"0x")?;
     let (mut value, mut len) = (0, 0);
@@ -345,14 +350,14 @@ const HEX_DIGITS: [u8; 256] = {
     values
 };
 
-/// Reads a number without leading zeros.
+/// Reads a decimal number without leading zeros. Returns it and the length of its text.
 #[inline]
 fn decimal(text: &[u8]) -> Option<(u64, usize)> {
     let (value, len) = cost(text)?;
     (len == 1 || text[0] != b'0').then_some((value, len))
 }
 
-/// Reads a number of at most [`DIGITS`] digits.
+/// Reads a number of at most [`DIGITS`] digits. Returns it and the length of its text.
 #[inline]
 fn cost(text: &[u8]) -> Option<(u64, usize)> {
     if let Some(few) = FewDigits::read(text) {
@@ -408,7 +413,7 @@ impl FewDigits {
 mod tests {
     use super::*;
 
-    /// Reads `text` with ranges of 0x100 bytes. Returns the run and its length in bytes.
+    /// Reads a run from `text`, with code ranges of 0x100 bytes. Returns the run and its length in bytes.
     fn read(text: &str, base: Option<Position>) -> Option<(CostLines<'_>, usize)> {
         let mut decoder = PositionDecoder::new(Columns::INSTR_LINE, false);
         if let Some(base) = base {

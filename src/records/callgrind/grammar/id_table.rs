@@ -1,4 +1,4 @@
-//! A map from IDs to numbers, for millions of IDs.
+//! A map from the IDs in a callgrind file to numbers, for millions of IDs.
 
 use rustc_hash::FxHashMap;
 use std::num::NonZeroU32;
@@ -6,10 +6,10 @@ use std::num::NonZeroU32;
 /// Maps IDs to numbers. Optimized for IDs that count up from 1, as writers assign them.
 #[derive(Debug, Default)]
 pub(in super::super) struct IdTable {
-    /// For small IDs, the number plus 1.
+    /// The numbers of small IDs, each plus 1. The index is the ID.
     first: Vec<Option<NonZeroU32>>,
     others: FxHashMap<u32, u32>,
-    /// Number of insertions, including repeated ones.
+    /// How often [`Self::insert`] was called.
     inserted: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The grammar of callgrind files: lines, names, positions and costs, and what a line inherits from earlier ones.
+//! The grammar of callgrind files: lines, names, positions and costs, and the statements that stay in effect.
 //!
 //! | file | purpose |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | [`positions`] | reads and writes the columns before the costs |
 //! | [`numbers`] | reads and writes costs and other numbers |
 //! | [`cost_lines`] | reads runs of cost lines that can be copied unchanged |
-//! | [`block`] | decodes all lines of a function, and what it inherits |
+//! | [`block`] | decodes all lines of a function, and tracks the statements in effect |
 
 mod block;
 mod chunks;

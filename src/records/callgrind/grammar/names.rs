@@ -35,7 +35,7 @@ pub(in super::super) fn name_field(value: &[u8]) -> NameField<'_> {
     if name.is_empty() { NameField::Refer(id) } else { NameField::Define(id, name) }
 }
 
-/// Number of digits of the largest ID.
+/// Number of decimal digits of the largest possible ID.
 const MOST_DIGITS: usize = 10;
 
 fn split_id(value: &[u8]) -> Option<(u32, &[u8])> {
@@ -61,12 +61,12 @@ pub(in super::super) fn push_id(id: u32, out: &mut Vec<u8>) {
     out.push(b')');
 }
 
-/// What callgrind writes for an unknown object: the memory has no file.
+/// The name that callgrind writes for an unknown object: memory without a file.
 pub(in super::super) const UNKNOWN: &[u8] = b"???";
 
-/// Splits the name of a function that callgrind could only name by its address: the address, and a suffix such as `
-/// [PLT]`, `'2` or `'caller…`. callgrind prints the address of the first basic block that was entered by a call, with
-/// `%#0*lx`.
+/// Splits the name of a function that callgrind could only name by its address. Returns the address and the suffix,
+/// such as ` [PLT]`, `'2` or `'caller…`; `None` for any other name. callgrind prints the address of the first basic
+/// block that was entered by a call, with `%#0*lx`.
 pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     let digits = name.strip_prefix(b"0x")?;
     let of_len = |len| {
@@ -81,7 +81,8 @@ pub(in super::super) fn has_raw_caller(tail: &[u8]) -> bool {
     memchr::memchr_iter(b'\'', tail).any(|at| tail[at..].starts_with(b"'0x"))
 }
 
-/// Replaces addresses among the callers in a name (`callee'caller'caller`), but not the callee itself.
+/// Replaces addresses among the callers in a name (`callee'caller'caller`), but not the callee itself. `resolve`
+/// returns the caller's name; an address for which it returns `None` stays.
 pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64) -> Option<Vec<u8>>) -> Cow<'a, [u8]> {
     if !has_raw_caller(tail) {
         return Cow::Borrowed(tail);

@@ -15,7 +15,8 @@ pub(in super::super) fn event_names(value: &[u8]) -> Vec<Vec<u8>> {
     value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
-/// Adds the costs of a line to `sums`, one sum per event. `None` if one is not a number or a sum overflows.
+/// Adds the costs of a line to `sums`, which has one element per event. Returns `None` if a cost isn't a number or a
+/// sum overflows.
 pub(in super::super) fn add_costs(costs: &[u8], sums: &mut Vec<u64>) -> Option<()> {
     let words = costs.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     for (event, word) in words.enumerate() {
@@ -28,7 +29,7 @@ pub(in super::super) fn add_costs(costs: &[u8], sums: &mut Vec<u64>) -> Option<(
     Some(())
 }
 
-/// The first cost of a line; 0 if it is not a number.
+/// A line's cost in the first event; 0 if it isn't a number.
 pub(in super::super) fn first_cost(costs: &[u8]) -> u64 {
     let end = costs.iter().position(u8::is_ascii_whitespace).unwrap_or(costs.len());
     number(&costs[..end]).unwrap_or(0)
@@ -39,7 +40,7 @@ pub(in super::super) fn push_hex(value: u64, out: &mut Vec<u8>) {
     let digits = (67 - value.leading_zeros() as usize) / 4;
     let text = u128::from(hex_text((value >> 32) as u32)) | u128::from(hex_text(value as u32)) << 64;
     let end = out.len() + digits.max(1);
-    // Written in one step; see `push_decimal`.
+    // Written in one step for speed, as in `push_decimal`.
     out.extend_from_slice(&(text >> (8 * (16 - digits.max(1)))).to_le_bytes());
     out.truncate(end);
 }

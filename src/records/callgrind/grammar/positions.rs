@@ -9,12 +9,12 @@ use super::numbers::{number, push_hex};
 use crate::bytes::decimal::push_decimal;
 use crate::error::{Error, Result};
 
-/// The columns before the costs.
+/// The position columns of cost lines, as a `positions:` line declares them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Columns {
-    /// Index of the instruction address (`--dump-instr=yes`).
+    /// Index of the column with the instruction address (`--dump-instr=yes`); `None` if there is none.
     pub(in super::super) instr: Option<usize>,
-    /// Index of the source line.
+    /// Index of the column with the source line; `None` if there is none.
     pub(in super::super) line: Option<usize>,
     /// Number of columns, at most [`MAX_COLUMNS`].
     pub(in super::super) count: usize,
@@ -22,7 +22,7 @@ pub(in super::super) struct Columns {
     addresses: u8,
 }
 
-/// `instr bb line`: no file has more columns.
+/// The maximum number of position columns: no file has more than `instr bb line`.
 pub(in super::super) const MAX_COLUMNS: usize = 3;
 
 /// Without a `positions:` line, the only column is the source line.
@@ -66,23 +66,23 @@ impl Columns {
     }
 }
 
-/// An absolute position. Columns that don't exist are 0.
+/// An absolute position: one number per column. Columns that the file doesn't have are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in super::super) struct Position(pub(in super::super) [u64; MAX_COLUMNS]);
 
-/// Reads the positions in a block.
+/// Reads the positions in a function's block, and keeps the base to which relative positions refer.
 #[derive(Debug, Default)]
 pub(in super::super) struct PositionDecoder {
     columns: Columns,
     base: Option<Position>,
     /// True if the lines after `calls=` and `jump=` move the base as well, as the manual says.
     every_line_moves: bool,
-    /// True if any position was relative.
+    /// True if any position so far was relative.
     pub(in super::super) saw_relative: bool,
 }
 
 impl PositionDecoder {
-    /// Starts at the beginning of a function's block.
+    /// Creates a decoder for the start of a function's block, where there is no base yet.
     pub(in super::super) fn new(columns: Columns, every_line_moves: bool) -> Self {
         Self { columns, base: None, every_line_moves, saw_relative: false }
     }
@@ -91,25 +91,26 @@ impl PositionDecoder {
         self.columns
     }
 
-    /// Position of the last cost line.
+    /// The position to which the next relative one refers; `None` before the block's first position.
     pub(super) fn base(&self) -> Option<Position> {
         self.base
     }
 
-    /// Skips cost lines that were read elsewhere. `position` is where the last one is.
+    /// Moves past cost lines that other code has read. `position` is that of the last one.
     pub(super) fn move_to(&mut self, position: Position, saw_relative: bool) {
         self.base = Some(position);
         self.saw_relative |= saw_relative;
     }
 
-    /// Reads the position of a cost line, and returns the costs after it.
+    /// Reads a cost line. Returns its position and the text of its costs, or `None` if the position is malformed.
     pub(in super::super) fn cost<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
         let (position, rest) = self.peek(text)?;
         self.base = Some(position);
         Some((position, rest))
     }
 
-    /// Reads the position of the line after `calls=` or `jump=`, and returns the costs after it.
+    /// Reads the line after `calls=` or `jump=`. Returns its position and the text of its costs, or `None` if the
+    /// position is malformed.
     pub(in super::super) fn site<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
         let (position, rest) = self.peek(text)?;
         if self.every_line_moves || self.base.is_none() {
@@ -118,7 +119,8 @@ impl PositionDecoder {
         Some((position, rest))
     }
 
-    /// Reads a position that doesn't move the base: the target of `calls=`, `jump=` and `jcnd=`.
+    /// Reads a position that doesn't move the base: the target of `calls=`, `jump=` or `jcnd=`. Returns it and the text
+    /// after it, or `None` if it is malformed.
     pub(in super::super) fn peek<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
         let mut position = Position::default();
         let mut rest = text;
@@ -147,18 +149,20 @@ impl PositionDecoder {
     }
 }
 
-/// Writes the positions in a block.
+/// Writes the positions in a function's block, and keeps the base to which relative positions refer.
 #[derive(Debug)]
 pub(in super::super) struct PositionEncoder {
     columns: Columns,
     base: Option<Position>,
     compress: bool,
-    /// True if valgrind and other readers would disagree about the base.
+    /// True if valgrind and other readers would disagree about the base of the next position, which is therefore
+    /// written as absolute.
     disputed: bool,
 }
 
 impl PositionEncoder {
-    /// Starts at the beginning of a function's block.
+    /// Creates an encoder for the start of a function's block. With `compress`, it writes relative positions where
+    /// possible.
     pub(in super::super) fn new(columns: Columns, compress: bool) -> Self {
         Self { columns, base: None, compress, disputed: false }
     }
@@ -171,12 +175,13 @@ impl PositionEncoder {
         self.disputed = false;
     }
 
-    /// True if lines can be copied unchanged. `in_full` tells that some are absolute although they could be relative.
+    /// True if the encoder would write these cost lines unchanged. `in_full` means that some of their positions are
+    /// absolute although relative ones were possible.
     pub(in super::super) fn would_copy(&self, in_full: bool) -> bool {
         !(self.compress && in_full)
     }
 
-    /// Skips cost lines that were copied. `position` is where the last one is.
+    /// Moves past cost lines that were copied. `position` is that of the last one.
     pub(in super::super) fn move_to(&mut self, position: Position) {
         self.base = Some(position);
         self.disputed = false;
@@ -188,7 +193,7 @@ impl PositionEncoder {
         self.disputed |= self.base != Some(position);
     }
 
-    /// Writes a position that doesn't move the base.
+    /// Writes a position that doesn't move the base, such as the target of a call.
     pub(in super::super) fn target(&self, position: Position, out: &mut Vec<u8>) {
         self.write(position, self.base.filter(|_| !self.disputed), out);
     }
@@ -205,7 +210,8 @@ impl PositionEncoder {
     }
 }
 
-/// Follows valgrind's rule (`fprint_apos` in callgrind/dump.c): relative for distances below 100.
+/// Writes one column of a position. It is relative to `base` for distances below 100, as in valgrind (`fprint_apos` in
+/// callgrind/dump.c).
 fn write_column(value: u64, base: Option<u64>, address: bool, out: &mut Vec<u8>) {
     let (sign, number) = match base {
         Some(base) if base == value => return out.push(b'*'),

@@ -130,9 +130,9 @@ pub(in super::super) fn statements(text: &[u8]) -> Statements<'_> {
 #[derive(Debug)]
 pub(in super::super) struct Statements<'a> {
     text: &'a [u8],
-    /// Start of the next line.
+    /// Offset of the next line.
     offset: usize,
-    /// True if the line before was `calls=`, `jump=` or `jcnd=`, which a cost line follows.
+    /// True if the previous line was `calls=`, `jump=` or `jcnd=`. A cost line follows these.
     follows_site: bool,
 }
 
@@ -167,13 +167,13 @@ impl<'a> Iterator for Statements<'a> {
                 }
                 continue;
             }
-            // After one cost line or an empty line, most likely a statement follows.
+            // After the cost line of a call, and after an empty line, there is most likely a statement.
             if first == b'\n' || std::mem::take(&mut self.follows_site) {
                 self.offset += line_len(rest) + 1;
                 continue;
             }
             let mark = memchr2(b'=', b':', rest)?;
-            // The current line isn't a statement itself; go to the line with the mark.
+            // The current line isn't a statement. Go to the line that contains the `=` or `:`.
             self.offset += match rest[..mark].iter().rposition(|&byte| byte == b'\n') {
                 Some(end) => end + 1,
                 None => mark + line_len(&rest[mark..]) + 1,

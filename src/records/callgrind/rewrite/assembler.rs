@@ -1,4 +1,4 @@
-//! Joins rewritten chunks to a file.
+//! Joins rewritten chunks into a file.
 //!
 //! Chunks are rewritten independently, so none knows whether a new name is already defined. They contain placeholders
 //! for new names, which [`Assembler`] fills in file order: an ID above all IDs of the input, followed by the name at
@@ -16,7 +16,8 @@ use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::io::{ErrorKind, IoSlice, Write};
 
-/// A buffer of this many bytes is written at once, made of at most [`MOST_PARTS`] parts of the input.
+/// Output is collected up to about this many bytes, or up to [`MOST_PARTS`] ranges of the input, and then written in
+/// one system call.
 const AT_ONCE: usize = 3 << 15;
 const MOST_PARTS: usize = 500;
 
@@ -31,9 +32,9 @@ pub struct Assembler<'a> {
     dropped: DroppedIds,
     /// Number of headers so far at which readers forget all IDs.
     era: u32,
-    /// Text that is not from the input and not yet written. `parts` are ranges of the input to insert into it, each
-    /// with its position in the buffer.
+    /// New text that isn't written yet.
     buffer: Vec<u8>,
+    /// Ranges of the input to insert into `buffer`, each with its position there.
     parts: Vec<(usize, &'a [u8])>,
     /// Total length of `parts` in bytes.
     in_parts: usize,
@@ -45,7 +46,7 @@ impl std::fmt::Debug for Assembler<'_> {
     }
 }
 
-/// Names that the input doesn't have.
+/// Names in one ID namespace that are added because the input doesn't have them.
 #[derive(Debug, Default)]
 struct AddedNames<'a> {
     names: Vec<NewName<'a>>,
@@ -62,7 +63,7 @@ type AddedName = u32;
 struct NewName<'a> {
     name: Cow<'a, [u8]>,
     id: u32,
-    /// The era in which it was last defined.
+    /// The [`Assembler::era`] in which the name was last written next to its ID.
     era: u32,
 }
 
@@ -74,7 +75,7 @@ impl<'a> Assembler<'a> {
     /// Creates an assembler. New IDs start above those of the file.
     pub fn new(index: &FileIndex<'_>, jit: &'a dyn JitFunctions) -> Self {
         let mut names: [AddedNames<'a>; 3] = Default::default();
-        // Roughly this many functions will be named.
+        // Roughly this many functions will get a name.
         let functions = &mut names[IdSpace::Function as usize];
         let expected = index.unknown_functions().len();
         functions.names.reserve(expected);
@@ -92,7 +93,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Writes a chunk. Some of its names are defined in it for the first time.
+    /// Writes the next chunk. A new name is written in full at its first use, and as an ID after that.
     pub fn write(&mut self, chunk: &RewrittenChunk<'a>, out: &mut dyn Write) -> Result<()> {
         let mut written = 0;
         for piece in &chunk.pieces {
@@ -137,8 +138,8 @@ impl<'a> Assembler<'a> {
         self.flush(out)
     }
 
-    /// Writes everything collected so far. Parts of the input are written from where they are; copying them first would
-    /// double the time.
+    /// Writes everything collected so far. Ranges of the input are written from the input's memory; copying them first
+    /// would double the time.
     fn flush(&mut self, out: &mut dyn Write) -> Result<()> {
         let mut slices = Vec::with_capacity(2 * self.parts.len() + 1);
         let mut done = 0;
@@ -164,7 +165,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// Number of distinct functions that were inserted.
+    /// The number of distinct function names that were added to the file.
     pub fn functions(&self) -> usize {
         self.names[IdSpace::Function as usize].names.len()
     }
@@ -180,7 +181,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// Writes the name of a JIT function with a suffix.
+    /// Writes the name of the JIT function `entry`, followed by the suffix `tail`, such as the recursion level `'2`.
     fn put_code(&mut self, entry: usize, tail: &[u8]) -> Result<()> {
         let name = self.jit.name(entry);
         if !tail.is_empty() {
@@ -199,7 +200,8 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// Index of a name. A name that is new gets an ID and is stored as `to_cow` returns it.
+    /// Finds a name, or adds it with a new ID. Returns its index. `to_cow` is only called for a new name. Fails if no
+    /// ID is left.
     fn add_name(&mut self, space: IdSpace, name: &[u8], to_cow: impl FnOnce() -> Cow<'a, [u8]>) -> Result<AddedName> {
         let AddedNames { names, indices, .. } = &mut self.names[space as usize];
         let hash = hash(name);
@@ -243,14 +245,14 @@ fn push_name(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// IDs whose definition was removed from the file. Optimized for IDs that count up from 1, as writers assign them.
+/// IDs whose definitions were removed from the file. Optimized for IDs that count up from 1, as writers assign them.
 #[derive(Debug, Default)]
 struct DroppedIds {
     near: EntrySet,
     others: FxHashSet<u32>,
 }
 
-/// IDs below this take one bit each: at most 8 MiB.
+/// IDs below this are kept in a bit set of at most 8 MiB.
 const NEAR: u32 = 1 << 26;
 
 impl DroppedIds {

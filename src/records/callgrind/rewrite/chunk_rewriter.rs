@@ -1,8 +1,8 @@
-//! Second pass: names the code in unknown objects, chunk by chunk.
+//! Second pass: names the JIT code in unknown objects (`ob=???`), chunk by chunk.
 //!
-//! Blocks that neither contain nor call named code are copied byte for byte. If a block of a known object calls named
-//! code, the statements before its `calls=` lines are replaced. A block of an unknown object is decoded and written
-//! anew, as [`LineGroups`].
+//! Blocks that neither contain nor call JIT code with a known name are copied byte for byte. If a block of a known
+//! object calls such code, the statements before its `calls=` lines are replaced. A block of an unknown object is
+//! decoded and written anew, as [`LineGroups`].
 
 use super::draft::{ChunkDraft, DraftMemory, OutputName, Piece, ReaderContext, RewrittenChunk};
 use super::group_writer::write_groups;
@@ -49,19 +49,19 @@ struct ChunkRewriter<'a> {
     context: BlockContext<'a>,
     draft: ChunkDraft<'a>,
     stats: RewriteStats,
-    /// The chunk has been processed up to this offset.
+    /// Offset in the chunk up to which the output is complete.
     copied: usize,
-    /// The result of the last address lookup.
+    /// The result of the last address lookup, which often holds for the next address too.
     covered: Covered,
-    /// What readers of the output inherit, if this differs from the input.
+    /// The object and files in effect for readers of the output; `None` if they are the same as in the input.
     reader: Option<ReaderContext<'a>>,
-    /// The statements of the current block with their offsets, if it belongs to a known object.
+    /// Statements of the current block, each with its offset and text. Empty if the block belongs to an unknown object.
     lines: Vec<(usize, &'a [u8], Statement<'a>)>,
-    /// New names of the callees in `lines`.
+    /// The resolved names of the callees (`cfn=`) in `lines`, in order.
     callees: Vec<ResolvedName<'a>>,
-    /// Allocations for decoding blocks of unknown objects.
+    /// Allocations that are reused to decode the next block of an unknown object.
     memory: BlockMemory<'a>,
-    /// The functions that such a block defined. Kept for its allocation.
+    /// IDs of functions that the current block has defined. It is a field only to reuse its allocation.
     defined: FxHashSet<u32>,
 }
 
@@ -131,7 +131,8 @@ impl<'a> ChunkRewriter<'a> {
         OpenBlock { start, context: self.context, in_unknown, renames }
     }
 
-    /// Resolves a function that a block of a known object calls or jumps to. True if it gets another name.
+    /// Resolves the name of a function that a block of a known object calls or jumps to. Returns true if the function
+    /// gets another name.
     fn renames_callee(&mut self, key: Keyword, value: &'a [u8], cob: Option<NameRef<'a>>, offset: u64) -> bool {
         let in_unknown = cob.is_some() && self.names.index.is_unknown_object(cob, offset);
         let name = self.names.resolve(name_field(value), in_unknown, offset);
@@ -154,7 +155,8 @@ impl<'a> ChunkRewriter<'a> {
         self.copied = end;
     }
 
-    /// Writes statements so that readers of the output inherit the same as readers of the input.
+    /// Writes `ob=`, `fl=` and `fi=` lines if readers of the output would otherwise be in another object or file than
+    /// readers of the input, for which `context` is in effect.
     fn restore(&mut self, context: BlockContext<'a>) {
         let Some(reader) = self.reader.take() else { return };
         let inherited = ReaderContext::from(context);
@@ -172,7 +174,7 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// Finishes a block that ends at `end`.
+    /// Finishes the open block, if there is one. It ends at offset `end`.
     fn end_block(&mut self, open: Option<OpenBlock<'a>>, end: usize) {
         let Some(open) = open else { return };
         if !open.in_unknown {
@@ -187,7 +189,8 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// Prepares readers of the output for the block at `start`, which isn't written anew.
+    /// Restores the object and files in effect, if blocks written so far changed them. To be called before the block at
+    /// `start` is copied or edited.
     fn restore_before(&mut self, start: usize, context: BlockContext<'a>) {
         if self.reader.is_some() {
             self.copy_until(start);
@@ -195,8 +198,8 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// Processes a block of an unknown object; it is written anew if it contains anything to name. Returns its end, or
-    /// `None` if the block cannot be decoded.
+    /// Processes the block of an unknown object at `start`. It is written anew if anything in it gets a name. Returns
+    /// the offset of its end, or `None` if the block can't be decoded.
     fn regroup(&mut self, start: usize) -> Option<usize> {
         let (offset, context) = (self.chunk.offset + start as u64, self.context);
         let (jit, covered) = (self.names.jit, &mut self.covered);
@@ -260,7 +263,7 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// Writes a line that names a function, or that precedes a call.
+    /// Writes a line that names a function or precedes a call, with its new name if there is one.
     fn edit_line(
         &mut self,
         line: EditedLine<'a>,
@@ -333,7 +336,7 @@ impl<'a> ChunkRewriter<'a> {
     }
 }
 
-/// A line that may have to be replaced in a block of a known object.
+/// A line that may have to be replaced. It is in a block of a known object.
 #[derive(Debug, Clone, Copy)]
 struct EditedLine<'a> {
     key: Keyword,
@@ -344,7 +347,7 @@ struct EditedLine<'a> {
     offset: u64,
 }
 
-/// Statements before a `cfn=` line, held back until the callee is known.
+/// Statements that precede a `cfn=` line. They are held back until it is known whether the callee gets a new name.
 #[derive(Debug, Default)]
 struct PendingCallee<'a> {
     held: Vec<&'a [u8]>,
@@ -369,8 +372,8 @@ impl<'a> PendingCallee<'a> {
         }
     }
 
-    /// Writes only the statements that define an ID, because later blocks may refer to it. If more statements of the
-    /// same kind follow, readers use the last.
+    /// Writes those of the held statements that define an ID, because later blocks may refer to it, and drops the
+    /// others. The callee's new `cob=` and `cfi=` follow, and readers use the last ones.
     fn release_definitions(&mut self, draft: &mut ChunkDraft<'_>) {
         self.held.retain(
             |text| matches!(Statement::parse(text), Statement::Spec(_, value) if matches!(name_field(value), NameField::Define(..))),
@@ -379,13 +382,13 @@ impl<'a> PendingCallee<'a> {
     }
 }
 
-/// True if lines with this keyword are handled individually in a block with names to replace.
+/// True if lines with this keyword are edited one by one. In a block with names to replace, all other lines are copied.
 fn is_edited(key: Keyword) -> bool {
     use Keyword::{Calls, Cfi, Cfn, Cob, Fn, Jfn};
     matches!(key, Cob | Cfi | Cfn | Fn | Jfn | Calls)
 }
 
-/// Updates what readers of the output inherit after a copied line.
+/// Updates the object and files in effect for readers of the output, after `line` was copied.
 fn apply_copied<'a>(reader: &mut ReaderContext<'a>, line: Statement<'a>) {
     let Statement::Spec(key @ (Keyword::Ob | Keyword::Fl | Keyword::Fi | Keyword::Fe), value) = line else { return };
     let name = Some(OutputName::Input(name_field(value).into()));

@@ -7,7 +7,7 @@ use crate::records::callgrind::grammar::{BlockContext, NameRef, push_id, same_na
 /// A rewritten chunk of a file.
 #[derive(Debug)]
 pub struct RewrittenChunk<'a> {
-    /// The text that replaces parts of the input.
+    /// New text. [`Piece::Own`] refers to ranges of it.
     pub(super) own: Vec<u8>,
     pub(super) pieces: Vec<Piece<'a>>,
     /// Statistics about what was rewritten.
@@ -17,7 +17,7 @@ pub struct RewrittenChunk<'a> {
 /// A piece of a rewritten chunk.
 #[derive(Debug)]
 pub(super) enum Piece<'a> {
-    /// New text up to this offset in [`RewrittenChunk::own`].
+    /// New text: from the end of the previous [`Piece::Own`] up to this offset in [`RewrittenChunk::own`].
     Own(usize),
     /// A range of the input, to be copied.
     Input(&'a [u8]),
@@ -25,22 +25,24 @@ pub(super) enum Piece<'a> {
     Object(&'a [u8]),
     /// Placeholder for the ID of a new source file, given by name.
     File(&'a [u8]),
-    /// The name of a JIT function ([`super::jit_functions::JitFunctions::name`]) and its suffix.
+    /// Placeholder for the ID of a JIT function, given by its entry ([`super::jit_functions::JitFunctions::name`]) and
+    /// a suffix of its name.
     Jit(usize, Box<[u8]>),
-    /// The statements that specify a JIT function as the callee.
+    /// Placeholder for the `cob=`, `cfi=` and `cfn=` lines before a call of a JIT function, given by its entry and a
+    /// suffix of its name.
     Callee(usize, Box<[u8]>),
-    /// The name of some other new function.
+    /// Placeholder for the ID of a new function that isn't a JIT function, given by name.
     Function(Box<[u8]>),
-    /// The ID of a function in the input. Its definition may have been removed with a block.
+    /// A function of the input, given by ID and name. The name is written again if a removed block had defined it.
     InputFunction(u32, &'a [u8]),
-    /// The definition of this function ID was removed.
+    /// The definition of this function ID was removed from the text.
     Dropped(u32),
-    /// From here on, readers forget all IDs.
+    /// The header of a part follows, at which readers forget all IDs.
     Forget,
 }
 
 impl<'a> RewrittenChunk<'a> {
-    /// Clears the chunk and returns its allocated vectors for reuse.
+    /// Empties the chunk's collections and returns them for reuse by the next chunk.
     pub fn into_memory(self) -> DraftMemory<'a> {
         let Self { mut own, mut pieces, .. } = self;
         own.clear();
@@ -49,7 +51,8 @@ impl<'a> RewrittenChunk<'a> {
     }
 }
 
-/// Allocations of a rewritten chunk, for reuse. Allocating anew would take longer than filling them.
+/// The collections of a rewritten chunk, whose allocations the next chunk reuses. Allocating anew would take longer
+/// than filling them.
 #[derive(Debug, Default)]
 pub struct DraftMemory<'a> {
     own: Vec<u8>,
@@ -75,7 +78,7 @@ impl PartialEq for OutputName<'_> {
     }
 }
 
-/// What readers of the output inherit, where this differs from the input.
+/// The object and files that are in effect for readers of the output, at some point of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReaderContext<'a> {
     /// The current object (`ob=`).
@@ -87,7 +90,7 @@ pub(super) struct ReaderContext<'a> {
 }
 
 impl<'a> From<BlockContext<'a>> for ReaderContext<'a> {
-    /// The context that readers of the input have.
+    /// Converts what is in effect for readers of the input.
     fn from(context: BlockContext<'a>) -> Self {
         Self {
             ob: context.ob.map(OutputName::Input),
@@ -97,7 +100,7 @@ impl<'a> From<BlockContext<'a>> for ReaderContext<'a> {
     }
 }
 
-/// Ranges of the input shorter than this are copied into the new text.
+/// Ranges of the input with fewer bytes than this are copied into the new text. Longer ones are only referred to.
 const SHORT: usize = 64;
 
 /// The text of a chunk while it is being rewritten.
@@ -132,7 +135,7 @@ impl<'a> ChunkDraft<'a> {
         }
     }
 
-    /// Appends the definition of an ID.
+    /// Appends `(id) name`, the definition of an ID.
     pub(super) fn put_definition(&mut self, id: u32, name: &[u8]) {
         self.put_id(id);
         self.put_all(&[b" ", name]);
@@ -161,7 +164,7 @@ impl<'a> ChunkDraft<'a> {
         self.put(b"\n");
     }
 
-    /// Removes the last byte of the new text, if it is not in a piece yet.
+    /// Removes the last byte of the new text, unless a piece already refers to it.
     pub(super) fn unput(&mut self) {
         if self.own.len() > self.placed {
             self.own.pop();

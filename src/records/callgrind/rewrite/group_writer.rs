@@ -1,4 +1,4 @@
-//! Writes the groups of a block, each as a block of its own.
+//! Writes the groups of a block ([`LineGroups`]), each as a block of its own.
 
 use super::draft::{ChunkDraft, OutputName, Piece, ReaderContext};
 use super::jit_functions::CodeLine;
@@ -10,7 +10,8 @@ use crate::records::callgrind::grammar::{
 };
 use rustc_hash::FxHashSet;
 
-/// Writes the groups, and returns what readers of the output then inherit. `defined` is scratch memory.
+/// Writes all groups of a block. `before` is the object and files in effect for readers of the output; returns those in
+/// effect afterwards. `defined` is scratch memory.
 pub(super) fn write_groups<'a>(
     groups: &LineGroups<'a, '_>,
     draft: &mut ChunkDraft<'a>,
@@ -33,7 +34,7 @@ struct FunctionHome<'a> {
 }
 
 impl<'a> LineGroups<'a, '_> {
-    /// Object and file of a JIT function; without one, those of the block.
+    /// Object and file of the JIT function `code`; those of the block if it is `None`.
     fn home(&self, code: Option<usize>) -> FunctionHome<'a> {
         let jit = self.names.jit;
         match code {
@@ -52,12 +53,13 @@ struct GroupWriter<'a, 'b, 'd> {
     groups: &'d LineGroups<'a, 'b>,
     draft: &'d mut ChunkDraft<'a>,
     out: ReaderContext<'a>,
-    /// Functions defined in this block whose name has already been written.
+    /// IDs of functions that the input's block defines and whose definitions are already written.
     defined: &'d mut FxHashSet<u32>,
 }
 
 impl<'a> GroupWriter<'a, '_, '_> {
-    /// Defines the block's IDs of objects and files before all groups, because lines change their order.
+    /// Writes the block's definitions of objects and files before the first group, because grouping changes the order
+    /// of the lines that contain them.
     fn hoist_definitions(&mut self) {
         for &(space, id, name) in &self.groups.block.definitions {
             let old = Some(OutputName::Input(NameRef::Id(id)));
@@ -78,7 +80,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         }
     }
 
-    /// Writes a group. `is_head` is true for the group of the function itself.
+    /// Writes a group. `is_head` is true for the first group, which belongs to the function that callgrind named.
     fn write_group(&mut self, group: &LineGroup<'a, '_>, is_head: bool) {
         let groups = self.groups;
         let FunctionHome { ob, file: fl } = groups.home(group.code);
@@ -128,7 +130,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         self.draft.put(b"\n");
     }
 
-    /// Writes a function of the input, with its name where this block first uses it.
+    /// Writes the ID of a function in the input. If this block defines the ID, its first use is written with the name.
     fn write_function_id(&mut self, id: u32) {
         let groups = self.groups;
         if let Some(name) = groups.block.functions.get(&id)
@@ -160,7 +162,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.groups.context.columns
     }
 
-    /// Source file and position according to the code's own line table, else as in the input.
+    /// The source file and position of an item, according to the code's own line table. Without one, they stay as in
+    /// the input.
     fn source_position(&self, item: &BlockItem<'a>, mut position: Position) -> (Option<OutputName<'a>>, Position) {
         if self.code.is_none() {
             return (item.file.map(OutputName::Input).or(self.fl), position);
@@ -298,8 +301,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.write_function(&group.function);
     }
 
-    /// Writes a call from the function itself to a group that was split off. Its count is how often the group's lowest
-    /// address was executed.
+    /// Writes a call from the function that callgrind named to a group that was split off. Its count is how often the
+    /// group's lowest address was executed.
     fn write_synthetic_call(&mut self, head: &LineGroup<'a, '_>, other: &LineGroup<'a, '_>) {
         let groups = self.writer.groups;
         let Some((lowest, count)) = lowest_line(other, self.columns()) else { return };
@@ -319,7 +322,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     }
 }
 
-/// The start of the function itself, for a first group without lines.
+/// The start address of the function that callgrind named. Its calls are written there if its own group has no lines.
 fn function_start(groups: &LineGroups<'_, '_>, columns: Columns) -> Position {
     let mut position = Position::default();
     let name = groups.names.full_name(groups.block.function, groups.offset);
@@ -331,7 +334,7 @@ fn function_start(groups: &LineGroups<'_, '_>, columns: Columns) -> Position {
     position
 }
 
-/// The lowest position of a group, and how often it was executed.
+/// The lowest position of a group, and how often it was executed; `None` if no item has a position.
 fn lowest_line(group: &LineGroup<'_, '_>, columns: Columns) -> Option<(Position, u64)> {
     let column = columns.instr.unwrap_or(0);
     let lines = group.items.iter().filter_map(|item| match item.kind {

@@ -1,4 +1,5 @@
-//! The result of the first pass: what IDs stand for, and the context at the start of each chunk.
+//! The result of the first pass over a file: what IDs stand for, and the statements in effect at the start of each
+//! chunk.
 //!
 //! With it, any chunk can be rewritten without the chunks before it. Of the function names, only those that contain an
 //! address are kept, so memory doesn't grow with the others.
@@ -24,18 +25,19 @@ pub struct FileHeader {
     pub parts: u64,
 }
 
-/// What the second pass needs to know in advance.
+/// What the first pass found out about a whole file. The second pass needs it to rewrite any chunk.
 #[derive(Debug, Default)]
 pub struct FileIndex<'a> {
     /// Facts from the headers.
     pub header: FileHeader,
     contexts: Vec<BlockContext<'a>>,
     unknown_objects: IdHistory<bool>,
-    /// Function names that contain an address, by ID. An empty name marks where an ID got another name.
+    /// Function names that contain an address, by ID. An empty name means that the ID was redefined with a name without
+    /// one.
     raw_functions: IdHistory<&'a [u8]>,
-    /// Addresses that name functions in unknown objects.
+    /// Addresses that callgrind used as names of functions in unknown objects.
     raw_heads: Vec<u64>,
-    /// How many of them, from the start, are sorted and unique.
+    /// This many elements at the start of `raw_heads` are sorted and unique.
     sorted_heads: usize,
     pub(super) max_ids: [u32; 3],
     saw_positions: bool,
@@ -97,7 +99,7 @@ impl<'a> FileIndex<'a> {
         self.sorted_heads = self.raw_heads.len();
     }
 
-    /// Updates the context to the end of a chunk.
+    /// Updates the statements in effect to those at the end of a chunk.
     fn apply_changes(&mut self, changes: BlockContext<'a>, changed_columns: bool) {
         if changes.fl.is_some() || changes.open_file.is_some() {
             self.context.open_file = changes.open_file;
@@ -126,12 +128,13 @@ impl<'a> FileIndex<'a> {
         }
     }
 
-    /// The context at the start of a chunk.
+    /// The statements in effect at the start of a chunk.
     pub(super) fn chunk_context(&self, chunk: usize) -> BlockContext<'a> {
         self.contexts.get(chunk).copied().unwrap_or_default()
     }
 
-    /// True if the object is `???`, as of a file offset.
+    /// True if the object's name is `???`. IDs can be redefined, so the name is looked up as of the file offset
+    /// `offset`.
     pub(super) fn is_unknown_object(&self, object: Option<NameRef<'_>>, offset: u64) -> bool {
         match object {
             Some(NameRef::Id(id)) => self.unknown_objects.get(id, offset).unwrap_or(false),
@@ -140,7 +143,7 @@ impl<'a> FileIndex<'a> {
         }
     }
 
-    /// The name of a function ID as of a file offset, if the name contains an address.
+    /// The name of a function ID as of the file offset `offset`; `None` if the name contains no address.
     pub(super) fn raw_function(&self, id: u32, offset: u64) -> Option<&'a [u8]> {
         self.raw_functions.get(id, offset).filter(|name| !name.is_empty())
     }
@@ -162,8 +165,8 @@ impl<'a> FileIndex<'a> {
     }
 }
 
-/// What IDs mean from which file offset on. Optimized for millions of IDs, nearly all of which have one meaning. Values
-/// must be pushed in file order.
+/// The values of IDs, each valid from some file offset on. Optimized for millions of IDs, nearly all of which have one
+/// value. Values must be pushed in file order.
 #[derive(Debug)]
 struct IdHistory<T> {
     /// For each ID, an index into `values`.
@@ -187,7 +190,7 @@ impl<T> Default for IdHistory<T> {
 }
 
 impl<T: Copy> IdHistory<T> {
-    /// The value as of a file offset.
+    /// The value of an ID as of a file offset; `None` if it has none yet.
     fn get(&self, id: u32, offset: u64) -> Option<T> {
         match *self.values.get(self.indices.get(id)? as usize)? {
             IdValues::One(start, value) => (start <= offset).then_some(value),
@@ -199,12 +202,12 @@ impl<T: Copy> IdHistory<T> {
         }
     }
 
-    /// The value that was pushed last.
+    /// The last value of an ID in the file so far; `None` if it has none.
     fn last(&self, id: u32) -> Option<T> {
         self.get(id, u64::MAX)
     }
 
-    /// Sets the value from a file offset on.
+    /// Sets the value that an ID has from a file offset on.
     fn push(&mut self, id: u32, offset: u64, value: T) {
         // There are fewer than 2^32 values, because each belongs to another ID.
         let next = self.values.len() as u32;

@@ -1,10 +1,10 @@
-//! The interface through which a rewrite asks about JIT code.
+//! The interface through which the rewriting of a callgrind file looks up JIT code.
 
 use std::ops::Range;
 
-/// The JIT-compiled functions in memory without a file. They are numbered ("entries"), and their names are unique.
+/// The JIT-compiled functions in memory without a file. Each has a number, called its entry, and a unique name.
 pub trait JitFunctions: Sync {
-    /// The number of the JIT function (entry) that covers an address.
+    /// The entry that covers an address; `None` if none does.
     fn find(&self, addr: u64) -> Option<usize> {
         self.find_range(addr).entry
     }
@@ -12,11 +12,11 @@ pub trait JitFunctions: Sync {
     fn find_range(&self, addr: u64) -> Covered;
     /// The name of an entry.
     fn name(&self, entry: usize) -> &[u8];
-    /// The source file of an entry; `???` if unknown.
+    /// The source file of an entry's code; `???` if unknown.
     fn file(&self, entry: usize) -> &[u8];
-    /// The object to write for the code of all entries.
+    /// The object name (`ob=`) to write for the code of all entries.
     fn object(&self) -> &[u8];
-    /// Source positions in an entry, sorted by address. Each is valid up to the next. Empty if unknown.
+    /// The line table of an entry, sorted by address. Each line is valid up to the next. Empty if unknown.
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>>;
 }
 
@@ -32,7 +32,7 @@ pub struct Covered {
 /// The source position of the code from an address on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLine<'a> {
-    /// The address at run time.
+    /// The address at run time from which on the line is valid.
     pub addr: u64,
     /// The source file of the code.
     pub file: &'a [u8],

@@ -1,4 +1,4 @@
-//! Splits a block of an unknown object by the addresses of its lines.
+//! Splits a block of an unknown object (`ob=???`) by the addresses of its lines.
 //!
 //! callgrind begins a function only at a call. Code that is reached by a jump is attributed to the function that
 //! jumped, so one of callgrind's functions may contain several of the JIT compiler's. The lines of a block are grouped
@@ -15,24 +15,24 @@ use crate::records::callgrind::grammar::{
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The groups of a block.
+/// The lines of a block of an unknown object, grouped by JIT function.
 pub(super) struct LineGroups<'a, 'b> {
     pub(super) block: &'b FunctionBlock<'a>,
     pub(super) names: NameResolver<'a>,
     pub(super) context: BlockContext<'a>,
     /// File offset as of which IDs are looked up: the end of the block, which may define some itself.
     pub(super) offset: u64,
-    /// The first group belongs to the function itself.
+    /// The groups. The first one belongs to the function that callgrind named (`fn=`).
     pub(super) groups: Vec<LineGroup<'a, 'b>>,
 }
 
-/// The lines of a block that belong to the same JIT function.
+/// The lines of a block that belong to the same JIT function, or to no known code.
 pub(super) struct LineGroup<'a, 'b> {
-    /// The JIT function; `None` if no code is known at these addresses.
+    /// The JIT function's entry; `None` if no code is known at these addresses.
     pub(super) code: Option<usize>,
     pub(super) function: GroupName<'a>,
     pub(super) items: Vec<&'b BlockItem<'a>>,
-    /// Sums of self and inclusive costs, per event. They may be missing for the first group, which doesn't need them.
+    /// Sums of self and inclusive costs, per event. May be empty for the first group, where they aren't needed.
     pub(super) sums: Vec<u64>,
 }
 
@@ -40,15 +40,15 @@ pub(super) struct LineGroup<'a, 'b> {
 pub(super) enum GroupName<'a> {
     /// The function keeps the name that it has in the input.
     Input(NameField<'a>),
-    /// A JIT function, and a suffix for its name.
+    /// The name of a JIT function, given by its entry, followed by a suffix.
     Jit(usize, Vec<u8>),
-    /// A new name that is not a JIT function's.
+    /// A new name for code that isn't in any JIT function.
     New(Vec<u8>),
 }
 
 impl<'a, 'b> LineGroups<'a, 'b> {
-    /// Groups the lines of a block. `range` is the block's range in the file, `covered` any earlier lookup result.
-    /// `None` if there is nothing to name in the block.
+    /// Groups the lines of a block. `range` is the block's range in the file. `covered` is the result of the last
+    /// address lookup. Returns `None` if nothing in the block gets a name.
     pub(super) fn new(
         block: &'b FunctionBlock<'a>,
         names: NameResolver<'a>,
@@ -66,7 +66,7 @@ impl<'a, 'b> LineGroups<'a, 'b> {
         let mut groups = Self { block, names, context, offset, groups: Vec::new() };
         groups.push_group(head_code, &tail, true);
         groups.groups[0].items.reserve(block.items.len());
-        // Indices of all groups but the first.
+        // Indices of all groups but the first, by JIT function.
         let mut indices = FxHashMap::default();
         // Most lines belong to the same code as the line before.
         let (mut last_code, mut last_index) = (head_code, 0);
@@ -96,8 +96,8 @@ impl<'a, 'b> LineGroups<'a, 'b> {
         has_names.then_some(groups)
     }
 
-    /// The JIT function of an item. Unknown lines belong to the function itself (`head`), and so do all lines in a file
-    /// without addresses.
+    /// The JIT function of an item. Unknown lines belong to `head`, the function that callgrind named, and so do all
+    /// lines in a file without addresses.
     fn item_code(&self, item: &BlockItem<'_>, head: Option<usize>, covered: &mut Covered) -> Option<usize> {
         let (Some(position), Some(column)) = (item.position, self.context.columns.instr) else { return head };
         let addr = position.0[column];

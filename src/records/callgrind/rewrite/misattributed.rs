@@ -10,12 +10,12 @@ use crate::bytes::digits::hex;
 use crate::records::callgrind::grammar::{AddressText, BlockContext, BlockMemory, FunctionBlock, ItemKind, line_len};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Costs (of the first event) that were found in functions of known objects.
+/// Self costs of JIT code in functions of known objects, in the first event.
 #[derive(Debug, Default)]
 pub struct Misattributed {
-    /// The self cost of each JIT function, by its number (entry).
+    /// The self cost of each JIT function, by entry.
     costs: FxHashMap<usize, u64>,
-    /// JIT functions that contain the start of a known object's function. Perf maps also list code that is part of the
+    /// Entries that contain the start of a known object's function. Perf maps also list code that is part of the
     /// program (V8's embedded builtins), and such code is not misattributed.
     native_entries: FxHashSet<usize>,
 }
@@ -39,7 +39,7 @@ impl Misattributed {
         *sum = sum.saturating_add(cost);
     }
 
-    /// Examines the block of a function of a known object.
+    /// Looks for costs of JIT code in a function's block. `text` is the whole block, of a known object.
     pub(super) fn examine(
         &mut self,
         text: &[u8],
@@ -47,7 +47,7 @@ impl Misattributed {
         every_line_moves: bool,
         jit: &dyn JitFunctions,
     ) {
-        // The first column is compared below.
+        // The fast checks below expect the address in the first column.
         let Some(column @ 0) = context.columns.instr else { return };
         // A jump into JIT code is far, and therefore written as an absolute address. So most blocks needn't be decoded.
         let first = jit.find_range(0);
@@ -62,7 +62,7 @@ impl Misattributed {
         if !any_full_address(skip_low_addresses(text, lowest_jit), is_jit) {
             return;
         }
-        // A block that cannot be decoded is ignored here; blocks of this kind are copied anyway.
+        // A block that can't be decoded isn't counted here. Blocks of known objects are copied anyway.
         let (find_range, memory) = (&mut |addr| jit.find_range(addr).range, BlockMemory::default());
         let Some(block) = FunctionBlock::parse(text, context, every_line_moves, find_range, memory) else { return };
         let mut lowest = u64::MAX;
@@ -87,11 +87,12 @@ fn skip_low_addresses(text: &[u8], lowest: u64) -> &[u8] {
         return text;
     }
     let mut start = 0;
-    // Looks for a line feed, `0x` and this many digits, beginning at any of the next bytes.
+    // Looks for a line feed followed by `0x` and `digits` hexadecimal digits, at `AT_ONCE` offsets at a time.
     loop {
         let bytes_at = |offset: usize| text.get(start + offset..).and_then(<[u8]>::first_chunk::<AT_ONCE>);
         let (Some(line_feeds), Some(marks), Some(_)) = (bytes_at(0), bytes_at(2), bytes_at(digits + 2)) else { break };
-        // For each possible beginning, the least of its last digits. Blanks are less than digits.
+        // For each offset, the smallest of the last digits. If the number is shorter, a blank is among them, which is
+        // less than any digit.
         let mut least = [u8::MAX; AT_ONCE];
         for digits in (digits + 3 - LAST_DIGITS..digits + 3).filter_map(bytes_at) {
             for (least, digit) in least.iter_mut().zip(digits) {
@@ -113,10 +114,11 @@ fn skip_low_addresses(text: &[u8], lowest: u64) -> &[u8] {
 /// Number of bytes tested at once.
 const AT_ONCE: usize = 64;
 
-/// How many of the last digits are tested. Addresses in objects rarely differ more in length.
+/// How many of an address's last digits are tested. Addresses in objects are rarely shorter than those of JIT code by
+/// more digits than this.
 const LAST_DIGITS: usize = 6;
 
-/// True if the condition holds for an absolute address at the start of any line but the first.
+/// True if `condition` holds for an absolute address at the start of any line but the first.
 fn any_full_address(text: &[u8], mut condition: impl FnMut(u64) -> bool) -> bool {
     let mut rest = text;
     let mut previous: Option<AddressText> = None;

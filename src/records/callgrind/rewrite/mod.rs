@@ -6,8 +6,8 @@
 //! Statements are replaced, never just added, because readers identify functions differently. KCachegrind uses (name,
 //! file, object) where the ID is *defined*, callgrind_annotate uses (name, file) at each use. Of repeated `cob=` or
 //! `cfi=`, the last counts. A call without `cob=` goes to the caller's object, one without `cfi=` to the caller's
-//! current file. A single name left in the old place would split the function: one half with callers, one half with
-//! costs.
+//! current file. A single name left where the old one was would split the function: one half with callers, one half
+//! with costs.
 
 mod assembler;
 mod chunk_rewriter;

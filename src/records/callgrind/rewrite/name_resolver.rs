@@ -1,4 +1,4 @@
-//! Determines the new name of a function.
+//! Determines the names that functions get in the rewritten file.
 
 use super::index::FileIndex;
 use super::jit_functions::{Covered, JitFunctions};
@@ -7,17 +7,19 @@ use crate::records::callgrind::grammar::{NameField, has_raw_caller, raw_name, re
 /// The new name of a function.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ResolvedName<'a> {
-    /// It is a JIT function: its entry, and the suffix of the old name.
+    /// The new name is a JIT function's, given by its entry, followed by the suffix of the old name.
     Jit(usize, Vec<u8>),
-    /// The name stays, but addresses of callers in it were replaced. Holds the ID, if it has one, and the new name.
+    /// The name stays, except that addresses of callers in it were replaced. Holds the ID, if there is one, and the new
+    /// name.
     CallersReplaced(Option<u32>, Vec<u8>),
-    /// A reference to a name made of an address. The definition may have been removed.
+    /// The name stays, but it was given by an ID whose definition may have been removed. Holds the ID and the name,
+    /// which contains an address.
     Raw(u32, &'a [u8]),
     /// The name in the input stays.
     Unchanged,
 }
 
-/// Resolves names in the file.
+/// Determines the new names of functions.
 #[derive(Clone, Copy)]
 pub(super) struct NameResolver<'a> {
     pub(super) index: &'a FileIndex<'a>,
@@ -25,12 +27,14 @@ pub(super) struct NameResolver<'a> {
 }
 
 impl<'a> NameResolver<'a> {
-    /// Resolves a name as of a file offset. `in_unknown` tells whether the function's object is `???`.
+    /// Determines the new name of a function. `in_unknown` means that its object is `???`. An ID is looked up as of the
+    /// file offset `offset`.
     pub(super) fn resolve(self, field: NameField<'a>, in_unknown: bool, offset: u64) -> ResolvedName<'a> {
         self.resolve_with(field, in_unknown, offset, |addr| self.jit.find(addr))
     }
 
-    /// Like [`Self::resolve`], for a function in an unknown object. Its address is probably in the range of `covered`.
+    /// Like [`Self::resolve`], for a function in an unknown object. `covered` saves the address lookup if it contains
+    /// the function's address.
     pub(super) fn resolve_near(self, field: NameField<'a>, offset: u64, covered: &Covered) -> ResolvedName<'a> {
         self.resolve_with(field, true, offset, |addr| match covered.range.contains(&addr) {
             true => covered.entry,
@@ -71,7 +75,7 @@ impl<'a> NameResolver<'a> {
         if new_name == name { ResolvedName::Unchanged } else { ResolvedName::CallersReplaced(id, new_name) }
     }
 
-    /// Replaces the addresses of callers in a name, or in the part of a name that lists them.
+    /// Replaces the addresses of callers in a function's name, or in the part of a name that lists the callers.
     pub(super) fn name_callers(self, name: &[u8]) -> Vec<u8> {
         let resolve = |addr| {
             let entry = self.jit.find(addr)?;
@@ -80,7 +84,7 @@ impl<'a> NameResolver<'a> {
         replace_callers(name, resolve).into_owned()
     }
 
-    /// The part of a function's name that lists its callers, as in the file.
+    /// The part of a function's name in the input that lists its callers (`'caller'caller`); empty if it has none.
     pub(super) fn callers(self, function: NameField<'a>, offset: u64) -> &'a [u8] {
         let name = self.full_name(function, offset);
         match raw_name(name) {
@@ -89,7 +93,7 @@ impl<'a> NameResolver<'a> {
         }
     }
 
-    /// The name of a function, as in the file.
+    /// The name of a function in the input. `(unnamed)` if it is given by an ID whose name contains no address.
     pub(super) fn full_name(self, function: NameField<'a>, offset: u64) -> &'a [u8] {
         match function {
             NameField::Plain(name) | NameField::Define(_, name) => name,

@@ -1,4 +1,4 @@
-//! First pass over a chunk: which IDs it defines, and the context it leaves for the next chunk.
+//! First pass over a chunk: which IDs it defines, and which statements are in effect after it.
 
 use crate::records::callgrind::grammar::{
     BlockContext, Chunk, IdSpace, Keyword, NameField, NameRef, Statement, UNKNOWN, has_raw_caller, name_field,
@@ -6,24 +6,24 @@ use crate::records::callgrind::grammar::{
 };
 use rustc_hash::FxHashSet;
 
-/// The facts of a chunk, to be collected in file order by [`super::index::FileIndex::append`].
+/// What the first pass found out about a chunk, to be collected in file order by [`super::index::FileIndex::append`].
 #[derive(Debug)]
 pub struct ChunkFacts<'a> {
     pub(super) definitions: Vec<Definition<'a>>,
     pub(super) headers: Vec<HeaderLine<'a>>,
-    /// Addresses that serve as names of functions without an ID.
+    /// Addresses that serve as names of functions without an ID, and the objects of these functions.
     pub(super) raw_heads: Vec<(u64, DefiningObject<'a>)>,
     pub(super) max_ids: [u32; 3],
-    /// The statements that are in effect at the end of the chunk.
+    /// The statements of the chunk that are in effect at its end.
     pub(super) changes: BlockContext<'a>,
-    /// True if the chunk specifies the columns.
+    /// True if the chunk has a `positions:` line, which declares the columns.
     pub(super) changed_columns: bool,
 }
 
-/// `word: value`
+/// Keyword and value of a header line, `word: value`.
 pub(super) type HeaderLine<'a> = (&'a [u8], &'a [u8]);
 
-/// Where an ID is defined.
+/// The definition of an ID, at a file offset.
 #[derive(Debug)]
 pub(super) struct Definition<'a> {
     pub(super) offset: u64,
@@ -37,7 +37,7 @@ pub(super) enum Defined<'a> {
     Object {
         unknown: bool,
     },
-    /// `name` is empty if it contains no address. `head` is the address that names the function itself.
+    /// `name` is empty if it contains no address. `head` is the address if the function is named by one.
     Function {
         name: &'a [u8],
         head: Option<u64>,
@@ -56,12 +56,12 @@ impl Defined<'_> {
     }
 }
 
-/// The object of a function where the function is named.
+/// The object in effect where a function is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum DefiningObject<'a> {
-    /// An `ob=` or `cob=` in this chunk specified it.
+    /// An `ob=` or `cob=` in the same chunk specifies it.
     Stated(NameRef<'a>),
-    /// The object in effect at the start of the chunk.
+    /// It is the object in effect at the start of the chunk.
     Inherited,
 }
 
@@ -75,7 +75,7 @@ impl<'a> DefiningObject<'a> {
     }
 }
 
-/// Scans a chunk, independently of all others.
+/// Scans a chunk, independently of all other chunks.
 pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
     let mut scan = ChunkScan::default();
     for (offset, _, line) in statements(chunk.bytes) {
@@ -155,7 +155,8 @@ impl<'a> ChunkScan<'a> {
         }
     }
 
-    /// The object of a function that is named with this keyword. `None` if this chunk doesn't specify it.
+    /// The object in effect for a function after this keyword, as in `fn=` or `cfn=`. `None` if this chunk doesn't
+    /// specify it.
     fn stated_object(&self, key: Keyword) -> Option<NameRef<'a>> {
         if key == Keyword::Cfn { self.cob.or(self.context.ob) } else { self.context.ob }
     }

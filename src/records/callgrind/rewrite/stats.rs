@@ -1,26 +1,26 @@
-//! Statistics of a rewrite.
+//! Statistics about the rewriting of a callgrind file.
 
 use super::misattributed::Misattributed;
 use crate::error::Skipped;
 
-/// Statistics of a rewrite. Costs are those of the first event.
+/// Statistics about the rewriting of a file. Costs are in the first event.
 #[derive(Debug)]
 pub struct RewriteStats {
-    /// Blocks of unknown objects that were named or split.
+    /// Blocks of unknown objects that were written anew: with a name, or split into several.
     pub blocks: u64,
-    /// Blocks among them that contained code of several functions.
+    /// Those of `blocks` that were split because they contained code of several functions.
     pub split: u64,
-    /// Synthetic calls, which preserve inclusive costs.
+    /// Calls that were added to split blocks, so that functions keep their inclusive costs.
     pub synthetic_calls: u64,
     /// Self cost of code that got a name.
     pub named_cost: u64,
     /// Self cost in unknown objects that stays unnamed.
     pub unnamed_cost: u64,
-    /// Named functions with self cost: their entries in [`super::jit_functions::JitFunctions`].
+    /// The named functions with self cost, as entries in [`super::jit_functions::JitFunctions`].
     pub functions: EntrySet,
-    /// Costs of JIT code in functions of known objects, which stay there.
+    /// Costs of JIT code that callgrind attributed to functions of known objects. They stay there.
     pub misattributed: Misattributed,
-    /// Blocks that could not be decoded and were copied.
+    /// Blocks that could not be decoded and were copied unchanged.
     pub skipped: Skipped,
 }
 

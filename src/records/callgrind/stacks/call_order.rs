@@ -13,9 +13,10 @@ use std::collections::BinaryHeap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     has_all_callers: bool,
-    /// How much of the function's cost came from placed callers, in rounded halves.
+    /// Share of the function's cost that came from placed callers, in halves and rounded: 0, 1 or 2.
     halves: u8,
-    /// The cost that came from placed callers, as bits. For non-negative numbers, these have the order of the numbers.
+    /// The cost that came from placed callers, as the bits of an `f64`. For non-negative numbers, these sort like the
+    /// numbers.
     cost_bits: u64,
     /// Among equals, the smallest number comes first.
     function: Reverse<u32>,
@@ -24,9 +25,9 @@ struct Rank {
 /// What is known of a function while the order is determined.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
-    /// Cost that placed callers brought, and cost without a caller.
+    /// The function's cost from calls by placed callers, plus its cost without a caller.
     cost: f64,
-    /// Like `cost`, from all callers.
+    /// The function's cost from calls by all callers, plus its cost without a caller.
     whole_cost: f64,
     /// Number of callers that aren't placed yet.
     unplaced_callers: usize,

@@ -6,32 +6,33 @@
 //! function itself. In a graph without cycles, the stacks through each function therefore cost what the file says. Self
 //! costs are exact in any graph.
 //!
-//! The number of paths multiplies, so small parts are not split. Instead, what is left of the paths is laid end to end
-//! and cut into parts. The function's own cost is taken first, from the smallest paths, so that these end there. A path
-//! is cut where the part of one callee ends and that of the next begins, but a path worth less than a unit goes
-//! completely to one of the two. The excess of that callee and the lack of the other are compensated by their other
-//! callers. Thus no cost of a caller is lost, and a function has about as many paths as its cost has units.
+//! The number of paths multiplies with each level of calls, so only large parts are split in proportion. The rest of
+//! the paths are laid end to end, like segments of a line, and the line is cut into one section per callee. The
+//! function's own cost is the first section, taken from the smallest paths, so that these end there. A path that lies
+//! across a cut is split. If it is worth less than a unit, it goes completely to one of the two callees instead. That
+//! callee then gets too much and the other too little, which their other callers compensate. Thus no cost of a caller
+//! is lost, and a function has about as many paths as its cost has units.
 
 use super::thread_graph::EventFlow;
 use crate::model::stacks::{FrameId, Profile, StackId};
 
-/// Approximate limit of stacks: all stacks together cost this many units. More would be invisible; the narrowest one is
-/// already far below a pixel.
+/// The inclusive costs of all functions add up to at most this many units, which roughly limits the number of stacks.
+/// More stacks would be invisible: the narrowest one is already far below a pixel.
 const MOST_STACKS: f64 = 262_144.0;
 
-/// The smallest unit is the whole cost divided by this.
+/// A unit is at least the sum of all self costs divided by this.
 const FINEST: f64 = 16_384.0;
 
-/// Parts of at least this many units are split in proportion.
+/// A stack's part for a callee is split off in proportion if it is worth at least this many units.
 const LARGE_PART: f64 = 4.0;
 
-/// A function with fewer paths than this may get a part of a path that is worth less than a unit.
+/// A callee with fewer paths than this may get a part of a path that is worth less than a unit.
 const FEW_PATHS: usize = 4;
 
 /// A function has at most this many paths, plus as many for each unit of its cost.
 const MANY_PATHS: f64 = 8.0;
 
-/// A path to a function.
+/// A path of calls to a function.
 #[derive(Debug, Clone, Copy)]
 struct CallPath {
     caller: Option<StackId>,
@@ -39,7 +40,7 @@ struct CallPath {
     cost: f64,
 }
 
-/// A stack that ends in a function, while its cost is being divided.
+/// A stack from the root to the current function, while its cost is divided among the function's callees.
 #[derive(Debug, Clone, Copy)]
 struct DividedStack {
     stack: StackId,
@@ -53,32 +54,32 @@ struct DividedStack {
 pub(super) struct FunctionStacks {
     /// The function's number in the thread's graph.
     pub(super) function: u32,
-    /// The stacks, each with its approximate part of the self cost.
+    /// The stacks, each with its approximate share of the function's self cost.
     pub(super) stacks: Vec<(StackId, f64)>,
 }
 
-/// The state while stacks are made from an event's costs.
+/// The state while stacks are made from the costs of one event.
 struct PathFinder<'f> {
     flow: &'f EventFlow,
     /// The smallest cost that is worth splitting.
     unit: f64,
-    /// The paths to each function. The last element holds the paths of the current function that end in it.
+    /// The paths that have reached each function. The last element holds those that end in the current function.
     arrivals: Vec<Vec<CallPath>>,
-    /// For each function, how much more cost the callers processed so far should have passed on to it than they did.
+    /// For each function, how much more cost its callers so far should have passed on to it than they did.
     owed: Vec<f64>,
-    /// The costliest call to each function with the largest stack of its caller. Used as the path if the function gets
-    /// none.
+    /// For each function, the costliest call to it: its cost, and the caller's largest stack. This is the path to a
+    /// function that no path reached.
     costliest: Vec<Option<(f64, StackId)>>,
 }
 
 /// The part of a function's cost that goes to one of its callees, or stays in it.
 struct Part {
-    /// A callee, or [`PathFinder::itself`].
+    /// Index of the callee, or [`PathFinder::itself`].
     taker: usize,
     cost: f64,
 }
 
-/// Finds the stacks of all functions with self cost, callers first.
+/// Finds the stacks of all functions with self cost. `order` lists callers before callees.
 pub(super) fn find_stacks(
     flow: &EventFlow,
     order: &[u32],
@@ -113,12 +114,12 @@ pub(super) fn find_stacks(
 }
 
 impl PathFinder<'_> {
-    /// Stands for the current function as the taker of its self cost.
+    /// The index that stands for the current function as the taker of its own self cost.
     fn itself(&self) -> usize {
         self.owed.len()
     }
 
-    /// The paths to a function; at least one.
+    /// Takes the paths that reached a function; at least one.
     fn take_paths(&mut self, function: usize) -> Vec<CallPath> {
         let mut paths = std::mem::take(&mut self.arrivals[function]);
         let inclusive = self.flow.inclusive[function];
@@ -135,7 +136,8 @@ impl PathFinder<'_> {
         paths
     }
 
-    /// Divides the cost of a function among its callees and itself. Returns the stacks that end in it.
+    /// Divides the cost of a function among its callees and itself. Returns the stacks that end in the function, with
+    /// its self cost.
     fn divide(&mut self, function: usize, open: &mut [DividedStack]) -> Vec<(StackId, f64)> {
         open.sort_by(|a, b| b.cost.total_cmp(&a.cost));
         let largest = open[0].stack;
@@ -153,7 +155,7 @@ impl PathFinder<'_> {
         stacks
     }
 
-    /// Splits the stacks that are large enough in proportion to the parts. `open` must be sorted by descending cost.
+    /// Gives each part its share of every stack that is large enough. `open` must be sorted by descending cost.
     fn divide_large(&mut self, parts: &mut [Part], whole: f64, open: &mut [DividedStack]) {
         let least = LARGE_PART * self.unit;
         for part in parts.iter_mut().filter(|part| part.cost > 0.0) {
@@ -165,7 +167,8 @@ impl PathFinder<'_> {
         }
     }
 
-    /// Lays the stacks end to end and cuts them into parts. `open` must be sorted by what remains of the stacks.
+    /// Lays the rest of the stacks end to end and cuts it into parts. `open` must be sorted by ascending remaining
+    /// cost.
     fn divide_rest(&mut self, parts: Vec<Part>, whole: f64, open: &mut [DividedStack]) {
         // Ignore rounding errors.
         let negligible = whole * 1e-12;
@@ -228,8 +231,8 @@ impl PathFinder<'_> {
     }
 }
 
-/// Reduces paths to about `most` that represent all: those worth the most, and of the others, laid end to end, those at
-/// equal distances.
+/// Reduces the paths to about `most` that represent all of them: every large path, and from the small ones, laid end to
+/// end, those at equal distances.
 fn thin_out(paths: &mut Vec<CallPath>, most: usize) {
     let step = paths.iter().map(|path| path.cost).sum::<f64>() / most as f64;
     let (mut upto, mut taken) = (0.0, 0.0);

@@ -41,7 +41,8 @@ pub(super) struct Thread {
     pub(super) number: Option<i32>,
     /// Self cost by function.
     pub(super) costs: Vec<(u32, Costs)>,
-    /// For each element of `costs`, the cost by file and line. Empty if lines are not requested or not in the file.
+    /// For each element of `costs`, the self cost by file and line. Empty if lines are not requested or not in the
+    /// file.
     pub(super) lines: Vec<BTreeMap<(TextNumber, u32), Costs>>,
     /// Index of each function in `costs`.
     cost_indices: FxHashMap<u32, usize>,
@@ -71,7 +72,7 @@ pub(super) struct Calls {
 }
 
 impl Costs {
-    /// The cost of one event.
+    /// The cost in an event, given by its index.
     pub(super) fn get(&self, event: usize) -> i64 {
         self.0.get(event).copied().unwrap_or(0)
     }
@@ -97,7 +98,7 @@ fn signed_number(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// The formula of a derived event, as (index of another event, factor) pairs to sum up.
+/// The formula of a derived event: a sum of other events, each with a factor. Holds their indices and factors.
 struct DerivedEvent(Vec<(usize, i64)>);
 
 impl DerivedEvent {
@@ -107,7 +108,7 @@ impl DerivedEvent {
         let mut terms = Vec::new();
         let mut sign = 1i64;
         let mut factor = None;
-        // True after a term.
+        // True if the previous word completed a term.
         let mut needs_sign = false;
         for word in space_operators(formula).split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
             match word {
@@ -242,7 +243,7 @@ pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) 
     Ok(reader.graph)
 }
 
-/// Number of a text. 32 bits suffice, because each text takes bytes of memory.
+/// Number of a text in [`CallGraph::texts`]. 32 bits suffice, because every distinct text takes up memory.
 type TextNumber = u32;
 
 #[derive(Default)]
@@ -268,12 +269,12 @@ struct GraphReader {
     threads: FxHashMap<Option<i32>, usize>,
     /// Index of the current function in the thread's self costs; `None` until it has some.
     cost_index: Option<usize>,
-    /// The last `ob=` and `fl=`.
+    /// The object (`ob=`) and file (`fl=`) of the current function.
     ob: TextNumber,
     fl: TextNumber,
-    /// File of the lines that follow.
+    /// The source file of the next cost lines.
     file: TextNumber,
-    /// The function of the lines that follow; `None` if its `fn=` isn't understood.
+    /// The current function; `None` if its `fn=` is invalid.
     function: Option<u32>,
     /// The last `cob=`, `cfi=` and `cfn=` since the last call.
     cob: Option<TextNumber>,
@@ -283,7 +284,7 @@ struct GraphReader {
     skipped: Skipped,
 }
 
-/// Whether the next cost line is a self cost or the inclusive cost of a call.
+/// Whether the next cost line is a self cost, the inclusive cost of a call, or a jump.
 #[derive(Debug, Default, Clone, Copy)]
 enum NextCost {
     #[default]
@@ -389,7 +390,7 @@ impl GraphReader {
         Ok(())
     }
 
-    /// The name that an object's or file's statement gives.
+    /// The name of an object or file, given the value of its statement. Fails if that is an undefined ID.
     fn object_or_file(&mut self, space: IdSpace, value: &[u8]) -> Result<TextNumber> {
         match name_field(value) {
             NameField::Define(id, name) => {
@@ -402,7 +403,8 @@ impl GraphReader {
         }
     }
 
-    /// The number of a function, which is added if it is new. `ob` and `file` are only used where its ID is defined.
+    /// The number of a function, given the value of its statement. A new function is added. `ob` and `file` are ignored
+    /// if the value refers to an ID that is already defined.
     fn function(&mut self, value: &[u8], ob: TextNumber, file: TextNumber) -> Result<u32> {
         let (id, name) = match name_field(value) {
             NameField::Refer(id) => return self.function_ids.get(id).ok_or_else(|| undefined(id)),

@@ -1,4 +1,4 @@
-//! Converts a call graph to a profile: the calls as in the file, and stacks made from them.
+//! Converts a call graph to a profile. The profile contains the calls as in the file, and stacks made from them.
 
 use super::call_paths::{FunctionStacks, find_stacks, share_out};
 use super::graph::{CallGraph, GraphFunction};
@@ -59,7 +59,7 @@ fn is_measured(graph: &CallGraph, event: &str) -> bool {
     !is_from_pprof && !graph.creator.starts_with(b"jitgraft")
 }
 
-/// Adds rows for the self costs of a thread's functions, to the series of all events.
+/// Adds the self costs of a thread's functions as rows to each event's series.
 fn add_stacks(
     thread: &ThreadGraph<'_>,
     graph: &CallGraph,
@@ -85,8 +85,8 @@ fn add_stacks(
     }
 }
 
-/// Splits the stacks of a function's self cost by source line. Stacks and lines are laid end to end, so few rows are
-/// added and the sums of each stack and each line are preserved.
+/// Splits each stack's part of a function's self cost by source line. Stacks and lines are laid end to end and cut at
+/// each boundary. This adds few rows, and each stack and each line keeps its sum.
 fn split_by_line(
     parts: Vec<(StackId, u64)>,
     lines: Vec<LineCost>,
@@ -159,7 +159,7 @@ fn program(command: &[u8]) -> &[u8] {
 }
 
 impl FunctionFrames {
-    /// Adds the frames of the next function. `memory` is the kind of frames in memory without a file.
+    /// Adds the frames of the next function. `memory` is the kind of frames for code in memory without a file.
     fn push(
         &mut self,
         profile: &mut Profile,

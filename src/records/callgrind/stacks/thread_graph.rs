@@ -41,9 +41,9 @@ pub(super) struct EventFlow {
     pub(super) self_costs: Vec<f64>,
     /// Cost of each function including its callees.
     pub(super) inclusive: Vec<f64>,
-    /// For each function, the share of its inclusive cost that no remaining call accounts for.
+    /// For each function, the share of its inclusive cost that none of these calls accounts for.
     pub(super) uncalled: Vec<f64>,
-    /// The callees of each function. The number is the share of the callee's cost that this call brought.
+    /// The callees of each function. The number is the share of the callee's inclusive cost that these calls brought.
     pub(super) callees: Lists<(u32, f64)>,
 }
 
@@ -77,7 +77,7 @@ impl<'g> ThreadGraph<'g> {
         self.cost_indices[function].map_or(0, |index| self.thread.costs[index].1.get(event))
     }
 
-    /// Self cost of a function by file and line. Empty if some lines have the opposite sign of the whole.
+    /// Self cost of a function by file and line. Empty if a line's cost has the opposite sign of the function's.
     pub(super) fn lines(&self, event: usize, function: usize) -> Vec<LineCost> {
         let Some(cost_index) = self.cost_indices[function] else { return Vec::new() };
         let sign = self.self_cost(event, function).signum();

@@ -43,7 +43,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 /// Index into [`CostSums::functions`].
 type FunctionId = usize;
 
-/// A location in a function.
+/// A source position and address in a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct CostSite {
     file: Option<NameId>,
@@ -62,12 +62,12 @@ struct CostSums<'a> {
 }
 
 struct FunctionCosts {
-    /// A frame of the function; it has module and file.
+    /// Some frame of the function, from which its module and file are taken.
     frame: FrameId,
     /// The function's name. If other functions of the file have the same name, the source position is appended, because
     /// readers identify functions by name and file.
     name: String,
-    /// The lowest address and line of the function.
+    /// The function's lowest address and lowest line.
     entry: (u64, u32),
     /// Self costs per event.
     self_costs: BTreeMap<CostSite, Vec<i64>>,
@@ -75,7 +75,7 @@ struct FunctionCosts {
 }
 
 impl FunctionCosts {
-    /// Removes calls that are counted elsewhere in each of their stacks.
+    /// Removes calls with neither count nor cost: in each stack, another call was counted instead.
     fn drop_uncounted(&mut self) {
         self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost != 0));
     }
@@ -101,9 +101,9 @@ struct CallKey {
 #[derive(Debug, Default)]
 struct OpenFrames {
     list: Vec<OpenFrame>,
-    /// Index in `list` of each function's last frame.
+    /// For each function, the index in `list` of its innermost frame.
     last_frames: FxHashMap<FunctionId, usize>,
-    /// For each pair of caller and callee, the last call between them.
+    /// For each pair of caller and callee, the innermost call between them.
     last_calls: FxHashMap<(FunctionId, FunctionId), CallKey>,
 }
 
@@ -113,9 +113,9 @@ struct OpenFrame {
     frame: FrameId,
     /// The call that created this frame.
     call: Option<CallKey>,
-    /// The previous value in [`OpenFrames::last_frames`], to restore on leaving.
+    /// The value in [`OpenFrames::last_frames`] before this frame was entered, to restore it on leaving.
     previous_frame: Option<usize>,
-    /// The previous value in [`OpenFrames::last_calls`].
+    /// The value in [`OpenFrames::last_calls`] before this frame was entered, to restore it on leaving.
     previous_call: Option<CallKey>,
 }
 
@@ -217,14 +217,14 @@ impl<'a> CostSums<'a> {
         }
     }
 
-    /// Self cost of a function at a frame's location, per event.
+    /// The self cost at a frame's location in its function, per event.
     fn self_costs(&mut self, frame: FrameId) -> &mut Vec<i64> {
         let (events, site) = (self.events, self.site(frame));
         let function = &mut self.functions[self.frame_functions[frame.index()]];
         function.self_costs.entry(site).or_insert_with(|| vec![0; events])
     }
 
-    /// Adds the call that created a frame. `total` is the sum of all stacks that begin with the open frames and this
+    /// Adds the call that led to a frame. `total` is the sum of all stacks that begin with the open frames and this
     /// one.
     fn enter(&mut self, event: usize, frame: FrameId, total: Sum, open: &mut OpenFrames) {
         let function = self.frame_functions[frame.index()];

@@ -28,7 +28,7 @@ use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
 use std::ops::Range;
 
-/// Where both sections are, for the program headers.
+/// Where `.eh_frame` and `.eh_frame_hdr` are in the file, for the program headers.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     /// File range from the start of `.eh_frame` to the end of `.eh_frame_hdr`. Empty if there is no unwinding
@@ -47,7 +47,7 @@ pub(super) struct Measure {
     pub(super) any: bool,
 }
 
-/// The size that both sections of `slots` need, or slightly more. It doesn't depend on where they will be.
+/// The size that both sections need for `slots`, or slightly more. It doesn't depend on where they will be.
 pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
     let mut encoder = Encoder::new(target);
     let mut len = 0;
@@ -55,7 +55,7 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
         encoder.encode_piece(slot.code, 0, len);
         len += encoder.out.len() as u64;
     }
-    // The fixed part of `.eh_frame_hdr`, and its entries.
+    // `.eh_frame_hdr` has a fixed part of 12 bytes, and 8 bytes per entry.
     let table = 12 + 8 * encoder.table.len() as u64;
     Measure { len: (len + END.len() as u64).next_multiple_of(8) + table, any: len > 0 }
 }
@@ -123,7 +123,7 @@ struct Encoder {
     target: Target,
     /// The address in the image of each encoded CIE.
     cies: FxHashMap<Vec<u8>, u64>,
-    /// (first address of the code, address of the FDE).
+    /// The entries of `.eh_frame_hdr`: (first address of the code, address of the FDE).
     table: Vec<(u32, u32)>,
     /// Output buffer with the encoded records of the last piece.
     out: Vec<u8>,
@@ -134,8 +134,8 @@ impl Encoder {
         Self { target, cies: FxHashMap::default(), table: Vec::new(), out: Vec::new() }
     }
 
-    /// Encodes the information of code at `addr` into `out`, which will be written at `at`. Returns the number of FDEs,
-    /// or `None` if something is malformed; the piece then gets none.
+    /// Encodes the unwinding information of code at address `addr` into `out`, which will be at address `at`. Returns
+    /// the number of FDEs, or `None` if something is malformed; the piece then gets no unwinding information.
     fn encode_piece(&mut self, code: &Code, addr: u64, at: u64) -> Option<usize> {
         self.out.clear();
         let Some(unwind) = code.unwind else { return Some(0) };
@@ -148,7 +148,8 @@ impl Encoder {
         Some(fdes.len())
     }
 
-    /// Encodes a CIE unless an equal one was encoded before. Returns its address.
+    /// Encodes a CIE unless an equal one was encoded before. Returns its address. `at` is the address of the start of
+    /// `out`.
     fn encode_cie(&mut self, cie: &Cie, at: u64) -> u64 {
         let encoded = cie.encode(self.target);
         let next = at + self.out.len() as u64;
@@ -162,7 +163,7 @@ impl Encoder {
         let start = at + self.out.len() as u64;
         let pc = addr + fde.start;
         fde.encode(self.target, start, cie, pc, &mut self.out);
-        // The layout keeps code below 2^31, and this follows the code.
+        // The casts lose nothing: the layout keeps code below 2^31, and `.eh_frame` is next to it.
         self.table.push((pc as u32, start as u32));
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Cie<'data> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fde<'data> {
     pub(super) cie: Cie<'data>,
-    /// Offset from the start of the code.
+    /// Start of the described range, as an offset in the code.
     pub(super) start: u64,
     len: u64,
     instructions: &'data [u8],
@@ -34,7 +34,7 @@ pub(super) struct Fde<'data> {
 
 type RecordReader<'data> = EndianSlice<'data, RunTimeEndian>;
 
-/// Reads a pointer in the given format.
+/// Reads a pointer in the given format. `None` if the format isn't supported or the data ends.
 fn read_pointer(reader: &mut RecordReader, format: dw::DwEhPe, address_size: u8) -> Option<u64> {
     let number = match format {
         dw::DW_EH_PE_absptr if address_size == 4 => reader.read_u32().map(u64::from),
@@ -154,7 +154,7 @@ impl<'data> Cie<'data> {
 }
 
 impl<'data> Fde<'data> {
-    /// `at` is the offset of `body` in the section.
+    /// Parses the body of an FDE. `at` is its offset in the section. `None` if it is malformed or describes other code.
     fn parse(mut body: RecordReader<'data>, at: usize, cie: Cie<'data>, code: &Code, address_size: u8) -> Option<Self> {
         // perf and V8 put the section at the next multiple of 8 after the code.
         let place = code.size.checked_next_multiple_of(8)?.checked_add(at as u64)?;
@@ -177,7 +177,7 @@ impl<'data> Fde<'data> {
         Some(Self { cie, start, len, instructions: body.slice() })
     }
 
-    /// Appends the FDE of code at `pc`. `at` will be the FDE's address, `cie` is the address of its CIE.
+    /// Appends the FDE of code at address `pc`. `at` will be the FDE's own address, `cie` is the address of its CIE.
     pub(super) fn encode(&self, target: Target, at: u64, cie: u64, pc: u64, out: &mut Vec<u8>) {
         let mut body = ByteWriter::behind(Vec::with_capacity(self.instructions.len() + 16), target.endian);
         // Both are relative to their own field: the CIE's distance follows the length, and the code's distance follows

@@ -21,17 +21,18 @@ use super::mirror::{FAR, Item, MAX_LAYERS, MIRROR_LIMIT, sorted_items};
 use crate::records::elf_image::slot::Slot;
 use std::ops::Range;
 
-/// Limit of images. The code of further ranges shares one more image.
+/// The most images in a set. The code of all further ranges shares one more image.
 const MAX_IMAGES: usize = 64;
 
 /// Code that goes into one image.
 #[derive(Debug)]
 pub(in super::super) struct Group {
-    /// Indices of its slots, in the order in which they were added.
+    /// Indices of the group's slots, in the order in which they were added.
     pub(in super::super) slots: Vec<u32>,
-    /// The address range from the first to the last code in all layers; `None` if the code has no common base.
+    /// The range from the first to the last code. Layers, which are successive uses of the same addresses, have the
+    /// same range. `None` if the code has no common base.
     pub(in super::super) span: Option<Range<u64>>,
-    /// True if another file is mapped here, which the image replaces (such as Node.js, for its builtins).
+    /// True if another file is mapped in this range, which the image replaces (such as Node.js, for its builtins).
     pub(in super::super) in_file: bool,
 }
 
@@ -73,7 +74,7 @@ impl Ranges {
     }
 }
 
-/// Groups the slots by address range and layer. `foreign` are the addresses of other files.
+/// Groups the slots by address range and layer, one group per image. `foreign` are the addresses of other files.
 pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
     let items = sorted_items(slots);
     // If code lies inside another file's map (Node.js's builtins), that map does not separate it from other code.
@@ -105,7 +106,7 @@ pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Gro
     groups
 }
 
-/// Extends a range to the end of the next code, if that is near and no other file is between. Returns false otherwise.
+/// Extends a range to the end of the next code. Returns false if that is too far away or another file is in between.
 fn extend_span(span: &mut Range<u64>, next: &Item, separators: &Ranges) -> bool {
     let end = next.addr + next.len;
     let is_near = next.addr.saturating_sub(span.end) < FAR && end - span.start < MIRROR_LIMIT;
@@ -116,7 +117,7 @@ fn extend_span(span: &mut Range<u64>, next: &Item, separators: &Ranges) -> bool 
     true
 }
 
-/// Moves the code of all but the largest groups to `rest`.
+/// Keeps only the largest groups, at most [`MAX_IMAGES`]. Moves the slots of the others to `rest`.
 fn keep_largest(groups: &mut Vec<Group>, rest: &mut Vec<u32>) {
     if groups.len() <= MAX_IMAGES {
         return;

@@ -14,25 +14,26 @@ use crate::model::Addr;
 use crate::records::elf_image::slot::{Piece, Place, Slot};
 use std::ops::Range;
 
-/// Code with a gap of this size belongs to different regions: the hole would only make the file look large.
+/// Code with a gap of this many bytes belongs to different regions, because the hole would only make the file look
+/// large.
 pub(super) const FAR: u64 = 1 << 24;
 
-/// Limit of bytes that all mirrors may span; code beyond is packed.
+/// All mirrors together may span this many bytes. Code beyond that is packed.
 pub(super) const MIRROR_LIMIT: u64 = 1 << 30;
 
-/// Limit of the code in an image: `.eh_frame_hdr` and 32-bit programs need offsets of 31 bits. Unwinding and debug
-/// information follow after it. Code that doesn't fit (after about 1.8 GB of sampled code) gets no place.
+/// Limit in bytes of the code in an image: `.eh_frame_hdr` and 32-bit programs need offsets of 31 bits. Unwinding and
+/// debug information follow after it. Code that doesn't fit (after about 1.8 GB of sampled code) isn't in the image.
 const IMAGE_LIMIT: u64 = 0x7000_0000;
 
-/// How often an address can be mirrored.
+/// The most layers of a region: an address that was used more often can't be mirrored each time.
 pub(super) const MAX_LAYERS: u8 = 8;
 
-/// A longer piece can only come from a damaged source.
+/// Longer code can only come from a damaged source, and is left out.
 const LONGEST: u64 = MIRROR_LIMIT;
 
 const PAGE: u64 = 4096;
 
-/// A slot with its layer, for sorting by address.
+/// A slot with its address, length and layer, for sorting by address.
 pub(super) struct Item {
     pub(super) addr: u64,
     pub(super) len: u64,
@@ -40,13 +41,13 @@ pub(super) struct Item {
     pub(super) layer: u8,
 }
 
-/// An address range, and how many layers its code needs.
+/// A region: a range of addresses, and how many layers its code needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MirrorRegion {
     start: u64,
     end: u64,
     layers: u64,
-    /// Indices of its items.
+    /// Indices of the region's items.
     items: Range<usize>,
 }
 
@@ -61,7 +62,7 @@ impl MirrorRegion {
     }
 }
 
-/// Gives every slot an offset, from `header` on.
+/// Lays out all slots from file offset `header` on. Returns where each slot is, and the pieces sorted by offset.
 pub(super) fn place(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
     let items = sorted_items(slots);
     let mut offsets = vec![None; slots.len()];
@@ -91,7 +92,7 @@ pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<Place>>
     to_places(slots, slots.iter().map(|slot| Some(slot.addr.0.wrapping_sub(base))).collect())
 }
 
-/// Places and pieces, given the offset of each slot. The pieces are sorted by offset.
+/// Converts the offset of each slot to places and pieces. The pieces are sorted by offset.
 fn to_places(slots: &[Slot], offsets: Vec<Option<u64>>) -> (Vec<Option<Place>>, Vec<Piece>) {
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, (slot, offset)) in slots.iter().zip(&offsets).enumerate() {

@@ -8,31 +8,31 @@ use super::target::{SEGMENTS, Target};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Neighboring pieces that form one section.
+/// Neighboring pieces that form one code section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LayoutRun {
     pub(super) pieces: Range<usize>,
     pub(super) addr: u64,
     pub(super) offset: u64,
     pub(super) size: u64,
-    /// True if the section has code bytes. False if only names are known.
+    /// True if the section contains code bytes. False if only the names of its code are known.
     pub(super) has_bytes: bool,
 }
 
 /// The layout of an image.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// Indexed by slot; `None` for code that got no place.
+    /// Where each code range is, indexed by slot; `None` for code that isn't in the image.
     pub(super) places: Vec<Option<Place>>,
     /// All pieces, sorted by address.
     pub(super) pieces: Vec<Piece>,
-    /// All runs, sorted by address and by file offset.
+    /// All code sections, sorted by address and by file offset.
     pub(super) runs: Vec<LayoutRun>,
     /// File range of the code.
     pub(super) code: Range<u64>,
-    /// Number of program headers for which there is room.
+    /// Number of program headers for which the file has room.
     pub(super) segments: usize,
-    /// Where the unwinding information goes.
+    /// Where `.eh_frame` and `.eh_frame_hdr` go.
     pub(super) frames: FramesAt,
     /// Address of the sentinel functions after the code, if there are any; see [`Layout::for_viewers`].
     pub(super) sentinels: Option<u64>,
@@ -69,13 +69,14 @@ fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
         if runs.len() <= MAX_RUNS {
             return runs;
         }
-        // Past all distances, code and names alternate. Then names are put over zeros.
+        // If even such a gap isn't enough, code alternates with ranges of which only names are known. Then both are
+        // joined, and the latter get zeros as code.
         gap = if gap >= 1 << 62 { u64::MAX } else { gap * 4 };
     }
 }
 
-/// Groups pieces into runs. Pieces closer than `gap` are joined, but code isn't joined with names only unless `gap` is
-/// `u64::MAX`.
+/// Groups pieces into runs. Pieces with less than `gap` bytes between them are joined. Code isn't joined with ranges of
+/// which only names are known unless `gap` is `u64::MAX`.
 fn join_runs(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut runs: Vec<LayoutRun> = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {

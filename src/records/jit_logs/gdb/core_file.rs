@@ -12,7 +12,7 @@ const MANY: u64 = 0xffff;
 
 const PROGRAM_HEADER: usize = 56;
 
-/// In a core without a list of mapped files, this many bytes of writable memory are searched.
+/// In a core without a list of mapped files, this many bytes of writable memory are searched for descriptors.
 const UNLISTED: u64 = 256 << 20;
 
 /// A core dump of a 64-bit process.
@@ -24,7 +24,7 @@ pub(super) struct Core<'data> {
     pub(super) machine: u16,
     /// The memory in the core, sorted by address.
     segments: Vec<CoreSegment>,
-    /// The process ID in its own namespace.
+    /// The process ID in its own namespace; `None` if the core has no such note.
     pub(super) pid: Option<i32>,
     /// The mapped files, by ascending address.
     pub(super) files: Vec<MappedFile>,
@@ -140,8 +140,9 @@ impl<'data> Core<'data> {
         Ok(())
     }
 
-    /// The writable memory of files, which is where a descriptor is: it is initialized data. Without a list of mapped
-    /// files, the first writable memory of any kind, up to [`UNLISTED`] bytes.
+    /// The address ranges of writable memory that is mapped from files. Descriptors are there, because they are
+    /// initialized data. Without a list of mapped files: the first writable memory of any kind, up to [`UNLISTED`]
+    /// bytes.
     pub(super) fn data_of_files(&self) -> Vec<Range<u64>> {
         let writable = self.segments.iter().filter(|segment| segment.is_writable);
         let mut ranges = Vec::new();
@@ -164,7 +165,7 @@ impl<'data> Core<'data> {
         ranges
     }
 
-    /// The range of the file that holds this memory, if all of it is in the file and contiguous.
+    /// The range of the file that holds this memory. `None` if the file doesn't contain all of it, or not contiguously.
     pub(super) fn range(&self, addr: u64, size: u64) -> Option<Range<usize>> {
         let end = addr.checked_add(size)?;
         let after = self.segments.partition_point(|segment| segment.addr.start <= addr);
@@ -185,7 +186,7 @@ impl<'data> Core<'data> {
 }
 
 impl CoreSegment {
-    /// The end of the segment in the file.
+    /// File offset of the segment's end.
     fn file_end(&self) -> Option<usize> {
         self.offset.checked_add(usize::try_from(self.addr.end - self.addr.start).ok()?)
     }

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 type LineTableReader<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// The objects of a core that have lines.
+/// The registered objects of a core dump that have line information.
 #[derive(Debug, Default)]
 pub(super) struct Registered {
     pub(super) objects: Vec<RegisteredObject>,
@@ -66,7 +66,7 @@ struct ObjectLines {
     texts: Texts,
     /// The lines of each function, by its address.
     functions: FxHashMap<u64, FunctionLines>,
-    /// The number of calls that are nested too deeply.
+    /// The number of inlined calls that were left out because they are nested too deeply.
     too_deep: u64,
 }
 
@@ -76,12 +76,12 @@ struct FunctionLines {
     calls: Vec<Call>,
 }
 
-/// The source line of the code from an offset in the function on.
+/// A row of a function's line table: the source line of the code from an offset on.
 #[derive(Debug, Clone, Copy)]
 struct LineRow {
     offset: u64,
     location: SourceLocation,
-    /// Index of the inlined call that the code belongs to.
+    /// Index of the inlined call that the code belongs to; `None` if it belongs to the function itself.
     inlined: Option<u32>,
 }
 
@@ -89,9 +89,9 @@ struct LineRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Call {
     function: TextId,
-    /// Where the call is in its caller.
+    /// Source location of the call in its caller.
     location: SourceLocation,
-    /// Index of the inlined call that contains this one.
+    /// Index of the inlined call that contains this one; `None` if it is directly in the function.
     parent: Option<u32>,
 }
 
@@ -221,8 +221,8 @@ impl LineProgramReader<'_> {
         points
     }
 
-    /// The source line at an address. New inlined calls there are added to `lines`; `call_indices` are the indices of
-    /// those that it has.
+    /// Reads the source line at an address, which is `offset` bytes into the function. Inlined calls that are new there
+    /// are added to `lines`. `call_indices` holds the indices of those added before.
     fn read_row(
         &mut self,
         addr: u64,
@@ -231,7 +231,7 @@ impl LineProgramReader<'_> {
         call_indices: &mut FxHashMap<Call, u32>,
     ) -> LineRow {
         let frames = self.find_frames(addr);
-        // All frames but the last are inlined into the next one.
+        // The innermost frame is first, so each frame but the last is inlined into the next one.
         let mut inlined = None;
         for pair in frames.windows(2).rev() {
             let [callee, caller] = pair else { break };

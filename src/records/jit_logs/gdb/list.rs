@@ -17,7 +17,7 @@ const DESCRIPTOR: usize = 24;
 /// Size of an ELF header, and thus the smallest 64-bit ELF file.
 const HEADER: u64 = 64;
 
-/// The memory of a process.
+/// Access to the memory of a process: a core dump, or a running process.
 pub trait Memory {
     /// The byte order.
     fn endian(&self) -> Endian;
@@ -51,14 +51,14 @@ pub(super) struct Entry {
     pub(super) size: u64,
 }
 
-/// Everything that is registered.
+/// Everything that a process has registered through GDB's JIT interface.
 #[derive(Debug, Default)]
 pub(super) struct List {
     /// Addresses of the descriptors. There are several if a library is loaded more than once.
     pub(super) descriptors: Vec<u64>,
     /// The entries, in list order.
     pub(super) entries: Vec<Entry>,
-    /// Damage that ended a list early.
+    /// Damage that ended the reading of a list early.
     pub(super) damage: Vec<Error>,
 }
 
@@ -82,7 +82,7 @@ struct Descriptor {
     first_entry: u64,
 }
 
-/// The descriptors in a range, as far as their first entry leads to an object. `chunk` is scratch memory.
+/// Finds the descriptors in a range of memory whose first entry refers to an object. `chunk` is scratch memory.
 fn find_descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Vec<Descriptor> {
     let mut found = Vec::new();
     let mut chunk_start = range.start.next_multiple_of(8);
@@ -106,7 +106,7 @@ fn find_descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) 
     found
 }
 
-/// The first entry of a possible descriptor: it has version 1, a valid action and an entry.
+/// Returns the address of the first entry if these bytes can be a descriptor: version 1, a valid action, and an entry.
 fn parse_descriptor(bytes: &[u8], endian: Endian) -> Option<u64> {
     let version = endian.u32(*bytes.first_chunk()?);
     let action = endian.u32(*bytes.get(4..)?.first_chunk()?);
@@ -117,7 +117,7 @@ fn parse_descriptor(bytes: &[u8], endian: Endian) -> Option<u64> {
     is_descriptor.then_some(first)
 }
 
-/// True if an entry refers to a 64-bit ELF file.
+/// True if the entry at this address refers to a 64-bit ELF file.
 fn leads_to_object(memory: &impl Memory, entry: u64) -> bool {
     let Some([_next, _previous, symfile, size]) = words(memory, entry) else { return false };
     let mut magic = [0; 5];
@@ -125,7 +125,8 @@ fn leads_to_object(memory: &impl Memory, entry: u64) -> bool {
 }
 
 impl List {
-    /// Adds the entries of a list. `seen` holds the addresses of all entries and objects so far.
+    /// Adds the entries of the list that begins at `first`. `seen` holds the addresses of all entries and objects so
+    /// far.
     fn follow(&mut self, memory: &impl Memory, first: u64, seen: &mut FxHashSet<u64>) {
         let mut addr = first;
         while addr != 0 {

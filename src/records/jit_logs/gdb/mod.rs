@@ -49,7 +49,7 @@ use lines::Registered;
 use symfile::Symfile;
 use unwind::UnwindRecords;
 
-/// A core dump, or a copy of the same parts of a running process.
+/// The table entry for GDB's JIT interface: a core dump, or a copy of the same parts of a running process.
 pub(super) const CORE: JitLog = JitLog {
     name: "GDB JIT objects",
     id: "core",
@@ -61,7 +61,7 @@ pub(super) const CORE: JitLog = JitLog {
     process: Some(read_process),
 };
 
-/// Reads the objects in a core. Fails if nothing is registered.
+/// Reads the objects that the process of a core dump had registered. Fails if there are none.
 fn read(bytes: &[u8]) -> Result<CodeLog> {
     let core = Core::parse(bytes)?;
     let mut log = CodeLog::new(LogClock::None, "registered object");
@@ -74,7 +74,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
         return Err(Error::new("nothing was registered in it with GDB's JIT interface"));
     }
     let (mut budget, mut registered) = (bytes.len(), Registered::default());
-    // In reverse, because the newest entry comes first.
+    // In reverse, so that the newest entry, which is the first of the list, is added last.
     for entry in list.entries.iter().rev() {
         let range = core.range(entry.symfile, entry.size).filter(|range| range.len() <= budget);
         let Some(range) = range else {
@@ -97,7 +97,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     Ok(log)
 }
 
-/// Adds the functions of an object to the log. `number` identifies the object if it has lines.
+/// Adds the functions of an object to the log. `number` is the object's number in [`Registered`] if it has lines.
 fn add_object(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: &mut CodeLog) {
     let mut records = UnwindRecords::read(symfile);
     for function in symfile.functions() {

@@ -1,4 +1,4 @@
-//! Makes a small core dump of a running process, with only what it registered.
+//! Makes a small core dump of a running process, with only what it registered through GDB's JIT interface.
 
 use super::list::{self, Memory};
 use super::symfile::Symfile;
@@ -25,8 +25,9 @@ pub struct SnapshotProcess {
     pub machine: u16,
 }
 
-/// Makes a core dump with the descriptors in these ranges of memory, their lists, objects and machine code. `None` if
-/// no object has a function; then some data only looked like a descriptor.
+/// Makes a core dump of everything registered by the descriptors in the ranges `data`: the descriptors, their lists,
+/// the objects and their machine code. `None` if no object has a function; then some data only looked like a
+/// descriptor.
 pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProcess) -> Option<Vec<u8>> {
     let list = list::find(memory, data);
     let mut has_code = false;
@@ -50,7 +51,7 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProc
     has_code.then(|| write_core(memory, pages.merge(), &list.descriptors, process))
 }
 
-/// The pages to copy.
+/// The memory pages to copy into the core dump.
 struct MemoryPages {
     ranges: Vec<Range<u64>>,
     left: u64,

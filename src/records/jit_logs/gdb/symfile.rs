@@ -1,4 +1,4 @@
-//! A registered object: its functions and their addresses.
+//! Reads a registered object: its functions and their addresses, and its sections with relocations applied.
 
 use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, Symb
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-/// A registered object.
+/// An ELF object that a process registered through GDB's JIT interface.
 #[derive(Debug)]
 pub(super) struct Symfile<'data> {
     pub(super) file: object::File<'data>,
@@ -43,7 +43,7 @@ impl<'data> Symfile<'data> {
     /// The functions that have an address, sorted and without overlaps.
     pub(super) fn functions(&self) -> Vec<Function<'data>> {
         let mut functions: Vec<Function<'data>> = Vec::new();
-        // Names may share bytes, but their total length is limited.
+        // Names may overlap in the string table, so their total length is limited.
         let mut left = self.size.saturating_mul(4);
         for symbol in self.file.symbols().chain(self.file.dynamic_symbols()) {
             if let Some(function) = self.function(&symbol)
@@ -75,7 +75,8 @@ impl<'data> Symfile<'data> {
         [".debug_info", ".debug_line"].iter().all(|name| self.file.section_by_name(name).is_some())
     }
 
-    /// Applies relocations. `None` if one of them is unknown, because the result would be wrong.
+    /// Applies a section's relocations to its content. `None` if one of them is unknown, because the result would be
+    /// wrong.
     fn relocate(&self, section: &object::Section<'data, '_>, bytes: &'data [u8]) -> Option<Cow<'data, [u8]>> {
         let mut out = Cow::Borrowed(bytes);
         for (offset, relocation) in section.relocations() {
@@ -117,7 +118,8 @@ impl<'data> Symfile<'data> {
         }
     }
 
-    /// What a symbol refers to: an address in memory, or an offset in a section that isn't loaded.
+    /// What a symbol refers to: an address in memory, or an offset in a section that isn't loaded. `None` if it can't
+    /// be found.
     fn relocation_target(&self, index: object::SymbolIndex) -> Option<u64> {
         let symbol = self.file.symbol_by_index(index).ok()?;
         let section = symbol.section_index().and_then(|index| self.file.section_by_index(index).ok());

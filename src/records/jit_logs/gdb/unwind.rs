@@ -15,17 +15,17 @@ pub(super) struct UnwindRecords<'data> {
     section: Cow<'data, [u8]>,
     endian: Endian,
     records: Vec<UnwindRecord>,
-    /// How many more bytes may be produced. Functions may share a record, but not without limit.
+    /// How many more bytes [`Self::convert`] may produce. Functions may share a record, but not without limit.
     left: usize,
 }
 
-/// Where a frame description is in the section, and its CIE, with which it is parsed.
+/// A frame description (FDE), and the CIE that it refers to.
 #[derive(Debug, Clone)]
 struct UnwindRecord {
-    /// Address range of the code.
+    /// Address range of the code that the frame description covers.
     start: u64,
     end: u64,
-    /// Ranges of the section.
+    /// Where the CIE and the FDE are in the section.
     cie: Range<usize>,
     fde: Range<usize>,
     /// Encoding of the code's address in the frame description.
@@ -106,7 +106,7 @@ impl<'data> UnwindRecords<'data> {
         Some(out)
     }
 
-    /// Overwrites a number of `width` bytes.
+    /// Overwrites `width` bytes at `offset` with a number, in the object's byte order. `None` if that is out of bounds.
     fn put(&self, out: &mut [u8], offset: usize, width: usize, value: u64) -> Option<()> {
         self.endian.put(value, out.get_mut(offset..offset.checked_add(width)?)?);
         Some(())

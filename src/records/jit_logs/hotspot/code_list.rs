@@ -1,5 +1,5 @@
-//! Reads the output of `jcmd PID Compiler.codelist`. A line has number, level and state of a compiled method, its name,
-//! and the addresses of its code.
+//! Reads the output of `jcmd PID Compiler.codelist`. A line has the number, compilation level and state of a compiled
+//! method, its name, and the addresses of its code.
 //!
 //! ```text
 //! 4711:
@@ -62,7 +62,7 @@ fn parse_pid(line: &[u8]) -> Option<i32> {
     line.strip_suffix(b":").and_then(number)
 }
 
-/// The method of a line, and the addresses of its code.
+/// The method in a line, and the addresses of its code. `None` if the line has another form.
 fn parse_line(line: &[u8]) -> Option<(Vec<u8>, Range<u64>)> {
     let mut words = line.splitn(4, |&byte| byte == b' ');
     let mut number = || number::<i64>(words.next()?);

@@ -43,7 +43,7 @@ use std::ops::Range;
 /// How much a time may be off, in nanoseconds: the start by a millisecond, a stamp by half a millisecond.
 const MOST_DEVIATION: u64 = 2_000_000;
 
-/// True if a file that starts with `head` is such a log.
+/// True if a file that starts with `head` is a compilation log.
 pub(super) fn sniff(head: &[u8]) -> bool {
     find_root(head).is_some()
 }
@@ -77,7 +77,7 @@ struct CompilationReader {
     log: CodeLog,
     /// Index of the load event, by compilation ID.
     loads_by_id: FxHashMap<u32, usize>,
-    /// What is in the code cache, by start address. None of them overlap.
+    /// The ranges of the code cache in use, by start address. They don't overlap.
     blobs: BTreeMap<u64, LoadedBlob>,
 }
 
@@ -126,7 +126,7 @@ impl CompilationReader {
         self.log.load(time, code);
     }
 
-    /// Ends all code that overlaps this range of memory.
+    /// Adds unload events for all code that overlaps this range of memory.
     fn unload_overlapping(&mut self, range: &Range<u64>, time: Option<u64>) {
         while let Some((&start, &LoadedBlob { end, load })) = self.blobs.range(..range.end).next_back() {
             if end <= range.start {
@@ -155,15 +155,15 @@ impl CompilationReader {
     }
 }
 
-/// An `nmethod` element.
+/// An `nmethod` element of the log, which describes the code of a compiled method.
 struct Nmethod {
     id: Option<u32>,
     name: Vec<u8>,
-    /// Addresses of everything, from the header to the end of the data.
+    /// Address range of the whole method, from its header to the end of its data.
     blob: Range<u64>,
-    /// Addresses of the code.
+    /// Address range of the method's code.
     code: Range<u64>,
-    /// Nanoseconds since the JVM started.
+    /// When the code was installed, in nanoseconds since the JVM started.
     stamp: Option<u64>,
 }
 
@@ -171,7 +171,7 @@ impl Nmethod {
     fn parse(tag: &[u8]) -> Option<Self> {
         let (mut id, mut level, mut compiler, mut method, mut stamp) = (None, None, &b""[..], None, None);
         let (mut entry, mut header, mut size) = (None, None, None);
-        // Offsets from the header. Those of data may be nonsense.
+        // These are offsets from the header. Those of data may be nonsense.
         let (mut insts_offset, mut stub_offset, mut data_offsets) = (None, 0, Vec::new());
         for (key, value) in attributes(tag) {
             match key {

@@ -56,7 +56,7 @@ impl LogPositions for Inlining {
 struct ParsedMethod<'a> {
     /// The method's ID.
     method: &'a [u8],
-    /// Index of the caller in [`CompileTask::parsed`]; `None` for the compiled method itself.
+    /// Index of the caller in [`CompileTask::parsed`]; `None` for the method that the task compiles.
     parent: Option<usize>,
     /// Bytecode index of the call in its caller.
     bytecode: u32,
@@ -66,7 +66,7 @@ struct ParsedMethod<'a> {
 struct OpenMethod {
     /// Index in [`CompileTask::parsed`].
     index: usize,
-    /// The current bytecode index.
+    /// Index of the bytecode in this method that the compiler is looking at.
     bytecode: u32,
 }
 
@@ -136,7 +136,7 @@ impl<'a> CompileTask<'a> {
         } else if let Some(innermost) = late_callers.first() {
             (parent, bytecode) = (Some(self.find_late_caller(&late_callers)), innermost.bytecode);
         } else {
-            // The compiler starts over.
+            // A second `parse` that isn't inlined into anything: the compiler starts over.
             self.parsed.clear();
             self.parsed_calls.clear();
         }
@@ -148,7 +148,8 @@ impl<'a> CompileTask<'a> {
         self.parsed.push(ParsedMethod { method, parent, bytecode });
     }
 
-    /// Index of the `parse` that contains a postponed call, or of its closest known caller.
+    /// Index of the `parse` element that contains a postponed call. If it isn't known, that of the closest known
+    /// caller.
     fn find_late_caller(&self, callers: &[LateCaller<'a>]) -> usize {
         let mut found = 0;
         for pair in callers.windows(2).rev() {
@@ -161,7 +162,7 @@ impl<'a> CompileTask<'a> {
         found
     }
 
-    /// For each parsed method that has any, the calls inlined into it, by descending bytecode index.
+    /// For each parsed method with inlined calls, the indices of these calls, by descending bytecode index.
     fn calls_by_caller(&self) -> FxHashMap<usize, Vec<usize>> {
         let mut calls: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for (index, call) in self.parsed.iter().enumerate() {
@@ -181,7 +182,7 @@ impl<'a> CompileTask<'a> {
         let mut expanded = Vec::new();
         let mut too_deep = 0_u64;
         let mut names: FxHashMap<&[u8], Arc<[u8]>> = FxHashMap::default();
-        // Calls to visit, with their depth. The last one is next.
+        // The calls still to visit, each with its depth. The last one is next.
         let mut stack: Vec<(usize, u32)> = Vec::new();
         stack.extend(calls_by_caller.remove(&0).unwrap_or_default().into_iter().map(|call| (call, 0)));
         while let Some((index, depth)) = stack.pop() {

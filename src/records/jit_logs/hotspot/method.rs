@@ -25,7 +25,7 @@ impl<'a> Method<'a> {
         Self { class, name, descriptor }.validate()
     }
 
-    /// `None` if a part is missing.
+    /// Returns the method, or `None` if a part of its name is missing.
     fn validate(self) -> Option<Self> {
         (!self.class.is_empty() && !self.name.is_empty() && self.descriptor.starts_with(b"(")).then_some(self)
     }

@@ -1,4 +1,4 @@
-//! Parses the kinds of lines that matter.
+//! Parses the lines of PyPy's log that the reader needs.
 
 use super::trace::TraceId;
 use crate::bytes::digits::{self, hex};
@@ -30,9 +30,9 @@ pub(super) fn parse_bracket(line: &[u8]) -> Option<Bracket<'_>> {
 
 /// The line `debug_merge_point(1, 2, 'add;…')`.
 pub(super) struct MergePointLine {
-    /// How many calls that were traced through it is inside of.
+    /// How many of the calls that were traced through contain the merge point.
     pub(super) depth: u32,
-    /// The number of the call.
+    /// Number of the call that the merge point is in.
     pub(super) call: u64,
     /// The range of the quoted text in the line.
     pub(super) text: Range<usize>,
@@ -48,7 +48,8 @@ pub(super) fn parse_merge_point(line: &[u8]) -> Option<MergePointLine> {
     Some(MergePointLine { depth: u32::try_from(depth).ok()?, call, text: quote + 1..end })
 }
 
-/// Parses the trace in the line above its operations, which is at `offset`.
+/// Parses the line above a trace's operations, such as `Loop 1 (…) : loop with 76 ops`, and returns the trace. `offset`
+/// is the line's offset in the log.
 pub(super) fn parse_head(head: &[u8], offset: usize) -> Option<TraceId> {
     let end =
         if head.starts_with(b"Loop ") { memmem::rfind(head, b") : ")? + 1 } else { memmem::rfind(head, b" with ")? };
@@ -60,7 +61,7 @@ pub(super) fn leaves_call(operation: &[u8]) -> bool {
     memmem::find(operation, b": leave_portal_frame(").is_some()
 }
 
-/// The guard of an operation, if it has one.
+/// The address of an operation's guard (`descr=<Guard0x…>`); `None` if it has none.
 pub(super) fn parse_guard(operation: &[u8]) -> Option<u64> {
     const BEGIN: &[u8] = b"descr=<Guard0x";
     let rest = &operation[memmem::find(operation, BEGIN)? + BEGIN.len()..];

@@ -11,9 +11,9 @@ const LONGEST_PATCH: usize = 16;
 pub(super) struct Block {
     pub(super) start: u64,
     pub(super) bytes: Vec<u8>,
-    /// Offset in the log.
+    /// Offset of the dump in the log.
     pub(super) offset: usize,
-    /// Value of the time-stamp counter at that time.
+    /// Value of the time-stamp counter when the block was dumped; `None` if unknown.
     pub(super) time: Option<u64>,
 }
 
@@ -22,7 +22,7 @@ impl Block {
         self.start + self.bytes.len() as u64
     }
 
-    /// The bytes at an address range, if the block contains all of it.
+    /// The bytes at an address range; `None` unless the block contains all of it.
     pub(super) fn slice(&self, range: &Range<u64>) -> Option<&[u8]> {
         let start = usize::try_from(range.start.checked_sub(self.start)?).ok()?;
         let end = usize::try_from(range.end.checked_sub(self.start)?).ok()?;
@@ -57,7 +57,7 @@ impl MachineCode {
         false
     }
 
-    /// Index of the block that is currently at an address.
+    /// Index of the block that is currently at an address; `None` if there is none.
     pub(super) fn find_block(&self, addr: u64) -> Option<usize> {
         let (_, &block) = self.newest.range(..=addr).next_back()?;
         (addr < self.blocks[block].end()).then_some(block)

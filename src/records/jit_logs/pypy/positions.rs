@@ -9,21 +9,23 @@ use crate::records::jit_logs::LogPositions;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// What is needed to read the operations of a trace again.
+/// What is needed to read the operations of a trace again, to decode its lines.
 #[derive(Debug)]
 pub(super) struct Operations {
     /// The range of the log to decode: the operations, or a loop's location if its operations were not logged.
     pub(super) entry: Range<usize>,
     /// True if `entry` is only a location.
     is_location: bool,
-    /// Offset of the code in the block. Offsets of operations are relative to the start of the block.
+    /// Offset of the trace's code in its block of machine code. Offsets of operations are relative to the start of the
+    /// block.
     code_offset: u64,
-    /// For a bridge: the merge point at which it begins.
+    /// For a bridge: the merge point at which it begins, in the trace that it leaves. `None` if unknown.
     begins_in: Option<MergePointId>,
 }
 
 impl Operations {
-    /// `block_start` is the start of the trace's block of machine code, if it was dumped.
+    /// Takes what is needed from a trace. `block_start` is the start address of its block of machine code; `None` if
+    /// the block wasn't dumped.
     pub(super) fn new(trace: &Trace, block_start: Option<u64>) -> Self {
         let begins_in = trace.begins_in;
         let block_start = trace.block_start.or(block_start).unwrap_or(trace.code.start);
@@ -40,7 +42,7 @@ impl Operations {
 /// What is needed to decode the lines of all traces.
 #[derive(Debug)]
 pub(super) struct Positions {
-    /// Keyed by the start of [`Operations::entry`].
+    /// The operations of each trace, by the start of [`Operations::entry`].
     pub(super) operations: FxHashMap<usize, Operations>,
     pub(super) points: MergePoints,
 }
@@ -74,7 +76,7 @@ struct OpenCall<'a> {
     /// The call's number in this trace; `None` if it was entered before the trace began.
     number: Option<u64>,
     location: SourceLocation<'a>,
-    /// Index into [`SourceMap::calls`].
+    /// Index of the call in [`SourceMap::calls`]; `None` for the outermost call, which isn't inlined.
     inlined: Option<u32>,
 }
 
@@ -91,7 +93,7 @@ impl<'a> OperationWalk<'a> {
         if let Some(MergePointLine { depth, call, text }) = parse_merge_point(line) {
             self.enter(depth, Some(call), SourceLocation::parse(&line[text]));
         } else if let Some(offset) = parse_offset(line) {
-            // The part before the code only prepares the block.
+            // Operations before the start of the code only prepare the block, so their offset becomes 0.
             let offset = offset.saturating_sub(code_offset);
             self.add_operation(offset);
             if leaves_call(line) && self.open.len() > 1 {
@@ -107,7 +109,7 @@ impl<'a> OperationWalk<'a> {
         }
     }
 
-    /// The interpreter arrives at a location in a call of this depth. `number` is the call's, if known.
+    /// Moves the interpreter to a location in a call of depth `depth`. `number` is the number of that call, if known.
     fn enter(&mut self, depth: u32, number: Option<u64>, location: SourceLocation<'a>) {
         while self.open.last().is_some_and(|open| open.depth > depth) {
             self.open.pop();

@@ -1,4 +1,4 @@
-//! Reads the log line by line.
+//! Reads PyPy's log line by line.
 
 use super::lines::{Bracket, leaves_call, parse_bracket, parse_guard, parse_head, parse_machine, parse_merge_point};
 use super::machine_code::{Block, MachineCode};
@@ -42,9 +42,9 @@ pub(super) fn read(bytes: &[u8]) -> CodeLog {
 struct OpenOperations {
     /// Offset of the section in the log.
     start: usize,
-    /// Index of the trace, once its line was read.
+    /// Index of the trace; `None` until the line that names it was read.
     trace: Option<usize>,
-    /// The current merge point.
+    /// The last merge point so far.
     point: Option<MergePointId>,
 }
 
@@ -60,15 +60,15 @@ struct PypyLogReader<'a> {
     loops: FxHashMap<i64, usize>,
     /// Index of the last bridge for each guard.
     bridges: FxHashMap<u64, usize>,
-    /// Index of the trace in each block of machine code.
+    /// For each block of machine code that contains a trace, the index of the trace.
     in_block: FxHashMap<usize, usize>,
-    /// The merge point of each guard.
+    /// The merge point before each guard.
     guards: FxHashMap<u64, Option<MergePointId>>,
     points: MergePoints,
     operations: Option<OpenOperations>,
-    /// The trace of the current backend section.
+    /// Index of the trace that the current backend section describes.
     current: Option<usize>,
-    /// Another trace that was patched in the current backend section.
+    /// Index of another trace whose code was patched in the current backend section.
     patched: Option<usize>,
 }
 
@@ -159,7 +159,7 @@ impl PypyLogReader<'_> {
         self.find_block();
     }
 
-    /// Looks up the block of the current trace.
+    /// Finds the block of machine code that contains the current trace.
     fn find_block(&mut self) {
         let Some(index) = self.current else { return };
         let Some(trace) = self.traces.get_mut(index) else { return };
@@ -221,7 +221,7 @@ impl PypyLogReader<'_> {
             roots.push(root);
         }
         parts.sort_by_key(|part| part.offset);
-        // On other CPUs, times are the thread's own CPU time.
+        // Times are the time-stamp counter on x86 (3 and 62). On other CPUs, they are the thread's own CPU time.
         let is_ticks = matches!(self.log.machine, Some(3 | 62));
         self.log.clock = if is_ticks { LogClock::Ticks } else { LogClock::None };
         for LoggedCodePart { time, code, .. } in parts {
@@ -232,7 +232,7 @@ impl PypyLogReader<'_> {
         self.log
     }
 
-    /// The blocks without a loop or bridge.
+    /// The code of the helpers: blocks that contain neither a loop nor a bridge.
     fn helpers(&mut self) -> Vec<LoggedCodePart> {
         let name = self.log.texts.intern(HELPER);
         let mut helpers = Vec::new();
@@ -260,7 +260,7 @@ impl PypyLogReader<'_> {
         Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    /// The name of a trace. `roots` are the roots of the traces before it.
+    /// The name of a trace. `roots` holds [`TraceName::root`] of each trace before it.
     fn trace_name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> TraceName {
         match &trace.id {
             TraceId::Loop(number, location) if location.is_empty() => {
@@ -289,7 +289,7 @@ impl PypyLogReader<'_> {
 
 struct TraceName {
     name: Vec<u8>,
-    /// The location of the loop, or of the outermost call that a bridge continues. `None` if unknown.
+    /// Name of the loop's location, or of the outermost call that a bridge continues. `None` if unknown.
     root: Option<Vec<u8>>,
 }
 

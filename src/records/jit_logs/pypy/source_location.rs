@@ -33,7 +33,7 @@ impl<'a> SourceLocation<'a> {
         Some(Self { function, file, line, operation })
     }
 
-    /// Parses a code object. In merge points it has periods in place of commas.
+    /// Parses `<code object …>`. In merge points, it has periods in place of commas.
     fn parse_code_object(text: &'a [u8]) -> Option<Self> {
         let rest = text.strip_prefix(b"<code object ")?;
         let (function, rest) = split(rest, memmem::find(rest, b" file ")?, 6)?;

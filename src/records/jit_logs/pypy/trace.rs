@@ -19,23 +19,25 @@ pub(super) enum TraceId {
 #[derive(Debug)]
 pub(super) struct Trace {
     pub(super) id: TraceId,
-    /// Offset in the log of the line with its address.
+    /// Offset in the log of the line that states the trace's address.
     pub(super) offset: usize,
-    /// Value of the time-stamp counter at that line.
+    /// Value of the time-stamp counter at that line; `None` if unknown.
     pub(super) time: Option<u64>,
-    /// The address range of its code.
+    /// Address range of the trace's code.
     pub(super) code: Range<u64>,
-    /// Start address of its block of machine code. Offsets of operations are relative to it.
+    /// Start address of the trace's block of machine code, if the log states it. Offsets of operations are relative to
+    /// it.
     pub(super) block_start: Option<u64>,
-    /// Index of its block of machine code.
+    /// Index of the trace's block in [`MachineCode::blocks`](super::machine_code::MachineCode::blocks), if the block
+    /// was dumped.
     pub(super) block: Option<usize>,
-    /// The range of its operations in the log.
+    /// Range of the trace's operations in the log; empty if they weren't logged.
     pub(super) operations: Range<usize>,
-    /// For a bridge: the merge point at which it begins.
+    /// For a bridge: the merge point at which it begins, in the trace that it leaves. `None` if unknown.
     pub(super) begins_in: Option<MergePointId>,
-    /// The first merge point of its operations.
+    /// The first merge point among the trace's operations.
     pub(super) first: Option<MergePointId>,
-    /// For a bridge: index of the trace that it leaves, if its patch was logged.
+    /// For a bridge: index of the trace that it leaves. `None` unless the patch of that trace was logged.
     pub(super) leaves: Option<usize>,
 }
 
@@ -67,7 +69,7 @@ impl Trace {
         })
     }
 
-    /// Parses a line that follows, such as `     gc table: 0x…`. Returns false for other lines.
+    /// Parses a line after that of the trace, such as `     gc table: 0x…`. Returns false for other lines.
     pub(super) fn read_detail(&mut self, line: &[u8]) -> bool {
         let Some(key_len) = memmem::find(line, b": 0x") else { return false };
         let Some(addr) = hex(&line[key_len + b": 0x".len()..]) else { return false };
@@ -99,11 +101,11 @@ impl TraceId {
 /// A merge point: a location of the interpreter, logged between operations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MergePoint {
-    /// The range of its text in the log.
+    /// Range of the merge point's text in the log.
     text: (u64, u64),
-    /// How many calls that were traced through it is inside of.
+    /// How many of the calls that were traced through contain the merge point.
     pub(super) depth: u32,
-    /// The merge point of its caller.
+    /// The merge point in its caller; `None` if it has no known caller.
     pub(super) caller: Option<MergePointId>,
 }
 

@@ -1,4 +1,4 @@
-//! Spells names like `--perf-prof`.
+//! Spells the names of code as V8's `--perf-prof` does.
 
 use super::records::Creation;
 use crate::bytes::digits::hex;
@@ -25,7 +25,8 @@ pub(super) fn spell(creation: &Creation<'_>, builtins: i64, name: &mut Vec<u8>) 
     }
 }
 
-/// True for machine code. Bytecode is not, and a negative kind means a native function of the program itself.
+/// True for machine code that V8 generated. Bytecode is none, and a negative kind means a native function of the
+/// program itself.
 pub(super) fn is_native(creation: &Creation<'_>, builtins: i64) -> bool {
     let is_bytecode = creation.tier == b"~" && creation.kind != builtins;
     creation.kind >= 0 && creation.size > 0 && !is_bytecode

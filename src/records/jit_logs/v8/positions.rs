@@ -19,16 +19,16 @@ pub(super) struct SourceInfo<'a> {
 pub(super) struct Position {
     pub(super) code: u64,
     pub(super) script: Option<u32>,
-    /// Index of the inlined call that contains it, if any.
+    /// Index of the inlined call that the code belongs to; `None` if it belongs to the function itself.
     pub(super) inlined: Option<u32>,
 }
 
 /// A call that was inlined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Inlined {
-    /// Index of the called function.
+    /// Index of the called function in the record's list of functions; `None` if it is missing.
     pub(super) function: Option<u32>,
-    /// Offset of the call in the caller's script.
+    /// Offset of the call in the script of its caller.
     pub(super) script: Option<u32>,
     /// Index of the inlined call that contains this one; `None` directly in the code's own function.
     pub(super) parent: Option<u32>,

@@ -1,4 +1,4 @@
-//! Reads a log record by record.
+//! Reads V8's log record by record.
 
 use super::names::{is_native, is_wasm, spell};
 use super::positions::SourceInfo;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
 use rustc_hash::FxHashMap;
 
-/// V8's number for the kind "builtin", until the log shows it.
+/// The number that is assumed for V8's code kind "builtin", until the log shows the actual one.
 const BUILTINS: i64 = 2;
 
 /// Reads a whole log of V8.
@@ -57,10 +57,10 @@ struct V8LogReader<'a> {
 
 /// The code that was created last; a `code-source-info` refers to it.
 struct Created<'a> {
-    /// Offset of its record in the log.
+    /// Offset in the log of the `code-creation` record.
     offset: usize,
     creation: Creation<'a>,
-    /// Index of the load event, if it is machine code.
+    /// Index of the load event; `None` if the code isn't machine code.
     load: Option<u32>,
     function: Option<u32>,
 }

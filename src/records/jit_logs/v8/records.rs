@@ -1,4 +1,4 @@
-//! Splits the log into records and fields.
+//! Splits V8's log into records and fields.
 
 use crate::bytes::digits::{decimal, hex, number};
 
@@ -33,14 +33,14 @@ const WORDS: &[&[u8]] = &[
     b"feedback-vector",
 ];
 
-/// A record: one line, or several if a name contains line feeds.
+/// A record of the log: one line, or several if a name contains line feeds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogRecord<'a> {
     /// Offset in the log.
     pub(super) offset: usize,
     /// The text without the line feed at its end.
     pub(super) text: &'a [u8],
-    /// True if it ends with a line feed. The last record may not, because the log is written in pieces.
+    /// True if the record ends with a line feed. The last one may not, because the log is written in pieces.
     pub(super) whole: bool,
 }
 
@@ -54,7 +54,7 @@ impl<'a> LogRecord<'a> {
         if !first_line.text.starts_with(b"code-creation,") || first_line.is_whole_creation() {
             return Some(first_line);
         }
-        // The function's name may contain line feeds.
+        // If the function's name contains line feeds, the record continues on the next lines.
         while end + 1 < rest.len() && end < LONGEST_NAME && !WORDS.contains(&word(&rest[end + 1..])) {
             end = line_end(rest, end + 1);
             let longer = record_up_to(end);
@@ -143,14 +143,15 @@ pub(super) struct Creation<'a> {
     pub(super) size: u64,
     /// The name as logged.
     pub(super) name: &'a [u8],
-    /// The address of a function's SharedFunctionInfo; for WebAssembly some other number.
+    /// The address of a function's SharedFunctionInfo; for WebAssembly some other number. `None` if the record has
+    /// none.
     pub(super) function: Option<u64>,
     /// The mark of the tier; empty if there is none.
     pub(super) tier: &'a [u8],
 }
 
 impl Creation<'_> {
-    /// True if it has all the fields that code with this tag should have.
+    /// True if the record has all the fields that code with its tag should have.
     fn is_whole(&self) -> bool {
         self.function.is_some() || !FUNCTION_TAGS.contains(&self.tag)
     }

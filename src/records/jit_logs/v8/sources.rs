@@ -1,5 +1,5 @@
-//! Scripts and functions, from which source lines and inlined calls are decoded. A script's text stays in the log until
-//! one of its positions is requested.
+//! The scripts and functions of a V8 log, from which source lines and inlined calls are decoded. A script's text stays
+//! in the log until one of its positions is requested.
 
 use super::names::{spell_function, unescape, unit};
 use super::positions::{Inlined, Position, SourceInfo};
@@ -24,7 +24,7 @@ pub(super) struct Sources {
     functions: Vec<ScriptFunction>,
     /// When each function's SharedFunctionInfo was at which address. Sorted by [`Self::finish`].
     homes: Vec<FunctionHome>,
-    /// The function currently at each address.
+    /// The function whose SharedFunctionInfo is currently at each address.
     current: FxHashMap<u64, u32>,
     /// The names of inlined functions, by function and by prefix. The prefix, such as `JS:*`, is that of the code into
     /// which the function was inlined.
@@ -45,9 +45,9 @@ struct Script {
 
 #[derive(Debug, Clone, Copy)]
 struct ScriptFunction {
-    /// The name without tag and mark.
+    /// The function's name, without tag and mark of the tier.
     name: TextId,
-    /// The tag of its code, followed by `:`.
+    /// The tag of the function's code (`JS`), followed by `:`.
     tag: TextId,
     script: Option<u64>,
 }
@@ -61,7 +61,8 @@ struct FunctionHome {
 }
 
 impl Sources {
-    /// The function that code was created for, added if it is new.
+    /// Index of the function that code was created for; added if it is new. `None` if the record doesn't identify a
+    /// function.
     pub(super) fn function(&mut self, creation: &Creation<'_>, scratch: &mut Vec<u8>) -> Option<u32> {
         let id = creation.function?;
         scratch.clear();
@@ -211,13 +212,13 @@ impl LogPositions for Sources {
     }
 }
 
-/// Decodes the source map of one piece of code.
+/// Decodes the source map of one code range.
 struct SourceMapDecoder<'a> {
     sources: &'a Sources,
     file: &'a [u8],
     creation: Creation<'a>,
     info: SourceInfo<'a>,
-    /// The script of the code itself.
+    /// The script that contains the code's own function.
     script: Option<&'a Script>,
     inlined: Vec<Inlined>,
     /// The function of each element of `inlined`, if known.
@@ -227,7 +228,8 @@ struct SourceMapDecoder<'a> {
 }
 
 impl<'a> SourceMapDecoder<'a> {
-    /// `entry` is the part of the log from the `code-creation` record to the `code-source-info` record.
+    /// Parses the records of a code range. `entry` is the part of the log from its `code-creation` record to its
+    /// `code-source-info` record.
     fn new(sources: &'a Sources, file: &'a [u8], entry: &'a [u8]) -> Option<Self> {
         let creation = LogRecord::parse(entry, 0)?.creation().ok()?;
         let last_line = memchr::memrchr(b'\n', entry)? + 1;
