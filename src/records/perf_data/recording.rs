@@ -225,8 +225,9 @@ impl Recording {
         Records::new(&bytes[start..end], self.data.start, self.header.endian)
     }
 
-    /// Index of the event that a kernel record belongs to, looked up by the record's ID. The first event if it is the
-    /// only one or the ID is unknown. `None` if there are no events, or if there are several and the record has no ID.
+    /// Index of the event that a kernel record belongs to, found by the event ID in the record. The first event if it
+    /// is the only one or the ID is unknown. `None` if there are no events, or if there are several and the record has
+    /// no ID.
     pub fn event_of(&self, record: &RawRecord<'_>) -> Option<usize> {
         let first = self.events.first()?;
         if self.events.len() == 1 {
@@ -243,7 +244,7 @@ impl Recording {
         self.by_id.get(&id).copied().or(Some(0))
     }
 
-    /// Index of the event with this ID. Each event has one ID per CPU or thread.
+    /// Index of the event with this ID; `None` if the ID is unknown. Each event has one ID per CPU or thread.
     pub fn event_with(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
@@ -261,7 +262,8 @@ impl Recording {
         Ok(sample)
     }
 
-    /// The `sample_id` trailer of a kernel record that is not a sample; `None` if it has none.
+    /// The `sample_id` trailer of a kernel record that is not a sample. `None` for other records, or if there is no
+    /// trailer.
     pub fn sample_id(&self, record: &RawRecord<'_>) -> Option<SampleId> {
         if record.kind >= kind::USER_START || record.kind == kind::SAMPLE {
             return None;
@@ -270,7 +272,8 @@ impl Recording {
         if attr.sample_id_all() { SampleId::parse(record.bytes, attr.sample_type, record.endian) } else { None }
     }
 
-    /// The time of a kernel record, from the sample or the trailer. Cheaper than parsing the whole sample.
+    /// The time of a kernel record: a SAMPLE's own field, or that of the `sample_id` trailer. `None` if it wasn't
+    /// recorded. Cheaper than parsing the whole sample.
     pub fn time(&self, record: &RawRecord<'_>) -> Option<Nanos> {
         if record.kind != kind::SAMPLE {
             return self.sample_id(record)?.time;
@@ -289,7 +292,7 @@ impl Recording {
         self.features.contains_key(&Feature::COMPRESSED)
     }
 
-    /// Size in bytes of the recorder's buffer for one CPU: the fifth number of the COMPRESSED feature.
+    /// Size in bytes of the recorder's buffer for one CPU: the fifth number of the COMPRESSED feature, if there is one.
     pub fn mmap_len(&self) -> Option<u32> {
         let feature = self.features.get(&Feature::COMPRESSED)?;
         let mut numbers = Cursor::new(feature.bytes.get(16..)?, 0, self.header.endian);
@@ -368,7 +371,7 @@ fn parse_ids(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {
     std::iter::from_fn(|| cursor.u64("id").ok()).collect()
 }
 
-/// A file offset as an index, beyond every slice if it doesn't fit.
+/// Converts a file offset to an index. An offset that doesn't fit becomes an index beyond every slice.
 fn to_index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
@@ -388,7 +391,7 @@ fn sample_id_position(sample_type: u64) -> Option<usize> {
     Some(8 + (sample_type & fields_before).count_ones() as usize * 8)
 }
 
-/// Distance of the event ID from the end of a record with a trailer. `None` if trailers have no ID.
+/// Distance in bytes of the event ID from the end of a record with a trailer. `None` if trailers have no ID.
 fn trailer_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);

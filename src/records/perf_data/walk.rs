@@ -30,8 +30,8 @@ pub struct RawRecord<'data> {
 }
 
 impl<'data> RawRecord<'data> {
-    /// Reads the record at the start of `bytes`. The error is the number of bytes needed for the record without its
-    /// payload, or 0 if the size is impossible.
+    /// Reads the record at the start of `bytes`. If it is incomplete, the error is the number of bytes needed for the
+    /// record without its payload. If the size is impossible, the error is 0.
     #[inline]
     fn read(bytes: &'data [u8], offset: u64, endian: Endian) -> Result<Self, usize> {
         let Some(&[k0, k1, k2, k3, m0, m1, s0, s1]) = bytes.first_chunk::<HEADER>() else { return Err(HEADER) };
@@ -77,8 +77,8 @@ pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u
     Some(record.finish())
 }
 
-/// Finds the first offset in `range` where several plausible records follow each other. The fields of a sample can look
-/// like that too, so it is only a guess.
+/// Finds the first offset in `range` where several plausible records follow each other; `None` if there is none. The
+/// fields of a sample can look like records too, so this is only a guess.
 pub fn may_begin(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
     /// This many plausible records in a row are not a coincidence.
     const IN_A_ROW: usize = 6;
