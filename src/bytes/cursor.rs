@@ -121,7 +121,8 @@ impl<'data> Cursor<'data> {
         Ok(Self::new(self.bytes(len, field)?, base, self.endian))
     }
 
-    /// Reads up to a NUL. The NUL is consumed but not returned.
+    /// Reads a string that ends with a NUL byte; the NUL is consumed but not returned. `field` names the string in
+    /// error messages.
     pub fn cstr(&mut self, field: &str) -> Result<&'data [u8]> {
         let Some(len) = memchr::memchr(0, self.rest()) else {
             return Err(self.error(format!("{field} has no terminating NUL in the {} bytes left", self.left())));

@@ -42,7 +42,8 @@ impl PidNamespaces {
             return Vec::new();
         }
         self.forks.sort_by_key(|task| task.time);
-        // The tasks in each new namespace, in order of creation. The first one is forked from another namespace.
+        // The tasks in each new namespace, in order of creation. The first one was forked by a task in another
+        // namespace.
         let mut new_namespaces: BTreeMap<Namespace, Vec<Task>> = BTreeMap::new();
         for &task in &self.forks {
             let Some(namespace) = self.by_thread.get(&task.tid) else { continue };

@@ -240,7 +240,7 @@ impl Recording {
         };
         let bytes = record.bytes.get(id_offset..)?;
         let id = Cursor::new(bytes, 0, record.endian).u64("id").ok()?;
-        // perf writes ID 0 into records that it synthesizes.
+        // Records that perf synthesizes have ID 0, which no event has. They belong to the first event.
         self.by_id.get(&id).copied().or(Some(0))
     }
 

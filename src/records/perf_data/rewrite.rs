@@ -34,9 +34,9 @@ pub struct Edits {
 
 /// Receives a rewritten record stream.
 pub trait EditSink {
-    /// Takes new bytes.
+    /// Appends bytes to the new stream.
     fn bytes(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Takes a range of the old stream unchanged, given by its offsets.
+    /// Appends a range of the old stream, given by its offsets, without changes.
     fn copy(&mut self, range: Range<u64>) -> Result<()>;
 }
 
@@ -47,7 +47,7 @@ impl Edits {
         Self { list }
     }
 
-    /// The new length of a stream of `len` bytes.
+    /// The length in bytes that a stream of `len` bytes has after the edits.
     pub fn new_len(&self, len: u64) -> u64 {
         let removed: u64 = self.list.iter().map(|edit| edit.remove).sum();
         let inserted: u64 = self.list.iter().map(|edit| edit.insert.len() as u64).sum();
@@ -65,7 +65,7 @@ impl Edits {
         })
     }
 
-    /// Sends the edited stream in `range` to `sink`.
+    /// Sends a range of the old stream to `sink`, with the edits applied. All edits must lie in the range.
     pub fn apply(&self, range: Range<u64>, sink: &mut dyn EditSink) -> Result<()> {
         let mut at = range.start;
         for edit in &self.list {
@@ -173,7 +173,8 @@ impl Features {
         Self { sections, gap }
     }
 
-    /// Updates the file offsets of AUXTRACE records. `moved` returns the new offset for an old one.
+    /// Updates the file offsets of AUXTRACE records, which the AUXTRACE feature lists. `moved` returns the new offset
+    /// for an old one.
     pub fn move_auxtrace(&mut self, endian: Endian, moved: impl Fn(u64) -> u64) {
         let Some(index) = self.sections.get_mut(&Feature::AUXTRACE) else { return };
         // u64 number of entries, then per entry u64 offset in the file and u64 size.

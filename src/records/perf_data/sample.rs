@@ -19,7 +19,7 @@ const PERF_FORMAT_LOST: u64 = 1 << 4;
 /// `PERF_SAMPLE_BRANCH_COUNTERS`: the branch stack is followed by one word of counters per branch (since Linux 6.8).
 const PERF_SAMPLE_BRANCH_COUNTERS: u64 = 1 << 19;
 
-/// The fields at the start of a sample. Each takes one 64-bit word.
+/// The `sample_type` bits of the fields at the start of a sample, each of which takes one 64-bit word.
 const FIRST_WORDS: u64 = abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_IP
     | abi::PERF_SAMPLE_TID
@@ -30,7 +30,7 @@ const FIRST_WORDS: u64 = abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_CPU
     | abi::PERF_SAMPLE_PERIOD;
 
-/// All fields up to and including the call chain.
+/// The `sample_type` bits of all fields up to and including the call chain.
 const UP_TO_CALLCHAIN: u64 = FIRST_WORDS | abi::PERF_SAMPLE_READ | abi::PERF_SAMPLE_CALLCHAIN;
 
 /// A parsed sample. Fields that the event doesn't record are `None`, or an empty list.

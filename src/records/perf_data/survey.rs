@@ -128,8 +128,8 @@ impl RecordSurvey {
         });
     }
 
-    /// Adds something that happened to a process. It is ignored if it has no time: perf synthesizes such records for
-    /// what happened before the recording.
+    /// Adds something that happened to a process. It is ignored if its time is 0: perf synthesizes records without a
+    /// time for what happened before the recording.
     fn add_moment(&mut self, moment: Moment) {
         if moment.time > Nanos(0) {
             self.processes.moments.push(moment);

@@ -46,7 +46,7 @@ impl<'a> Frame<'a> {
         Some(Self { addr, symbol, offset, dso, dso_offset, inlined })
     }
 
-    /// Parses the most frequent form of an unnamed frame, exactly `address [unknown] (object)`.
+    /// Parses an unnamed frame in its most frequent form, exactly `address [unknown] (object)`. `None` for other lines.
     pub(super) fn parse_unknown(line: &'a [u8]) -> Option<Self> {
         let (addr, rest) = address(line)?;
         let object = rest.strip_prefix(b" [unknown] (")?.strip_suffix(b")")?;
@@ -273,12 +273,14 @@ fn split_offset(symbol: &[u8]) -> (&[u8], Option<u64>) {
 /// Whether the unnamed frames of an object may be JIT code, judged by the object's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DsoKind {
-    /// Memory without a file, or unknown: the address is absolute. Holds the process ID if the object contains it.
+    /// Memory without a file, or an unknown object. The address is absolute. Holds the process ID if the object's name
+    /// contains it, as in `/tmp/perf-PID.map`.
     Anonymous(Option<i32>),
-    /// A file through which JIT compilers write code, or an ELF image of JIT code. The address may be relative to it.
+    /// A file through which JIT compilers write code, or an ELF image of JIT code. The address may be relative to the
+    /// file.
     FileBacked,
-    /// A file that was deleted or is in shared memory. It may be a JIT compiler's or a library. The address may be
-    /// relative to it.
+    /// A file that was deleted or is in shared memory. It may be a library, or JIT code that a compiler wrote there.
+    /// The address may be relative to the file.
     MaybeJit,
     /// Any other object: no JIT code.
     Other,

@@ -280,7 +280,8 @@ fn parse_time(token: &[u8]) -> Option<(Nanos, bool)> {
     Some((Nanos(nanos), unit == 1))
 }
 
-/// Parses `15670` (a thread) or `15670/15671` (process and thread). perf prints -1 for "no thread".
+/// Parses `15670` (a thread) or `15670/15671` (process and thread). `None` for other words. perf prints -1 for "no
+/// thread".
 fn parse_ids(token: &[u8]) -> Option<Ids> {
     let (pid, tid) = match token.iter().position(|&byte| byte == b'/') {
         Some(slash) => (Some(Pid(parse_id(&token[..slash])?)), &token[slash + 1..]),

@@ -116,7 +116,7 @@ impl RecordLineFacts {
         self.markers(pid).len()
     }
 
-    /// The parent process and the time of the fork. `None` if no record line shows the fork.
+    /// The parent of a process and the time of the fork. `None` if no record line shows the fork.
     pub fn forked(&self, pid: Pid) -> Option<(Pid, Nanos)> {
         self.facts.forks.get(&pid).copied()
     }

@@ -135,7 +135,7 @@ fn parse_one_line_header(line: &[u8]) -> Option<header::Header<'_>> {
     if is_sample { Some(header) } else { None }
 }
 
-/// Up to 64 lines of a text, without comments and blank lines.
+/// The first 64 lines of a text that are neither blank nor comments.
 fn first_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = text.split(|&byte| byte == b'\n');
     lines.filter(|line| !line.starts_with(b"#") && !line.trim_ascii().is_empty()).take(64)

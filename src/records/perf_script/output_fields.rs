@@ -69,7 +69,7 @@ fields! {
     dso: true,
     /// Source line, printed on a line of its own.
     srcline: false,
-    /// Data address, or what else the event records there.
+    /// Address of the accessed data, or whatever else the event records in that field.
     addr: false,
     /// Registers at the interrupt.
     iregs: false,

@@ -106,7 +106,7 @@ pub fn cut(buffer: &[u8]) -> usize {
     sample_end(buffer).unwrap_or_else(|| last_header(buffer))
 }
 
-/// The start of the last header in the buffer that is a complete line.
+/// Offset of the last header in the buffer that is a complete line; 0 if there is none.
 fn last_header(buffer: &[u8]) -> usize {
     let mut end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
     while end > 0 {
@@ -522,7 +522,7 @@ impl<'t> TextReader<'t> {
         self.part.profile.push(series, row);
     }
 
-    /// The series of a sample's event. The event's first sample in a part decides its unit.
+    /// The index of the series for a sample's event. The event's first sample in a part decides the unit of the series.
     fn series(&mut self, sample: &OpenSample<'t>) -> usize {
         if let Some((event, series)) = self.last_event
             && event == sample.event

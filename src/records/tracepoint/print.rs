@@ -204,7 +204,7 @@ impl<'a> TracepointRecord<'a> {
                 if field.is_array {
                     layout.text(until_nul(self.data(field)), out);
                 } else if field.size as u64 == self.kernel.long_size {
-                    // The field is a pointer to a text in the kernel.
+                    // The field is a pointer to a string in the kernel.
                     let addr = self.read(field.offset, field.size);
                     match self.kernel.printk.get(&addr) {
                         Some(text) => out.extend(text),

@@ -102,8 +102,8 @@ impl<'data> RawProgram<'data> {
         self.info.endian().u64(*self.bytes(offset))
     }
 
-    /// Reads an array. It is empty if the recorder didn't ask the kernel for it, or if it can't be read; the latter is
-    /// counted.
+    /// Reads an array. It is empty if the recorder didn't ask the kernel for it. An array that can't be read is also
+    /// empty, and is counted in `skipped`.
     fn array(&self, field: &ArrayField, skipped: &mut Skipped) -> InfoArray<'data> {
         let bytes = self.array_bytes(field).unwrap_or_else(|error| {
             skipped.add(error);

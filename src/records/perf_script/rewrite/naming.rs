@@ -70,7 +70,7 @@ pub struct Counts {
     pub named: u64,
     /// Number of named frames whose address belonged to several functions, in a text without times.
     pub ambiguous: u64,
-    /// Number of frames in memory of JIT code that nobody could name.
+    /// Number of frames in memory of JIT code that could not be named.
     pub unresolved: u64,
     /// Number of unresolved frames whose address is relative to a file, while the text doesn't show where the file is
     /// mapped.

@@ -31,14 +31,15 @@ struct NamedSample {
     valid: Range<Nanos>,
 }
 
-/// Whose frames these are. This decides which names apply. The thread only matters if the process is unknown.
+/// The process to which a sample's frames belong, or the thread if the process is unknown. It decides which names
+/// apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SampleOwner {
     Process(Pid),
     Thread(Option<Tid>),
 }
 
-/// The frames of a sample as text, and whose they are.
+/// The frames of a sample as text, with their owner and a hash of the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frames<'a> {
     owner: SampleOwner,
