@@ -33,7 +33,7 @@ pub fn sniff(head: &[u8]) -> bool {
 pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
     let mut skipped = Skipped::new("line");
     let mut entries = Vec::new();
-    // Skip a byte order mark.
+    // Skip a UTF-8 byte order mark.
     let (bytes, mut at) = bytes.strip_prefix(b"\xef\xbb\xbf").map_or((bytes, 0), |bytes| (bytes, 3));
     for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
         let text = line.strip_suffix(b"\n").unwrap_or(line);

@@ -257,7 +257,7 @@ fn not_a_map(error: impl std::error::Error + Send + Sync + 'static) -> Error {
 /// scheme.
 pub fn split_scheme(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
-    // A single letter is a Windows drive.
+    // A single letter is no scheme, but a Windows drive.
     if scheme.len() < 2 || !scheme.as_bytes()[0].is_ascii_alphabetic() {
         return None;
     }

@@ -159,7 +159,7 @@ impl EventAttr {
     }
 }
 
-/// `enum perf_hw_id`
+/// Names of the hardware events, in the order of `enum perf_hw_id`.
 const HARDWARE: &[&str] = &[
     "cycles",
     "instructions",
@@ -173,7 +173,7 @@ const HARDWARE: &[&str] = &[
     "ref-cycles",
 ];
 
-/// `enum perf_sw_ids`
+/// Names of the software events, in the order of `enum perf_sw_ids`.
 const SOFTWARE: &[&str] = &[
     "cpu-clock",
     "task-clock",

@@ -2,8 +2,8 @@
 //!
 //! Words of a call chain at or above `PERF_CONTEXT_MAX` are context markers. Without frame pointers, the kernel may
 //! take any word of the stack for a return address. If such a word is in the range of the markers but is none of them,
-//! perf (6.1) drops the whole chain, including the sample's own address; only with `-v` does it report `invalid
-//! callchain context`. Zeros and other words that are no addresses do no harm.
+//! perf (6.1) drops the whole chain, including the sample's own address; only with `-v` does it report
+//! `invalid callchain context`. Zeros and other words that are no addresses do no harm.
 
 use super::attr::EventAttr;
 use super::convert::with_words;

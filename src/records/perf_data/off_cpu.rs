@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::model::{Addr, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
-/// Offset of the call chain in the raw data.
+/// Offset in bytes of the first call chain entry in the raw data.
 pub(super) const CHAIN_AT: usize = 4 + 4 + 8 + 8;
 
 impl Event {

@@ -183,7 +183,7 @@ pub struct Cgroup<'data> {
 pub struct BuildIdRecord<'data> {
     /// -1 for the host, otherwise the process ID of a guest.
     pub pid: Pid,
-    /// `None` if the record holds an empty one.
+    /// The build ID of the file; `None` if the record holds an empty one.
     pub build_id: Option<BuildId>,
     /// Path of the file that has this build ID.
     pub path: &'data [u8],

@@ -30,11 +30,11 @@ pub struct Recording {
     pub events: Vec<Event>,
     /// The feature sections by feature number.
     pub features: BTreeMap<Feature, FeatureSection>,
-    /// The byte range of the records. It ends with the file for a pipe and for a recorder that was killed.
+    /// The byte range of the records in the file. In pipe form, or if the recorder was killed, it ends with the file.
     pub data: Range<u64>,
     /// In file form, the file offset where the attrs and their IDs end.
     pub(super) attrs_end: u64,
-    /// Index of each event by its IDs.
+    /// Indices into `events`, by event ID.
     by_id: FxHashMap<u64, usize>,
     /// Pipe form: the payload of the HEADER_TRACING_DATA record.
     piped_tracing_data: Option<FeatureSection>,
@@ -218,7 +218,7 @@ impl Recording {
         self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())
     }
 
-    /// The records of a recording; `bytes` is the complete file.
+    /// Iterates over the records of the recording; `bytes` is the complete file.
     pub fn records<'data>(&self, bytes: &'data [u8]) -> Records<'data> {
         let start = to_index(self.data.start).min(bytes.len());
         let end = to_index(self.data.end).min(bytes.len()).max(start);
@@ -299,8 +299,8 @@ impl Recording {
         numbers.u32("mmap_len").ok()
     }
 
-    /// The clock of all times; unknown if the events use different clocks. `tsc` is the conversion from a TIME_CONV
-    /// record.
+    /// The clock of all times in the recording. It is unknown if the events use different clocks. `tsc` is the
+    /// conversion from a TIME_CONV record, if there is one.
     pub fn clock(&self, tsc: Option<TscConversion>) -> Clock {
         let mut clocks = self.events.iter().map(|event| event.attr.clock());
         let first = clocks.next().flatten();
@@ -335,7 +335,8 @@ impl Recording {
     }
 }
 
-/// The end of the records. If the file was cut or never finished, that is the end of the file, with a warning.
+/// The file offset at which the records end. If the file is truncated or was never finished, that is the end of the
+/// file, and a warning is added.
 fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
     let killed = "perf was killed before it finished the file; records were read up to the end";
     let end = header.data.end();
@@ -365,7 +366,7 @@ fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) 
     Ok(FeatureSection { offset: section.offset, bytes: read_at(section.offset, section.size)? })
 }
 
-/// Parses event IDs. `base` is their file offset.
+/// Parses event IDs. `base` is their file offset, for errors.
 fn parse_ids(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {
     let mut cursor = Cursor::new(bytes, base, endian);
     std::iter::from_fn(|| cursor.u64("id").ok()).collect()

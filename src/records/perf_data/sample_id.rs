@@ -30,7 +30,7 @@ const FIELDS: u64 = abi::PERF_SAMPLE_TID
     | abi::PERF_SAMPLE_IDENTIFIER;
 
 impl SampleId {
-    /// Length in bytes of a trailer.
+    /// Length in bytes of a trailer with the fields of `sample_type`.
     pub fn size(sample_type: u64) -> usize {
         (sample_type & FIELDS).count_ones() as usize * 8
     }

@@ -17,7 +17,7 @@ use crate::model::backing::simpleperf_jit_cache;
 use crate::model::recorded_symbols::{RecordedFile, RecordedSymbol, SymbolBase};
 use linux_perf_data::Feature;
 
-/// `enum DsoType`
+/// Kinds of files (`enum DsoType`).
 const KERNEL_MODULE: u64 = 1;
 const ELF_FILE: u64 = 2;
 const DEX_FILE: u64 = 3;

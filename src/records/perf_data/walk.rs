@@ -1,8 +1,8 @@
 //! Walks records. A record is a `struct perf_event_header` (u32 type, u16 misc, u16 size) and `size` - 8 bytes of body.
 //!
 //! Two types, AUXTRACE and HEADER_TRACING_DATA, are followed by a payload that `size` doesn't include. The walk may
-//! cover a window of the data section. It ends before the first record that isn't complete in the window: the caller
-//! continues there with the next window, or knows that the file was cut.
+//! cover a window of the data section. It ends before the first record that isn't complete in the window. There the
+//! caller continues with the next window; if there is none, the file was truncated.
 
 use super::kind;
 use crate::bytes::byte_writer::ByteWriter;
@@ -56,7 +56,7 @@ impl<'data> RawRecord<'data> {
         }
     }
 
-    /// The bytes after the header.
+    /// The bytes of the record after its header.
     #[inline]
     pub fn body(&self) -> Cursor<'data> {
         Cursor::new(&self.bytes[HEADER..], self.offset + HEADER as u64, self.endian)

@@ -11,11 +11,11 @@ pub struct Frame<'a> {
     pub addr: u64,
     /// The symbol without its offset; `[unknown]` if perf had none.
     pub symbol: &'a [u8],
-    /// The offset after the symbol, if printed.
+    /// The offset of the address in the function, as printed after the symbol; `None` if it was not printed.
     pub offset: Option<u64>,
     /// The object without its parentheses; `None` if it was not printed.
     pub dso: Option<&'a [u8]>,
-    /// The offset in the object, if printed (`-F +dsoff`).
+    /// The offset in the object (`-F +dsoff`); `None` if it was not printed.
     pub dso_offset: Option<u64>,
     /// True if perf marked the frame as a call that was inlined into its caller.
     pub inlined: bool,

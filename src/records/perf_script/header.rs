@@ -9,13 +9,14 @@ use std::ops::Range;
 pub struct Header<'a> {
     /// The command name; empty if it was not printed.
     pub comm: &'a [u8],
-    /// The process ID, if `pid` was printed.
+    /// The process ID; `None` if it was not printed (`-F pid`).
     pub pid: Option<Pid>,
-    /// The thread ID, if `tid` was printed. A single number is taken for a thread ID, which perf prints by default.
+    /// The thread ID; `None` if it was not printed. A single number is taken for the thread ID, which perf prints by
+    /// default.
     pub tid: Option<Tid>,
-    /// The CPU, if printed.
+    /// The CPU; `None` if it was not printed.
     pub cpu: Option<u32>,
-    /// The time, truncated to microseconds unless `nanos` is true.
+    /// The time, which perf truncated to microseconds unless `nanos` is true. `None` if it was not printed.
     pub time: Option<Nanos>,
     /// True if the time was printed with nine digits (`--ns`).
     pub nanos: bool,
@@ -119,7 +120,7 @@ impl<'a> Header<'a> {
             let is_period = line[..start].trim_ascii().is_empty() && is_padded(line, start, token, PERIOD_WIDTH);
             if let Some(found) = parse_ids(token).filter(|_| !is_period) {
                 numbers += 1;
-                // A second plain number in a row is the period.
+                // The second of two plain numbers in a row is the period.
                 if numbers == 1 || found.pid.is_some() {
                     ids = Some((start..start + token.len(), found));
                     cpu = None;
@@ -266,7 +267,8 @@ fn parse_any_time(line: &[u8], token: &[u8]) -> Option<(Nanos, bool)> {
     Some((Nanos(micros.checked_mul(1000)?), false))
 }
 
-/// Parses `477.666805:` or, with `--ns`, `477.666805123:`. The result says whether it had nanoseconds.
+/// Parses a time: `477.666805:` or, with `--ns`, `477.666805123:`. Also returns true if it has nine digits. `None` for
+/// other words.
 fn parse_time(token: &[u8]) -> Option<(Nanos, bool)> {
     let text = token.strip_suffix(b":")?;
     let dot = text.iter().position(|&byte| byte == b'.')?;
@@ -294,7 +296,7 @@ fn parse_id(text: &[u8]) -> Option<i32> {
     if text == b"-1" { Some(-1) } else { decimal(text).and_then(|id| i32::try_from(id).ok()) }
 }
 
-/// Parses `[003]`.
+/// Parses a CPU as perf prints it: `[003]`. `None` for other words.
 fn parse_cpu(token: &[u8]) -> Option<u32> {
     let inner = token.strip_prefix(b"[")?.strip_suffix(b"]")?;
     decimal(inner).and_then(|cpu| u32::try_from(cpu).ok())

@@ -121,7 +121,7 @@ impl RecordLineFacts {
         self.facts.forks.get(&pid).copied()
     }
 
-    /// The times at which the process called exec.
+    /// The times at which a process called exec.
     pub fn execs(&self, pid: Pid) -> &[Nanos] {
         self.facts.execs.get(&pid).map_or(&[], Vec::as_slice)
     }
@@ -251,7 +251,8 @@ struct MmapLine<'a> {
 }
 
 impl<'a> MmapLine<'a> {
-    /// Parses `18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java`.
+    /// Parses what follows the name of the record:
+    /// `18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java`.
     fn parse(text: &'a [u8]) -> Option<Self> {
         let colon = memchr::memchr(b':', text)?;
         let (pid, tid) = parse_ids(&text[..colon], b'/')?;

@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn accesses_are_worded_as_perf_does() {
-        // What the kernel gives samples of software events.
+        // The kernel sets this value for samples of software events.
         assert_eq!(data_src_text(0x1e_0508_0021), "      1e05080021 |OP N/A|LVL N/A|SNP N/A|TLB N/A|LCK N/A|BLK  N/A");
         assert_eq!(
             data_src_text(2 | 0xa << 5 | 2 << 19 | 2 << 24 | 0x12 << 26 | 1 << 33),

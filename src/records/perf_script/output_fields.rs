@@ -216,7 +216,7 @@ impl Fields {
     }
 }
 
-/// Appends formatted text.
+/// Appends formatted text to `out`.
 pub(super) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to memory does not fail");
 }

@@ -88,7 +88,7 @@ impl PartReader {
         &mut self.profile
     }
 
-    /// Removes all rows and stacks from the profile. Names, frames and known lines stay.
+    /// Removes all rows and stacks from the profile. Names, frames and remembered lines stay.
     pub fn forget_rows(&mut self) {
         self.profile.forget_rows();
         self.stacks = StackMemo::default();
@@ -164,9 +164,9 @@ struct OpenSample<'t> {
     /// The sampling period; `None` if the text doesn't show periods.
     period: Option<u64>,
     time: Option<Nanos>,
-    /// The frames so far, leaf first, as printed.
+    /// The frames read so far, leaf first, as printed.
     frames: Vec<FrameId>,
-    /// How its frames are indented; `None` before the first frame.
+    /// How the sample's frames are indented; `None` before the first frame.
     indent: Option<Indent>,
 }
 

@@ -24,7 +24,7 @@ pub struct Header<'a> {
     pub pid: Option<Pid>,
     /// Thread ID.
     pub tid: Option<Tid>,
-    /// The CPU on which the sample was taken, if recorded.
+    /// The CPU on which the sample was taken; `None` if it wasn't recorded.
     pub cpu: Option<u32>,
     /// Time of the sample.
     pub time: Option<Nanos>,
@@ -32,7 +32,7 @@ pub struct Header<'a> {
     pub period: Option<u64>,
     /// Name of the event.
     pub event: &'a str,
-    /// Length of the longest event name in the recording; shorter names are padded to it.
+    /// Length of the longest event name in the recording, in bytes; shorter names are padded to it.
     pub event_width: usize,
     /// The formatted fields of a tracepoint.
     pub trace: &'a [u8],

@@ -117,7 +117,7 @@ impl ScopesReader {
 
     fn end_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let first = item.unsigned()?;
-        // With a single number, only the column moves.
+        // If there is only one number, it is the columns.
         let (lines, columns) = match item.unsigned() {
             Some(columns) => (first, columns),
             None => (0, first),

@@ -145,7 +145,7 @@ const SIGNS: &[&str] = &[
     "/", "%", "&", "|", "^", "~", "!", "<", ">", ".",
 ];
 
-/// Parses a print format.
+/// Parses the text of a print format and its arguments.
 pub(super) struct Parser<'f> {
     tokens: Vec<Token>,
     /// Index of the next token.
@@ -153,7 +153,7 @@ pub(super) struct Parser<'f> {
     fields: &'f [Field],
     /// The index in `fields` of the first field with a name.
     field_indices: FxHashMap<&'f str, usize>,
-    /// The current depth of nested expressions.
+    /// How deeply the current expression is nested.
     depth: usize,
     /// The number of operators in the current argument. Each operator nests the operands before it one level deeper.
     operators: usize,

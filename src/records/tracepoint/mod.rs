@@ -92,8 +92,8 @@ impl TracepointFormats {
         Ok(())
     }
 
-    /// Parses the list of the kernel's strings by address. Its lines are such as `0xffffffff8281a8ff :
-    /// "thaw_processes"`.
+    /// Parses the list of the kernel's strings and their addresses. A line is
+    /// `0xffffffff8281a8ff : "thaw_processes"`.
     fn read_printk(&mut self, list: &[u8]) {
         for line in String::from_utf8_lossy(list).lines() {
             let Some((addr, text)) = line.split_once(" : ") else { continue };

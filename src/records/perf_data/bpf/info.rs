@@ -54,7 +54,7 @@ struct ArrayField {
     least: u32,
 }
 
-/// A program as stored: the struct, the data of its arrays, and the mask of the arrays present.
+/// A BPF program as stored in the file: the struct, the data of its arrays, and the mask of the arrays present.
 struct RawProgram<'data> {
     info: Cursor<'data>,
     data: Cursor<'data>,
@@ -213,12 +213,12 @@ impl<'data> InfoArray<'data> {
         self.bytes.len() / self.stride
     }
 
-    /// The 32-bit number at an offset in a row; 0 if the row is too short.
+    /// The 32-bit number at an offset in an array entry (`row`); 0 if the entry is too short.
     fn word(&self, row: &[u8], offset: usize) -> u32 {
         row.get(offset..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| self.endian.u32(*bytes))
     }
 
-    /// The 64-bit number at the start of a row; 0 if the row is too short.
+    /// The 64-bit number at the start of an array entry (`row`); 0 if the entry is too short.
     fn long(&self, row: &[u8]) -> u64 {
         row.first_chunk().map_or(0, |bytes| self.endian.u64(*bytes))
     }

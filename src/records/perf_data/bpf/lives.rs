@@ -26,7 +26,7 @@ struct Life {
     unloaded: Option<usize>,
 }
 
-/// A function that was at some address.
+/// A function that was at some address, with the facts that decide whether a symbol refers to it.
 #[derive(Debug, Clone, Copy)]
 struct FunctionCandidate {
     life: Life,
@@ -34,7 +34,7 @@ struct FunctionCandidate {
     tags: [Option<[u8; 8]>; 2],
 }
 
-/// A function, and how a KSYMBOL record identifies it.
+/// A function of a BPF program, with the values by which a KSYMBOL record identifies it.
 #[derive(Debug)]
 pub(super) struct KnownFunction {
     pub(super) id: BpfFunctionId,

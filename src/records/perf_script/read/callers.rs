@@ -4,7 +4,7 @@ use crate::model::stacks::StackId;
 use memchr::memmem::Finder;
 use std::ops::Range;
 
-/// Searches a text for empty lines, which end samples.
+/// Searches a text for the empty lines that end samples.
 #[derive(Debug)]
 pub(super) struct Paragraphs {
     finder: Finder<'static>,

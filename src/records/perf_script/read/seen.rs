@@ -18,7 +18,7 @@ pub(super) struct LineMemo {
     /// The lines by [`hash_text`]. If two lines have the same hash, only one is remembered.
     lines: FxHashMap<u64, KnownLine>,
     texts: Vec<u8>,
-    /// The frames of lines with several frames, leaf first.
+    /// The frames of all lines that have several (a Java symbol can list inlined calls), leaf first.
     joined: Vec<FrameId>,
 }
 

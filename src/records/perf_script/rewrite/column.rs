@@ -24,13 +24,13 @@ pub(super) fn split(line: &[u8]) -> Option<(Column, &[u8])> {
 /// The frame on the next line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FrameBelow {
-    /// An unnamed frame with the same tail.
+    /// An unnamed frame whose line has the same tail (the text after the address).
     Unnamed {
         column: Column,
         /// Offset in the text at which its line ends.
         end: usize,
     },
-    /// A frame that has a name.
+    /// A frame that already has a name.
     Named {
         /// Offset in the text at which its line ends.
         end: usize,

@@ -20,9 +20,9 @@ pub(super) enum LastLine {
     /// There is no line, or it is empty or unfinished: no sample ends after it.
     #[default]
     Open,
-    /// The line is a header without a frame.
+    /// The last line is a header without a frame.
     Header,
-    /// The line is neither empty nor a header without a frame.
+    /// The last line is neither empty nor a header without a frame.
     Other,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn count(block: &[u8], before: LastLine) -> Counts {
     ends
 }
 
-/// The start of the last line of a text.
+/// Offset at which the last line of a text starts.
 fn line_start(text: &[u8]) -> usize {
     memchr::memrchr(b'\n', text).map_or(0, |end| end + 1)
 }

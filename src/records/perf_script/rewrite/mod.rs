@@ -38,7 +38,7 @@ use std::ops::Range;
 pub enum Rewritten {
     /// Nothing was renamed; use the block's own bytes.
     Unchanged(Counts),
-    /// The output buffer holds the new text.
+    /// Some frames were renamed; the output buffer holds the new text.
     Changed(Counts),
     /// Some names are not loaded yet. Load them and rewrite the block again.
     Needs(Needs),
@@ -89,7 +89,7 @@ struct RewriteJob<'b, 'n, 'f> {
     memo: &'f mut Memo,
     edited: Edited<'b, 'f>,
     state: State,
-    /// What kind of line precedes the block.
+    /// The kind of the last line before the block.
     line_before: LastLine,
     /// Offset up to which the block was searched for headers.
     searched: usize,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::{AddAssign, Range};
 
-/// A frame to name.
+/// A frame whose name the rewriter asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted<'a> {
     /// The process; 0 for a frame of native code in a file.
@@ -36,7 +36,7 @@ pub struct Named<'a> {
     pub is_one_of_several: bool,
 }
 
-/// The answer to [`Wanted`].
+/// What the namer answers when it is asked for a frame ([`Wanted`]).
 #[derive(Debug)]
 pub enum Answer<'a> {
     /// The name, and the period in which it is valid; its end is excluded.
@@ -81,7 +81,7 @@ pub struct Counts {
     pub native: u64,
     /// Number of frames of native code in files that could not be named.
     pub native_left: u64,
-    /// Number of samples with call chains.
+    /// Number of samples with call chains, including those for which perf printed no frame.
     pub samples: u64,
     /// Number of samples without any frame.
     pub frameless: u64,

@@ -25,7 +25,7 @@ struct NamedSample {
     owner: SampleOwner,
     /// Range of the old text in [`SampleMemo::texts`].
     before: Range<usize>,
-    /// Range of the new text; `None` if the text stays the same.
+    /// Range of the new text in [`SampleMemo::texts`]; `None` if the text stays the same.
     after: Option<Range<usize>>,
     counts: Counts,
     valid: Range<Nanos>,

@@ -13,7 +13,7 @@ pub struct Style {
     pub srcline: bool,
     /// Also name frames of native code in files, if the text shows the mappings.
     pub native: bool,
-    /// True if the text has no offsets after its symbols (`-F sym` without `symoff`).
+    /// Print no offsets after symbols, because the text has none (`-F sym` without `symoff`).
     pub no_offsets: bool,
     /// How the text prints addresses in files; `None` if unknown.
     pub file_addresses: Option<FileAddresses>,
@@ -34,7 +34,7 @@ impl Style {
                 has_symbols = true;
                 has_offsets |= frame.offset.is_some();
             }
-            // Shared libraries are mapped far above their own file offsets.
+            // The address in a shared library shows which kind it is: libraries are mapped far above any file offset.
             if frame.dso.is_some_and(is_shared_library) {
                 has_absolute |= frame.addr >= BEYOND_ANY_FILE;
                 has_relative |= frame.addr < BEYOND_ANY_FILE;
