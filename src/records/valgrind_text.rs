@@ -33,7 +33,7 @@ pub enum Report {
     Dhat,
     /// Text output or log of memcheck, helgrind or DRD.
     Text,
-    /// Output of these tools with `--xml=yes`.
+    /// XML output of memcheck, helgrind or DRD (`--xml=yes`).
     Xml,
     /// `cachegrind.out.PID`, which contains nothing to name.
     Cachegrind,
@@ -70,7 +70,7 @@ pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
     Some(pid)
 }
 
-/// Parses `==PID==` or `--PID--` at the start of a line.
+/// Parses the process ID in `==PID==` or `--PID--` at the start of a line. `None` for other lines.
 fn text_pid(head: &[u8]) -> Option<i32> {
     let rest = head.strip_prefix(b"==").or_else(|| head.strip_prefix(b"--"))?;
     let (pid, after) = leading_number(rest)?;

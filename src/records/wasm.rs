@@ -104,7 +104,7 @@ fn custom(bytes: &[u8], contents: Range<usize>) -> Option<(String, Range<usize>)
 
 /// Number of functions that a module imports, from the contents of its import section. `None` if they are damaged.
 fn imported_functions(contents: &[u8]) -> Option<u32> {
-    /// Kinds of imports.
+    /// Numbers of the kinds of imports.
     const FUNCTION: u8 = 0;
     const TABLE: u8 = 1;
     const MEMORY: u8 = 2;

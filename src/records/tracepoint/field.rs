@@ -22,10 +22,10 @@ pub(super) struct Field {
 pub(super) enum Place {
     /// The data is in the field itself.
     Inline,
-    /// The lower half of the field is the offset of the data in the sample, the upper half is their length
-    /// (`__data_loc`).
+    /// The data are elsewhere in the raw data. The lower half of the field is their offset, the upper half their length
+    /// in bytes (`__data_loc`).
     At,
-    /// Like `At`, but the offset counts from the end of the field (`__rel_loc`).
+    /// Like [`Self::At`], but the offset counts from the end of the field (`__rel_loc`).
     Behind,
 }
 

@@ -10,7 +10,7 @@ pub(super) struct TracepointFormat {
     pub(super) fields: Vec<Field>,
     /// The tracepoint's own fields, then those that all tracepoints have. The print format may refer to any of them.
     pub(super) all: Vec<Field>,
-    /// The print format; `None` if it is not understood.
+    /// The print format; `None` if it is missing or not understood.
     pub(super) print: Option<PrintLine>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Conversion {
     pub(super) kind: u8,
 }
 
-/// A width or precision.
+/// The width or precision of a conversion.
 #[derive(Debug, Default)]
 pub(super) enum Size {
     #[default]

@@ -326,7 +326,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
-    /// Appends a bit mask in hexadecimal, in 32-bit words, the highest first.
+    /// Appends a field's data as a bit mask in hexadecimal, in 32-bit words, the highest first.
     fn bits(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
         let in_data = Self { raw: data, ..*self };
@@ -335,7 +335,7 @@ impl<'a> TracepointRecord<'a> {
         out.extend(words.join(",").as_bytes());
     }
 
-    /// Appends the numbers of the bits that are set: `0-2,5`.
+    /// Appends the numbers of the bits that are set in a field's data, such as `0-2,5`.
     fn cpus(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
         let in_data = Self { raw: data, ..*self };
