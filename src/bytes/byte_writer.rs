@@ -1,4 +1,5 @@
-//! Writes numbers in a file's byte order. The counterpart of [`Cursor`](crate::bytes::cursor::Cursor).
+//! Builds binary data with its numbers in a given byte order. The counterpart of
+//! [`Cursor`](crate::bytes::cursor::Cursor).
 
 use crate::bytes::cursor::Endian;
 
@@ -10,12 +11,12 @@ pub struct ByteWriter {
 }
 
 impl ByteWriter {
-    /// Starts with empty output.
+    /// Creates a writer whose output is empty.
     pub fn new(endian: Endian) -> Self {
         Self::behind(Vec::new(), endian)
     }
 
-    /// Appends to existing bytes.
+    /// Creates a writer that appends to `bytes`.
     pub fn behind(bytes: Vec<u8>, endian: Endian) -> Self {
         Self { bytes, endian }
     }
@@ -35,7 +36,7 @@ impl ByteWriter {
         self.low_bytes(number, 8)
     }
 
-    /// Writes the lowest `len` bytes of a number, at most eight. Useful for addresses, whose size depends on the
+    /// Writes the lowest `len` bytes of a number; `len` is at most 8. Useful for addresses, whose size depends on the
     /// machine.
     #[inline]
     pub fn low_bytes(&mut self, number: u64, len: usize) -> &mut Self {
@@ -51,7 +52,7 @@ impl ByteWriter {
         self
     }
 
-    /// Writes zeros until the length is a multiple of `align`.
+    /// Writes zeros until the length of the output is a multiple of `align` bytes.
     pub fn pad(&mut self, align: usize) -> &mut Self {
         self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
         self
@@ -62,7 +63,7 @@ impl ByteWriter {
         self.bytes.len()
     }
 
-    /// True if nothing was written.
+    /// True if the output is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

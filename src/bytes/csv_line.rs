@@ -1,6 +1,7 @@
 //! Splits lines of comma-separated values.
 
-/// The unquoted fields of a line (RFC 4180). An unclosed quote extends to the end of the line.
+/// Splits a line into its fields and removes the quotes around them (RFC 4180). An unclosed quote extends to the end of
+/// the line.
 pub fn fields(line: &[u8]) -> Vec<Vec<u8>> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), Vec::new(), false);
     let mut bytes = line.iter().copied().peekable();

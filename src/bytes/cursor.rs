@@ -1,4 +1,4 @@
-//! Bounds-checked reading of binary data in either byte order. Errors tell the offset and the field.
+//! Bounds-checked reading of binary data in either byte order. Errors contain the file offset and the field's name.
 
 use crate::error::{Error, Result};
 
@@ -15,7 +15,7 @@ pub enum Endian {
 macro_rules! number {
     ($($name:ident: $type:ty),*) => {
         impl Endian {$(
-            /// Reads a number from its bytes.
+            /// Decodes a number that is stored in this byte order.
             #[inline]
             pub fn $name(self, bytes: [u8; size_of::<$type>()]) -> $type {
                 match self {
@@ -38,7 +38,7 @@ macro_rules! number {
 number!(u8: u8, u16: u16, u32: u32, u64: u64);
 
 impl Endian {
-    /// Stores the lowest bytes of a number, as many as fit into `into` (at most eight).
+    /// Stores the lowest `into.len()` bytes of a number in `into`, in this byte order. `into` has at most 8 bytes.
     #[inline]
     pub fn put(self, number: u64, into: &mut [u8]) {
         match self {
@@ -67,7 +67,7 @@ pub struct Cursor<'data> {
 }
 
 impl<'data> Cursor<'data> {
-    /// Starts at the beginning of `bytes`, which lie at offset `base` of their file.
+    /// Starts at the beginning of `bytes`. `base` is the offset of `bytes` in their file.
     pub fn new(bytes: &'data [u8], base: u64, endian: Endian) -> Self {
         Self { bytes, at: 0, base, endian }
     }
@@ -77,7 +77,7 @@ impl<'data> Cursor<'data> {
         self.base + self.at as u64
     }
 
-    /// How many bytes are left. Limit every allocation by this.
+    /// Number of bytes left. Before allocating memory for a count that the file states, limit the count by this number.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -115,13 +115,14 @@ impl<'data> Cursor<'data> {
         self.error(format!("{field} needs {len} bytes, {} are left", self.left()))
     }
 
-    /// Reads `len` bytes and returns a cursor over them.
+    /// Reads `len` bytes and returns a cursor over them; `field` names them in error messages.
     pub fn part(&mut self, len: u64, field: &str) -> Result<Self> {
         let base = self.offset();
         Ok(Self::new(self.bytes(len, field)?, base, self.endian))
     }
 
-    /// Reads up to a NUL. The NUL is consumed but not returned.
+    /// Reads a string that ends with a NUL byte; the NUL is consumed but not returned. `field` names the string in
+    /// error messages.
     pub fn cstr(&mut self, field: &str) -> Result<&'data [u8]> {
         let Some(len) = memchr::memchr(0, self.rest()) else {
             return Err(self.error(format!("{field} has no terminating NUL in the {} bytes left", self.left())));

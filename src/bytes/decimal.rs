@@ -1,4 +1,4 @@
-//! Formats numbers.
+//! Formats numbers as decimal text.
 
 /// Appends a number in decimal digits.
 #[inline]

@@ -22,8 +22,9 @@ pub(crate) fn utf16_unit(text: &[u8]) -> Option<u16> {
     hex(text.get(..6)?.strip_prefix(b"\\u")?)?.try_into().ok()
 }
 
-/// Decodes the character whose escape a text starts with, which may be a pair of surrogates. Also returns the length of
-/// the escape. The character is `None` for a lone surrogate.
+/// Decodes the `\uXXXX` escape at the start of a text, or the first two if they are a surrogate pair. Returns the
+/// character (`None` for a lone surrogate) and the length of its escapes in bytes. `None` if the text doesn't start
+/// with an escape.
 pub(crate) fn utf16_letter(text: &[u8]) -> Option<(Option<char>, usize)> {
     let first = utf16_unit(text)?;
     let pair = utf16_unit(&text[6..]).and_then(|second| char::decode_utf16([first, second]).next()?.ok());

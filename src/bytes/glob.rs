@@ -3,7 +3,7 @@
 /// True if the name matches a pattern in which each `*` stands for any text, including none.
 pub(crate) fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut in_pattern, mut in_name) = (0, 0);
-    // The position after the last star in the pattern, and how far in the name that star reaches so far.
+    // The position in the pattern after the last star, and the end of what that star matches in the name so far.
     let mut last_star = None;
     while in_name < name.len() {
         match pattern.get(in_pattern) {

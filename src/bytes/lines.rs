@@ -1,6 +1,6 @@
 //! Splits a text in memory into lines.
 
-/// Each line without trailing white space, preceded by its offset in the text.
+/// The lines of a text without trailing white space, each with its byte offset in the text.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut offset = 0;
     text.split_inclusive(|&byte| byte == b'\n').map(move |line| {
@@ -9,7 +9,8 @@ pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     })
 }
 
-/// A line without the byte order mark (UTF-8) that it begins with if files with marks were joined by `cat`.
+/// Removes a UTF-8 byte order mark from the start of a line. A mark can be in the middle of a text, because `cat`
+/// leaves it there when it joins files.
 pub(crate) fn without_mark(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
 }

@@ -14,7 +14,7 @@ pub enum FieldValue<'d> {
 }
 
 impl<'d> FieldValue<'d> {
-    /// The number; 0 if the value isn't one.
+    /// The value as a number; 0 if it is bytes.
     pub fn number(self) -> u64 {
         match self {
             Self::Number(number) => number,
@@ -22,7 +22,7 @@ impl<'d> FieldValue<'d> {
         }
     }
 
-    /// The bytes; empty if the value is a number.
+    /// The value as bytes; empty if it is a number.
     pub fn bytes(self) -> &'d [u8] {
         match self {
             Self::Number(_) => &[],
@@ -30,8 +30,8 @@ impl<'d> FieldValue<'d> {
         }
     }
 
-    /// The numbers in one occurrence of a repeated varint field, which holds one number or a packed list. A damaged
-    /// number ends the list.
+    /// The numbers in one occurrence of a repeated varint field, which holds either one number or a packed list. A
+    /// damaged number ends the list.
     pub fn numbers(self) -> impl Iterator<Item = u64> + 'd {
         let (mut one, mut packed) = match self {
             Self::Number(number) => (Some(number), &[][..]),
@@ -45,7 +45,8 @@ impl<'d> FieldValue<'d> {
         })
     }
 
-    /// The numbers in one occurrence of a repeated 64-bit fixed-width field, which holds one number or a packed list.
+    /// The numbers in one occurrence of a repeated 64-bit fixed-width field, which holds either one number or a packed
+    /// list.
     pub fn fixed(self) -> impl ExactSizeIterator<Item = u64> + 'd {
         let (one, packed) = match self {
             Self::Number(number) => (Some(number), &[][..]),
@@ -57,7 +58,7 @@ impl<'d> FieldValue<'d> {
     }
 }
 
-/// Reads a varint. The usual length of one byte is handled first.
+/// Reads a varint. For speed, the usual length of one byte is handled first.
 #[inline]
 fn varint(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
     match *bytes {
@@ -69,7 +70,7 @@ fn varint(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
     }
 }
 
-/// Reads the number and wire type of a field. In profiles, both usually fit into one byte.
+/// Reads a field's key: its number and wire type. For speed, keys of one byte are handled first; in profiles, most are.
 #[inline]
 fn key(bytes: &mut &[u8]) -> Result<(u32, WireType), DecodeError> {
     let wire = match *bytes {
@@ -80,7 +81,7 @@ fn key(bytes: &mut &[u8]) -> Result<(u32, WireType), DecodeError> {
     varint(bytes).map(|key| ((key >> 3) as u32, wire))
 }
 
-/// Iterates over the fields of a message, up to the first error.
+/// Iterates over the fields of a message. After an error it ends.
 #[derive(Debug, Clone)]
 pub struct Fields<'d> {
     message: &'d [u8],
@@ -98,7 +99,8 @@ impl<'d> Fields<'d> {
         self.message.len() - self.rest.len()
     }
 
-    /// If the next field is a truncated message: its field number and the available bytes.
+    /// The number and the available bytes of the next field, if it is length-delimited and the message ends before the
+    /// field does. `None` otherwise.
     pub fn cut(&self) -> Option<(u32, &'d [u8])> {
         let mut rest = self.rest;
         let (tag, wire) = key(&mut rest).ok()?;
@@ -154,13 +156,13 @@ impl<'d> Iterator for Fields<'d> {
     }
 }
 
-/// The fields of a nested message up to the first damaged one. If the message is truncated, that is noticed when the
-/// outer message is read.
+/// The fields of a nested message, up to the first damaged one. Errors aren't returned: a truncated nested message is
+/// noticed when the outer message is read.
 pub fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
     Fields::of(message).map_while(Result::ok)
 }
 
-/// The numbers in the first `N` fields of a message, counting from field 1; 0 for fields that are missing.
+/// The values of fields 1 to `N` of a message whose fields are numbers; 0 for a field that is missing or not a number.
 pub fn numbers<const N: usize>(message: &[u8]) -> [u64; N] {
     let mut numbers = [0; N];
     for (tag, value) in inner(message) {
@@ -171,7 +173,7 @@ pub fn numbers<const N: usize>(message: &[u8]) -> [u64; N] {
     numbers
 }
 
-/// Appends a length-delimited field whose contents are these parts, joined.
+/// Appends a length-delimited field with the number `tag`. Its content is `parts`, joined.
 pub fn put_field(tag: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     encode_key(tag, WireType::LengthDelimited, out);

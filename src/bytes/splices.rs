@@ -11,13 +11,13 @@ pub struct Splices {
 }
 
 impl Splices {
-    /// Replaces a range, which may be empty, by these bytes.
+    /// Replaces a range of the file by `bytes`. If the range is empty, the bytes are inserted there.
     pub fn replace(&mut self, range: Range<usize>, bytes: Vec<u8>) {
         self.list.push((range, bytes));
     }
 
-    /// Writes the file with its replacements. Of two that overlap, the later one is dropped. Insertions at the same
-    /// offset keep the order in which they were added.
+    /// Writes the file with its replacements. If two overlap, the one that starts later is dropped. Insertions at the
+    /// same offset keep the order in which they were added.
     pub fn write(mut self, file: &[u8], out: &mut dyn Write) -> Result<()> {
         self.list.sort_by_key(|(range, _)| range.start);
         let mut done = 0;

@@ -13,7 +13,7 @@ pub enum ByteOrder {
 #[derive(Debug)]
 pub struct Utf16Decoder {
     order: ByteOrder,
-    /// The first byte of a unit, if a piece ended in the middle of it.
+    /// The first byte of a 16-bit unit, if the last piece ended between its two bytes.
     half: Option<u8>,
     /// A high surrogate that waits for its low surrogate.
     high: Option<u16>,
@@ -62,7 +62,7 @@ impl Utf16Decoder {
     }
 }
 
-/// From here on, surrogates can only be the second of a pair.
+/// The first low surrogate. Smaller surrogates are high ones, which begin a pair.
 const FIRST_LOW_SURROGATE: u16 = 0xdc00;
 
 fn push(out: &mut Vec<u8>, character: char) {

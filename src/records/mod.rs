@@ -1,5 +1,6 @@
-//! Formats that jitgraft knows by name; it reads all of them and rewrites most. Each module converts between bytes and
-//! typed records. It opens no files, starts no threads and uses no other format's module.
+//! Formats that commands refer to by name, unlike the exchange formats in [`crate::formats`]. jitgraft reads all of
+//! them and rewrites most. Each module converts between bytes and typed records. It opens no files, starts no threads
+//! and uses no other format's module.
 
 pub mod callgrind;
 pub mod elf_image;

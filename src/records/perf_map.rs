@@ -1,4 +1,5 @@
-//! Reads `/tmp/perf-PID.map`: names of JIT code without times. A line is `START SIZE name`, with hexadecimal numbers.
+//! Reads `/tmp/perf-PID.map`: names of JIT code without times. A line is `START SIZE name`; both numbers are
+//! hexadecimal.
 //!
 //! Producers vary: with or without `0x`, upper or lower case, one or more blanks, names of any bytes (spaces,
 //! parentheses, a single character), CRLF, and an incomplete last line. If two lines overlap, the later one is right:
@@ -12,9 +13,9 @@ use crate::error::{Error, Skipped};
 /// A line of a perf map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'data> {
-    /// First address.
+    /// First address of the code.
     pub start: u64,
-    /// Length in bytes.
+    /// Length of the code in bytes.
     pub size: u64,
     /// The function's name; never empty.
     pub name: &'data [u8],
@@ -22,17 +23,17 @@ pub struct Entry<'data> {
 
 /// True if `head` begins a perf map: nearly all of its lines consist of start, size and name.
 pub fn sniff(head: &[u8]) -> bool {
-    // The last line may be cut.
+    // `head` may end in the middle of a line, which is left out.
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
     let (entries, skipped) = read(whole);
     !entries.is_empty() && skipped.count() * 10 <= entries.len() as u64
 }
 
-/// Reads all lines in file order. Lines that cannot be parsed are counted.
+/// Reads all lines in file order. Lines that cannot be parsed are counted, except blank lines and comments (`#`).
 pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
     let mut skipped = Skipped::new("line");
     let mut entries = Vec::new();
-    // Skip a byte order mark.
+    // Skip a UTF-8 byte order mark.
     let (bytes, mut at) = bytes.strip_prefix(b"\xef\xbb\xbf").map_or((bytes, 0), |bytes| (bytes, 3));
     for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
@@ -50,7 +51,7 @@ pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
 fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
     let (start, rest) = number(line).ok_or("does not start with a hexadecimal address")?;
     let (size, rest) = number(rest).ok_or("has no hexadecimal size")?;
-    // Further blanks before the name are for alignment: no producer begins a name with one.
+    // Further blanks before the name are only for alignment: no producer has names that begin with a blank.
     let name = rest.trim_ascii_start();
     if name.is_empty() {
         return Err("has no name");
@@ -61,7 +62,7 @@ fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
     Ok(Entry { start, size, name })
 }
 
-/// Parses a number with or without `0x`, and returns the text after the blank that must follow it.
+/// Parses a hexadecimal number with or without `0x`, and returns the text after the blank that must follow it.
 fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text);

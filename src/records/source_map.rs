@@ -1,7 +1,8 @@
 //! Reads source maps (ECMA-426, <https://tc39.es/ecma426/>): JSON with VLQ mappings, plain or as an index of sections.
 //! Also finds the comments in which a script refers to its map.
 //!
-//! A map is parsed once. Source texts, which are most of its bytes, stay undecoded JSON in the file until needed.
+//! A map is parsed once. Its source texts, which are most of its bytes, stay in the file as JSON and are decoded when
+//! they are needed.
 
 mod mappings;
 mod scopes;
@@ -35,24 +36,25 @@ pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
     Ok(map)
 }
 
-/// Which script a map belongs to.
+/// What a map says about the script it belongs to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// ID of the build. The script has the same ID in a comment.
+    /// ID of the build. The script has the same ID in a comment. `None` if the map has no ID.
     pub debug_id: Option<String>,
-    /// The script's file name without directories, according to the map.
+    /// The script's file name without directories, according to the map; `None` if the map doesn't contain it.
     pub script: Option<String>,
 }
 
 impl About {
-    /// Reads which script a map belongs to, without decoding the mappings.
+    /// Reads which script a map belongs to, without decoding its mappings.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         Ok(Json::parse(json_text(bytes)?)?.about())
     }
 }
 
-/// Limit in bytes for what source roots may add to the paths of a map's sources, given the map's length. A short map
-/// could prepend a long root to very many sources, but no tool writes maps whose paths are much longer than the map.
+/// How many bytes the source roots of a map may add to the paths of its sources, given the map's length in bytes. A
+/// short map could prepend a long root to very many sources, but no tool writes maps whose paths are much longer than
+/// the map.
 pub fn room_for_paths(len: usize) -> usize {
     (1 << 20) + 16 * len
 }
@@ -68,7 +70,8 @@ fn json_text(bytes: &[u8]) -> Result<&str> {
     Ok(text.split_once('\n').map_or("", |(_, rest)| rest))
 }
 
-/// The members of a map. An index has `version`, `file`, `debugId` and `sections`.
+/// The members of the JSON object. If the map is an index of sections, only `version`, `file`, `debugId` and `sections`
+/// are used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Json<'a> {
@@ -81,7 +84,7 @@ struct Json<'a> {
     sections: Option<Vec<Section<'a>>>,
     #[serde(borrow)]
     source_root: Option<Text<'a>>,
-    /// An element is `null` for a source without a name.
+    /// The path of each source; `null` if it has none.
     #[serde(borrow, default)]
     sources: Vec<Option<Text<'a>>>,
     #[serde(borrow)]
@@ -97,7 +100,7 @@ struct Json<'a> {
     google_ignore_list: Option<serde_json::Value>,
 }
 
-/// A text, borrowed if it has no escapes.
+/// A JSON string, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -137,7 +140,8 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Indices of the sources that are third-party code. The list's older name is only used if the newer is missing.
+    /// Indices of the sources that are third-party code. The older list `x_google_ignoreList` is only used without
+    /// `ignoreList`.
     fn third_party(&self) -> Result<Cow<'_, [usize]>> {
         let list = match (&self.ignore_list, &self.google_ignore_list) {
             (Some(list), _) => Cow::Borrowed(list.as_slice()),
@@ -155,7 +159,7 @@ impl<'a> Json<'a> {
 struct MapReader<'f> {
     file: &'f FileBytes,
     map: ScriptMap,
-    /// How many more bytes source roots may add to paths.
+    /// How many more bytes source roots may add to paths ([`room_for_paths`]).
     room: usize,
 }
 
@@ -176,8 +180,8 @@ impl MapReader<'_> {
         Ok(segments)
     }
 
-    /// Adds names and sources of a map without sections, and returns its segments. `start` is where it begins in the
-    /// script.
+    /// Adds names and sources of a map without sections, and returns its segments. `start` is where the map's code
+    /// begins in the script.
     fn add_plain_map(&mut self, json: &Json<'_>, start: Place) -> Result<Vec<Segment>> {
         let Some(Text(mappings)) = &json.mappings else {
             return Err(Error::new("is not a source map: it has no mappings"));
@@ -225,7 +229,7 @@ impl MapReader<'_> {
         Ok(())
     }
 
-    /// Refers to a string of the map that stays in its file.
+    /// Returns a reference to a JSON string, which stays undecoded in the map's file.
     fn string(&self, json: &RawValue) -> Result<JsonString> {
         let json = json.get();
         if json.starts_with('"')
@@ -249,10 +253,11 @@ fn not_a_map(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new("is not a source map").because(error)
 }
 
-/// Splits off the scheme of a URL: `webpack` and the rest after `:` for `webpack://app/./a.ts`. `None` if it has none.
+/// Splits a URL into its scheme and the rest after `:`, for example `webpack` and `//app/./a.ts`. `None` if it has no
+/// scheme.
 pub fn split_scheme(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
-    // A single letter is a Windows drive.
+    // A single letter is no scheme, but a Windows drive.
     if scheme.len() < 2 || !scheme.as_bytes()[0].is_ascii_alphabetic() {
         return None;
     }
@@ -260,18 +265,18 @@ pub fn split_scheme(url: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// How a script refers to its map.
+/// How a script's comments refer to its map.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Mention<'a> {
-    /// The last `sourceMappingURL`.
+    /// The last `sourceMappingURL`; `None` if there is none.
     pub url: Option<&'a str>,
-    /// The last `debugId`.
+    /// The last `debugId`; `None` if there is none.
     pub debug_id: Option<&'a str>,
 }
 
 impl<'a> Mention<'a> {
-    /// Finds the comments in a script's text. They are on lines of their own (`//# sourceMappingURL=…`, or with `@`),
-    /// after all code, so the text is searched backwards from its end.
+    /// Finds the comments in a script's text. They are on lines of their own after all code (`//# sourceMappingURL=…`,
+    /// or with `@`), so the text is searched backwards from its end.
     pub fn find(text: &'a str) -> Self {
         let mut mention = Self::default();
         for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
@@ -288,28 +293,29 @@ impl<'a> Mention<'a> {
         mention
     }
 
-    /// True if a line is code, so that comments before it don't count.
+    /// True if a line is code: comments above it don't count.
     pub fn is_code(line: &str) -> bool {
         let line = line.trim();
         !line.is_empty() && !line.starts_with("//") && !line.starts_with("/*")
     }
 }
 
-/// Key and value of a line that is a `//# key=value` comment.
+/// Key and value of a line that is a `//# key=value` comment. `None` for other lines.
 fn magic_comment(line: &str) -> Option<(&str, &str)> {
     let comment = line.strip_prefix("//#").or_else(|| line.strip_prefix("//@"));
     let comment = comment.or_else(|| line.strip_prefix("/*#")?.strip_suffix("*/"))?;
     comment.trim().split_once('=')
 }
 
-/// The URL in a comment behind code, where some tools put it. Quotes and blanks mean that it is part of a string.
+/// The URL in a comment after code on the same line, where some tools put it. `None` if there is none, or if quotes or
+/// blanks show that it is part of a string.
 fn url_after_code(line: &str) -> Option<&str> {
     let (_, url) = line.rsplit_once("//# sourceMappingURL=")?;
     let url = url.trim();
     (!url.contains(['"', '\'', '`', ' '])).then_some(url)
 }
 
-/// Decodes a map in a `data:` URL, given what follows the scheme. `None` if it can't be decoded.
+/// Decodes a map in a `data:` URL. `url` is what follows the scheme. `None` if it can't be decoded.
 pub fn decode_data_url(url: &str) -> Option<Vec<u8>> {
     /// Some tools omit the padding.
     const BASE64: GeneralPurpose = GeneralPurpose::new(

@@ -1,6 +1,6 @@
-//! Names frames in the reports of valgrind's other tools, as far as they contain stack addresses: massif, DHAT, and the
-//! text and XML of memcheck, helgrind and DRD. A frame in memory without a file has an address but no name. It gets a
-//! name; everything else is copied byte for byte.
+//! Names frames in reports of valgrind's tools other than callgrind, as far as the reports contain addresses of stacks:
+//! massif, DHAT, and the text and XML of memcheck, helgrind and DRD. A frame in memory without a file has an address
+//! but no name. It gets a name; everything else is copied byte for byte.
 //!
 //! | report | frame without a name | its process |
 //! |---|---|---|
@@ -24,7 +24,7 @@ use crate::error::Result;
 use memchr::memmem;
 use std::io::{BufRead, Write};
 
-/// The kinds of reports.
+/// The kinds of reports that valgrind's tools write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {
     /// A report of massif, `massif.out.PID`.
@@ -33,13 +33,13 @@ pub enum Report {
     Dhat,
     /// Text output or log of memcheck, helgrind or DRD.
     Text,
-    /// Output of these tools with `--xml=yes`.
+    /// XML output of memcheck, helgrind or DRD (`--xml=yes`).
     Xml,
     /// `cachegrind.out.PID`, which contains nothing to name.
     Cachegrind,
 }
 
-/// Detects the kind of a report by its beginning; `None` if it is none.
+/// Detects the kind of a report by its beginning; `None` if the text isn't a report of valgrind.
 pub fn sniff(head: &[u8]) -> Option<Report> {
     let has = |needle: &[u8]| memmem::find(head, needle).is_some();
     if head.starts_with(b"{\"dhatFileVersion\"") {
@@ -57,7 +57,7 @@ pub fn sniff(head: &[u8]) -> Option<Report> {
     }
 }
 
-/// The process ID in the beginning of a report, if there is one.
+/// The process ID that the beginning of a report contains; `None` if it doesn't contain one.
 pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
     let key: &[u8] = match report {
         Report::Dhat => b"\"pid\":",
@@ -70,38 +70,39 @@ pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
     Some(pid)
 }
 
-/// Parses `==PID==` or `--PID--` at the start of a line.
+/// Parses the process ID in `==PID==` or `--PID--` at the start of a line. `None` for other lines.
 fn text_pid(head: &[u8]) -> Option<i32> {
     let rest = head.strip_prefix(b"==").or_else(|| head.strip_prefix(b"--"))?;
     let (pid, after) = leading_number(rest)?;
     (after.starts_with(b"==") || after.starts_with(b"--")).then_some(pid)
 }
 
-/// Parses a decimal number at the start of a text, and returns the rest.
+/// Parses a decimal number at the start of a text, and returns the rest as well.
 fn leading_number(text: &[u8]) -> Option<(i32, &[u8])> {
     let (digits, after) = text.split_at(text.iter().take_while(|byte| byte.is_ascii_digit()).count());
     Some((number(digits)?, after))
 }
 
-/// A function to insert into a report, with its source position if known.
+/// A function whose name is inserted into a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportFunction<'a> {
     /// The function's name.
     pub name: &'a [u8],
-    /// File and line.
+    /// Source file and line, if known.
     pub place: Option<(&'a [u8], u32)>,
 }
 
-/// Counts of frames in a report.
+/// Counts of the unnamed frames in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReportFrames {
-    /// Number of frames without name and object.
+    /// Number of frames that had neither name nor object.
     pub unknown: u64,
-    /// Number of frames that got a name.
+    /// Number of those frames that got a name.
     pub named: u64,
 }
 
-/// Copies a report and names its unknown frames. `lookup` gets the exact address to look up.
+/// Copies a report and names its unnamed frames. `lookup` returns the function at an address. A caller's address is
+/// adjusted before it is passed.
 pub fn graft<'a>(
     report: Report,
     input: &mut dyn BufRead,
@@ -124,18 +125,19 @@ struct Grafter<'a, 'f> {
     line: Vec<u8>,
 }
 
-/// What follows the address of a frame without a name.
+/// What follows the address of an unnamed frame.
 const UNKNOWN: &[u8] = b": ???";
 
 impl<'a> Grafter<'a, '_> {
-    /// Reads a line. False at the end of the input.
+    /// Reads the next line into `line`. Returns false at the end of the input.
     fn next_line(&mut self, input: &mut dyn BufRead) -> Result<bool> {
         self.line.clear();
         Ok(input.read_until(b'\n', &mut self.line)? > 0)
     }
 
-    /// Looks up a function: for a caller one byte before its address, for an innermost frame at the address itself. A
-    /// caller's own address is the fallback, in case it is the very start of some code.
+    /// Looks up the function of a frame: by the byte before the address for a caller, by the address itself for an
+    /// innermost frame. If that finds nothing for a caller, its address itself is looked up, in case it is the very
+    /// start of some code.
     fn find_function(&mut self, addr: u64, is_innermost: bool) -> Option<ReportFunction<'a>> {
         self.frames.unknown += 1;
         let mut found = None;
@@ -212,14 +214,14 @@ impl<'a> Grafter<'a, '_> {
     }
 }
 
-/// The start of the address `0x…` at the end of `text`.
+/// Offset of the address `0x…` at the end of `text`; `None` if there is none.
 fn find_trailing_address(text: &[u8]) -> Option<usize> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let start = text.len().checked_sub(b"0x".len() + digits)?;
     (digits > 0 && text[start..].starts_with(b"0x")).then_some(start)
 }
 
-/// Parses `<ip>0x10401083</ip>`.
+/// Parses the address in a line such as `<ip>0x10401083</ip>`. `None` for other lines.
 fn parse_ip(line: &[u8]) -> Option<u64> {
     hex(line.trim_ascii().strip_prefix(b"<ip>0x")?.strip_suffix(b"</ip>")?)
 }

@@ -1,4 +1,4 @@
-//! Reads WebAssembly modules: their functions, where the code of each is, and what the name section calls them.
+//! Reads WebAssembly modules: their functions, where the code of each is, and the names from the name section.
 //!
 //! ```text
 //! \0asm 1   section*          section: number, size, contents
@@ -19,32 +19,32 @@ use std::ops::Range;
 /// How every module begins: magic number and version 1, the only one.
 pub const MAGIC: &[u8] = b"\0asm\x01\0\0\0";
 
-/// Numbers of sections.
+/// Numbers of kinds of sections.
 const CUSTOM: u8 = 0;
 const IMPORT: u8 = 2;
 const CODE: u8 = 10;
 
-/// Limit of functions that a module may import, and of those that it may define. Engines reject modules with more
+/// Limit for the functions that a module imports, and for those that it defines. Engines reject modules with more
 /// (<https://webassembly.github.io/spec/js-api/#limits>).
 const MOST_FUNCTIONS: u32 = 1_000_000;
 
-/// Limit of sections. Compilers write a few dozen.
+/// Limit for the sections of a module. Compilers write a few dozen.
 const MOST_SECTIONS: usize = 10_000;
 
-/// For a longer text, V8 uses its length as the hash (`String::kMaxHashCalcLength`).
+/// Limit in bytes for the data that V8 hashes. The hash of longer data is their length (`String::kMaxHashCalcLength`).
 const LONGEST_HASHED: usize = 16_383;
 
-/// Bytes that contain LEB128 numbers.
+/// A part of a module, from which LEB128 numbers can be read.
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
-/// A section: the range of the whole section, and the range of its contents.
+/// A section: its number, its range in the file with the header, and the range of its contents.
 struct Section {
     number: u8,
     whole: Range<usize>,
     contents: Range<usize>,
 }
 
-/// Parses a module. Fails if it is not complete.
+/// Parses a module. Fails if it is damaged or truncated.
 pub fn parse(file: &FileBytes) -> Result<WasmModule> {
     parse_module(file).ok_or_else(|| Error::new("is not a complete WebAssembly module"))
 }
@@ -95,16 +95,16 @@ fn sections(bytes: &[u8]) -> Option<Vec<Section>> {
     Some(sections)
 }
 
-/// Name of a custom section, and the range of its contents after the name.
+/// Name of a custom section, and the range in the file of its contents after the name. `None` if the name is damaged.
 fn custom(bytes: &[u8], contents: Range<usize>) -> Option<(String, Range<usize>)> {
     let mut rest = Bytes::new(&bytes[contents.clone()], LittleEndian);
     let name = text(&mut rest)?.to_owned();
     Some((name, contents.end - rest.len()..contents.end))
 }
 
-/// The number of imported functions.
+/// Number of functions that a module imports, from the contents of its import section. `None` if they are damaged.
 fn imported_functions(contents: &[u8]) -> Option<u32> {
-    /// Kinds of imports.
+    /// Numbers of the kinds of imports.
     const FUNCTION: u8 = 0;
     const TABLE: u8 = 1;
     const MEMORY: u8 = 2;
@@ -152,8 +152,8 @@ fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
     Some(bodies)
 }
 
-/// The module's name and the names of its functions. `functions` is how many functions it has; higher indices are
-/// ignored.
+/// The module's name, and the names of functions by index, from the contents of the name section. Indices that aren't
+/// less than `functions`, the number of functions, are ignored. `None` if the section is damaged.
 fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMap<u32, String>)> {
     /// Numbers of subsections.
     const MODULE: u8 = 0;
@@ -179,8 +179,8 @@ fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMa
     Some((module, names))
 }
 
-/// V8's hash of the module, of the module without custom sections, and of the module without names and debug
-/// information. The shipped module may lack these, because tools strip them.
+/// V8's hashes of the module, of the module without custom sections, and of the module without names and debug
+/// information. Tools strip these, so the hash of the module that was shipped may be any of the three.
 fn hashes(bytes: &[u8], sections: &[Section]) -> Vec<WasmHash> {
     let all: Vec<&Section> = sections.iter().collect();
     let standard: Vec<&Section> = sections.iter().filter(|section| section.number != CUSTOM).collect();
@@ -190,7 +190,7 @@ fn hashes(bytes: &[u8], sections: &[Section]) -> Vec<WasmHash> {
     hashes
 }
 
-/// True for custom sections with names or debug information.
+/// True for custom sections that contain names or debug information.
 fn is_debug_section(bytes: &[u8], section: &Section) -> bool {
     if section.number != CUSTOM {
         return false;
@@ -199,7 +199,7 @@ fn is_debug_section(bytes: &[u8], section: &Section) -> bool {
     name.is_some_and(|name| name == "name" || name.starts_with(".debug_"))
 }
 
-/// V8's hash of a module that only has the sections `kept`. `None` if it has no code.
+/// V8's hash of a module that only has the sections `kept`. `None` if it has no code section.
 fn hash(bytes: &[u8], kept: &[&Section]) -> Option<WasmHash> {
     let mut len = MAGIC.len();
     let mut code = None;
@@ -215,7 +215,7 @@ fn hash(bytes: &[u8], kept: &[&Section]) -> Option<WasmHash> {
         let contents = kept.iter().flat_map(|section| &bytes[section.whole.clone()]);
         one_at_a_time(MAGIC.iter().chain(contents))
     };
-    // The two lowest bits tell which kind of hash it is.
+    // The two lowest bits say what kind of hash it is.
     Some(WasmHash { hash: hash << 2 | 2, code: code? })
 }
 
@@ -242,7 +242,7 @@ fn text<'a>(rest: &mut Bytes<'a>) -> Option<&'a str> {
 }
 
 fn value_type(rest: &mut Bytes<'_>) -> Option<()> {
-    /// Reference types with a heap type, which follows.
+    /// Codes of the reference types that are followed by a heap type.
     const REFERENCES: [u8; 2] = [0x63, 0x64];
     if REFERENCES.contains(&rest.read_u8().ok()?) {
         rest.read_uleb128().ok()?;

@@ -39,8 +39,8 @@ pub struct EventAttr {
 }
 
 impl EventAttr {
-    /// Parses an attr. Its own `size` field may say that fewer of the bytes are used. `base` is its file offset, for
-    /// errors.
+    /// Parses an attr. Only as many of the bytes are used as its `size` field states. `base` is the file offset of
+    /// `bytes`, for error messages.
     pub(super) fn parse(bytes: &[u8], base: u64, endian: Endian) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, base, endian);
         let kind = cursor.u32("attr type")?;
@@ -48,7 +48,7 @@ impl EventAttr {
         if size != 0 && size < ATTR_SIZE_MIN {
             return Err(Error::new(format!("perf_event_attr.size is {size}, less than {ATTR_SIZE_MIN}")).at(base + 4));
         }
-        // The very first recorders wrote a size of 0. A size beyond the entry is cut to the entry, as perf does.
+        // The first versions of perf wrote a size of 0. A size larger than `bytes` is limited to them, as in perf.
         let used = if size == 0 { ATTR_SIZE_MIN } else { size.min(bytes.len() as u64) };
         let mut cursor = Cursor::new(&bytes[..used as usize], base, endian);
         cursor.bytes(8, "attr type and size")?;
@@ -88,7 +88,7 @@ impl EventAttr {
         Ok(())
     }
 
-    /// True if samples have the field of this `PERF_SAMPLE_*` bit.
+    /// True if the event's samples contain the field of this `PERF_SAMPLE_*` bit.
     pub fn samples(&self, bit: u64) -> bool {
         self.sample_type & bit != 0
     }
@@ -109,7 +109,7 @@ impl EventAttr {
         self.kind == abi::PERF_TYPE_SOFTWARE && self.config == BPF_OUTPUT
     }
 
-    /// True for an event of the processor that is given by its raw number (`PERF_TYPE_RAW`).
+    /// True for a hardware event that was requested by its raw number (`PERF_TYPE_RAW`).
     pub fn is_raw_event(&self) -> bool {
         self.kind == abi::PERF_TYPE_RAW
     }
@@ -133,7 +133,7 @@ impl EventAttr {
     /// `precise_ip`, 0 to 3. At 0 the recorded address may be any distance after the instruction that caused the
     /// event.
     pub fn precise_ip(&self) -> u8 {
-        /// Bit number of the lower one of the two bits.
+        /// Bit number in `flags` of the lower of the field's two bits.
         const PRECISE_IP: u32 = 15;
         (self.flags >> PRECISE_IP & 3) as u8
     }
@@ -159,7 +159,7 @@ impl EventAttr {
     }
 }
 
-/// `enum perf_hw_id`
+/// Names of the hardware events, in the order of `enum perf_hw_id`.
 const HARDWARE: &[&str] = &[
     "cycles",
     "instructions",
@@ -173,7 +173,7 @@ const HARDWARE: &[&str] = &[
     "ref-cycles",
 ];
 
-/// `enum perf_sw_ids`
+/// Names of the software events, in the order of `enum perf_sw_ids`.
 const SOFTWARE: &[&str] = &[
     "cpu-clock",
     "task-clock",
@@ -189,7 +189,7 @@ const SOFTWARE: &[&str] = &[
     "cgroup-switches",
 ];
 
-/// Makes a 64-bit C bit-field independent of the byte order: big-endian machines fill it from the highest bit.
+/// Returns a 64-bit C bit-field with its first bit lowest. Big-endian machines fill such a word from the highest bit.
 fn bit_field(word: u64, endian: Endian) -> u64 {
     match endian {
         Endian::Little => word,
@@ -204,7 +204,7 @@ pub struct Event {
     pub attr: EventAttr,
     /// The bytes of the `perf_event_attr` as recorded.
     pub attr_bytes: Vec<u8>,
-    /// IDs by which samples name the event: one per CPU or thread.
+    /// The event's IDs, one per CPU or thread. A sample refers to its event by one of them.
     pub ids: Vec<u64>,
     /// Name in perf's spelling: `cpu-clock`, `cycles:u`, …
     pub name: String,

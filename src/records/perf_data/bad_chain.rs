@@ -1,9 +1,9 @@
 //! Removes call chain entries that make perf drop the whole chain.
 //!
-//! Words at or above `PERF_CONTEXT_MAX` are context markers. Without frame pointers, the kernel may take any word of
-//! the stack for a return address. If such a word is in the range of the markers but is none of them, perf (6.1) drops
-//! the whole chain, including the sample's own address; only with `-v` does it report `invalid callchain context`.
-//! Zeros and other words that are no addresses do no harm.
+//! Words of a call chain at or above `PERF_CONTEXT_MAX` are context markers. Without frame pointers, the kernel may
+//! take any word of the stack for a return address. If such a word is in the range of the markers but is none of them,
+//! perf (6.1) drops the whole chain, including the sample's own address; only with `-v` does it report
+//! `invalid callchain context`. Zeros and other words that are no addresses do no harm.
 
 use super::attr::EventAttr;
 use super::convert::with_words;
@@ -52,9 +52,9 @@ pub fn deferred_without_bad_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8
     Ok(with_words(raw, cookie, &good, [fields.rest(), &[]]))
 }
 
-/// The entries that do no harm; `None` if all of them are harmless.
+/// The chain without the entries that make perf drop it; `None` if it has no such entries.
 fn good_words(chain: Words<'_>) -> Option<Vec<u64>> {
-    // The word after this marker is a cookie, not an address.
+    // After this marker, the last word of the chain is a cookie, not an address.
     let ends_with_cookie = chain.len() >= 2 && chain.get(chain.len() - 2) == Some(USER_DEFERRED);
     let mut good = Vec::with_capacity(chain.len());
     for (index, word) in chain.iter().enumerate() {

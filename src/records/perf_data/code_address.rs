@@ -13,7 +13,7 @@ use linux_perf_event_reader::constants as abi;
 /// A word of a record that is a code address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeAddress {
-    /// Byte offset of the word in the record.
+    /// Offset of the word in bytes, from the start of the record.
     pub at: usize,
     /// Whether the code belongs to user space, kernel or guest.
     pub mode: CpuMode,
@@ -25,7 +25,7 @@ pub struct CodeAddress {
 const HEADER: usize = 8;
 /// Length of a word in bytes.
 const WORD: usize = 8;
-/// A branch has three words: from, to, flags.
+/// Length of a branch in bytes: three words (from, to, flags).
 const BRANCH: usize = 3 * WORD;
 
 impl Recording {
@@ -78,12 +78,12 @@ fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr)
 /// The addresses of the branch stack, whose field starts at offset `start`.
 fn branch_addresses(sample: &Sample<'_>, start: usize) -> Vec<CodeAddress> {
     let Some(branches) = sample.branches else { return Vec::new() };
-    // The number of branches, and the index of the newest one if recorded, come first.
+    // The branches follow their number and, if recorded, the index of the newest one.
     let mut at = if branches.hw_idx.is_some() { start + 2 * WORD } else { start + WORD };
     let mut found = Vec::new();
     for branch in branches.iter() {
         for (at, addr) in [(at, branch.from), (at + WORD, branch.to)] {
-            // A branch doesn't say whose code it left. Kernel addresses are in the upper half.
+            // A branch doesn't contain the CPU mode of its two addresses. Kernel addresses are in the upper half.
             let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
             found.push(CodeAddress { at, mode, frame: FrameAddr::Ip(addr) });
         }

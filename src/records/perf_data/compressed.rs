@@ -20,9 +20,9 @@ pub struct Decompressor {
     endian: Endian,
     /// Decompressed bytes: whole records, then the beginning of the next one.
     plain: Vec<u8>,
-    /// Number of bytes of `plain` that the last call returned.
+    /// Number of bytes of `plain` that [`Self::unpack`] returned last. The next call removes them.
     given: usize,
-    /// Limit in bytes for the decompressed size of one record.
+    /// Limit in bytes for the decompressed size of one compressed record.
     most: usize,
     failed: bool,
 }
@@ -33,27 +33,27 @@ impl std::fmt::Debug for Decompressor {
     }
 }
 
-/// Limit in bytes for the decompressed size of one record, whatever the recording says. perf compresses at most one
-/// full buffer of a CPU per record. The recording states the length of the buffers, but a hostile file can state
-/// anything. perf's default is 512 KiB; users who lose samples choose a few MiB (`perf record -m`). 64 KiB that unpack
-/// to more than this limit cannot be samples with times.
+/// Limit in bytes for the decompressed size of one compressed record, whatever the recording says. perf compresses at
+/// most one full buffer of a CPU per record. The recording states the length of the buffers, but a hostile file can
+/// state anything. perf's default is 512 KiB; users who lose samples choose a few MiB (`perf record -m`). A record has
+/// at most 64 KiB; if that unpacks to more than this limit, it cannot be samples with times.
 const LARGEST: usize = 64 << 20;
 
-/// The most output in bytes of one decompression step. zstd's own blocks are not larger.
+/// Limit in bytes for the output of one decompression step. zstd's own blocks are not larger.
 const STEP: usize = 128 << 10;
 
 impl Decompressor {
-    /// Starts a stream. `mmap_len` is the size of the recorder's buffer; no record holds more than one full buffer
-    /// (`record__mmap_read_evlist` in builtin-record.c).
+    /// Starts a stream. `mmap_len` is the size in bytes of the recorder's buffer, if known; no record holds more than
+    /// one full buffer (`record__mmap_read_evlist` in builtin-record.c).
     pub fn new(endian: Endian, mmap_len: Option<u32>) -> Result<Self> {
         let decoder = Decoder::new().map_err(|error| Error::new("cannot start zstd").because(error))?;
         let most = mmap_len.map_or(LARGEST, |len| LARGEST.min(len as usize));
         Ok(Self { decoder, endian, plain: Vec::new(), given: 0, most, failed: false })
     }
 
-    /// Returns the next whole records of a compressed record, in chunks of about [`STEP`] bytes; `None` at its end.
-    /// Compressed records must be passed in file order. After an error nothing more can be decompressed, and later
-    /// calls return `None`.
+    /// Decompresses about [`STEP`] more bytes of a compressed record, and returns the records that are now complete.
+    /// `None` at the end of the compressed record. Compressed records must be passed in file order. After an error
+    /// nothing more can be decompressed, and later calls return `None`.
     pub fn unpack(&mut self, packed: &mut Packed<'_>) -> Result<Option<&[u8]>> {
         self.plain.drain(..std::mem::take(&mut self.given));
         if self.failed || packed.is_done {
@@ -92,7 +92,7 @@ impl Decompressor {
         Ok(())
     }
 
-    /// The end of the last whole record in `plain`.
+    /// Length in bytes of the whole records at the start of `plain`.
     fn whole_records(&self) -> Result<usize> {
         let mut records = Records::new(&self.plain, 0, self.endian);
         records.by_ref().for_each(drop);
@@ -102,7 +102,7 @@ impl Decompressor {
         }
     }
 
-    /// Number of bytes of a record whose rest never came.
+    /// Number of decompressed bytes that were not returned, because the rest of their record hasn't come.
     pub fn pending(&self) -> usize {
         self.plain.len() - self.given
     }
@@ -119,7 +119,7 @@ pub struct Packed<'data> {
 }
 
 impl<'data> Packed<'data> {
-    /// Starts with the whole record. Fails if the record is cut.
+    /// Starts at the beginning of a compressed record. Fails if the record is truncated.
     pub fn new(record: &RawRecord<'data>) -> Result<Self> {
         let mut body = record.body();
         let size = if record.kind == kind::COMPRESSED { body.left() as u64 } else { body.u64("data_size")? };

@@ -10,7 +10,7 @@ use crate::bytes::cursor::Endian;
 use crate::error::Result;
 use linux_perf_event_reader::constants as abi;
 
-/// The fields that the conversion removes.
+/// The `PERF_SAMPLE_*` bits of the fields that the conversion removes.
 const GOES: u64 = abi::PERF_SAMPLE_REGS_USER | abi::PERF_SAMPLE_STACK_USER;
 
 /// Offsets in `struct perf_event_attr`.
@@ -25,7 +25,8 @@ pub fn copies_stacks(attr: &EventAttr) -> bool {
 }
 
 impl Recording {
-    /// Changes the attrs of all events that copy stacks: their samples have call chains and no stack copies.
+    /// Changes the attrs of all events that copy stacks: they now say that samples have call chains, but no user
+    /// registers and no stack copies.
     pub fn plain_chains(&mut self) {
         let endian = self.header.endian;
         for event in self.events.iter_mut().filter(|event| copies_stacks(&event.attr)) {
@@ -50,8 +51,8 @@ fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     }
 }
 
-/// Rewrites a pipe's HEADER_ATTR record with the current attr of its event. `None` if the record is too long or too
-/// short.
+/// Encodes a pipe's HEADER_ATTR record again, with the event's current attr and the IDs in `raw`. `None` if `raw` is
+/// shorter than the attr, or the result is longer than a record can be.
 pub fn attr_record(raw: &RawRecord<'_>, event: &Event) -> Option<Vec<u8>> {
     let ids = raw.bytes.get(8 + event.attr_bytes.len()..)?;
     record(kind::HEADER_ATTR, raw.misc, &[&event.attr_bytes, ids].concat(), raw.endian)
@@ -77,8 +78,8 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     Ok(with_words(raw, &body[..chain_start], chain, [&body[chain_end..registers_start], &body[stack_end..]]))
 }
 
-/// Copies a record with a call chain, given the bytes before the chain, the new chain, and two pieces after it. `None`
-/// if the result is longer than a record can be.
+/// Encodes a record like `raw`, but with another call chain. `before` and `after` are the bytes of the body around the
+/// chain; `after` has two pieces. `None` if the result is longer than a record can be.
 pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], after: [&[u8]; 2]) -> Option<Vec<u8>> {
     let mut new = ByteWriter::behind(before.to_vec(), raw.endian);
     new.u64(chain.len() as u64);

@@ -1,15 +1,15 @@
 //! Deferred user call chains (`perf record --call-graph fp,defer`, Linux 6.19).
 //!
-//! The chain of such a sample ends with `PERF_CONTEXT_USER_DEFERRED` and a cookie instead of the user frames. These
-//! follow in a record of their own when the thread returns to user space. That record completes all samples of the
-//! thread with the same cookie:
+//! The kernel can postpone recording the user stack. The call chain of a sample then ends with
+//! `PERF_CONTEXT_USER_DEFERRED` and a cookie instead of the user frames. These follow in a record of their own when the
+//! thread returns to user space. That record completes all samples of the thread with the same cookie:
 //!
 //! ```text
 //! u64 cookie, u64 nr, u64 ips[nr], sample_id
 //! ```
 //!
-//! The addresses are resolved as of the time of that record, not of the sample. In between, the thread may have slept
-//! for a long time and even called exec. perf resolves them the same way.
+//! The addresses are resolved as of the time of the deferred record, not of the sample. In between, the thread may have
+//! slept for a long time and even called exec. perf resolves them the same way.
 
 use super::kind;
 use super::recording::Recording;
@@ -29,7 +29,7 @@ const DEFER_CALLCHAIN: u64 = 1 << 38;
 /// A user call chain that completes earlier samples.
 #[derive(Debug, Clone, Copy)]
 pub struct DeferredChain<'data> {
-    /// The record represented as a sample: process, thread, time and call chain.
+    /// The CALLCHAIN_DEFERRED record in the form of a sample, with process, thread, time and call chain.
     pub sample: Sample<'data>,
     /// The record's offset in the file.
     pub offset: u64,
@@ -43,7 +43,7 @@ pub struct DeferredChains<'data> {
     skipped: Skipped,
 }
 
-/// Counts samples without a chain, or chains without a sample.
+/// Number of samples without a chain, or of chains without a sample, and the file offset of the first.
 #[derive(Debug, Default)]
 struct Unmatched {
     count: u64,
@@ -65,7 +65,7 @@ impl<'data> DeferredChain<'data> {
 }
 
 impl<'data> DeferredChains<'data> {
-    /// Adds a record if it is a deferred chain; ignores all others.
+    /// Adds a CALLCHAIN_DEFERRED record; ignores all others.
     pub fn add(&mut self, recording: &Recording, raw: &RawRecord<'data>) {
         if raw.kind != kind::CALLCHAIN_DEFERRED {
             return;
@@ -140,8 +140,9 @@ impl<'data> DeferredChains<'data> {
         }
     }
 
-    /// The user part of a sample's call chain, if it was deferred and recorded: the first chain that the thread wrote
-    /// after the sample. `offset` is the offset of the sample's record.
+    /// The record with the user part of a sample's call chain: the first one with the sample's cookie that its thread
+    /// wrote after the sample. `offset` is the file offset of the SAMPLE record. `None` if the chain wasn't deferred,
+    /// or its record is missing.
     pub fn find(&self, sample: &Sample<'_>, offset: u64) -> Option<&DeferredChain<'data>> {
         let (_, tid) = sample.pid_tid?;
         let chains = self.by_cookie.get(&(tid, sample.cookie?))?;
@@ -151,7 +152,7 @@ impl<'data> DeferredChains<'data> {
 }
 
 impl Recording {
-    /// Represents a CALLCHAIN_DEFERRED record as a sample with this call chain.
+    /// Parses a CALLCHAIN_DEFERRED record into the form of a sample.
     fn deferred_chain<'data>(&self, raw: &RawRecord<'data>) -> Result<Sample<'data>> {
         let event = self.event_of(raw).unwrap_or(0);
         let trailer = self.sample_id(raw).unwrap_or_default();
@@ -184,7 +185,7 @@ impl Recording {
         attr.map_or(0, |attr| SampleId::size(attr.sample_type))
     }
 
-    /// Parses a record that has a call chain: SAMPLE, or CALLCHAIN_DEFERRED represented as a sample. `None` for other
+    /// Parses a record that has a call chain: SAMPLE or, in the form of a sample, CALLCHAIN_DEFERRED. `None` for other
     /// kinds of records.
     pub fn chain_sample<'data>(&self, raw: &RawRecord<'data>) -> Option<Result<Sample<'data>>> {
         match raw.kind {

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 /// A feature section as stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeatureSection {
-    /// Its offset in the file; 0 in pipe form.
+    /// Offset of the section in the file; 0 in pipe form.
     pub offset: u64,
     /// The bytes of the section.
     pub bytes: Vec<u8>,
@@ -46,7 +46,7 @@ impl FeatureSection {
     /// Parses BUILD_ID. Entries that cannot be read are left out.
     pub fn build_ids(&self, endian: Endian) -> Vec<BuildIdRecord<'_>> {
         let records = Records::new(&self.bytes, self.offset, endian);
-        // All but the newest recorders leave the type of these records 0.
+        // Only the newest recorders set the type of these records; others leave it 0.
         let parsed = records.filter_map(|mut record| {
             record.kind = kind::HEADER_BUILD_ID;
             Record::parse(&record).ok()
@@ -54,7 +54,8 @@ impl FeatureSection {
         parsed.filter_map(|record| if let Record::BuildId(record) = record { Some(record) } else { None }).collect()
     }
 
-    /// Parses CLOCK_DATA: the clock ID, a wall-clock time, and the time of that clock at the same moment. Nanoseconds.
+    /// Parses CLOCK_DATA: the ID of the recording's clock, then one moment as wall-clock time and on the recording's
+    /// clock. Both are in nanoseconds.
     pub fn clock_data(&self, endian: Endian) -> Result<(i32, u64, u64)> {
         let mut cursor = self.cursor(endian);
         cursor.u32("version")?;
@@ -62,8 +63,8 @@ impl FeatureSection {
         Ok((clockid, cursor.u64("wall clock")?, cursor.u64("clock")?))
     }
 
-    /// Takes the names of events from EVENT_DESC. An entry belongs to the event with its first ID, or to the event at
-    /// the same position.
+    /// Names the events by EVENT_DESC. An entry belongs to the event that has its first ID, or else to the event at the
+    /// same position.
     pub(super) fn name_events(&self, endian: Endian, events: &mut [Event]) -> Result<()> {
         let mut cursor = self.cursor(endian);
         let count = cursor.u32("number of events")?;
@@ -87,7 +88,7 @@ impl FeatureSection {
     }
 }
 
-/// `struct perf_header_string`: a length that includes the padding, the text, NULs.
+/// Reads a `struct perf_header_string` (a u32 length that includes the padding, the text, NULs) and returns the text.
 fn read_string<'data>(cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
     let len = cursor.u32("length of a string")?;
     let padded = cursor.bytes(len.into(), "string")?;

@@ -50,8 +50,8 @@ pub struct Header {
     pub data: FileSection,
     /// One bit per feature section, number 0 lowest. perf uses the first half, simpleperf the second.
     pub features: [u128; 2],
-    /// True if the feature bits are stored in 64-bit words. False for 32-bit words, which only matter on big-endian
-    /// machines.
+    /// True if the feature bits are stored in 64-bit words, false for 32-bit words. Only on big-endian machines this
+    /// makes a difference.
     pub wide_feature_words: bool,
 }
 
@@ -63,7 +63,8 @@ pub(super) const ATTR_SIZE_MIN: u64 = linux_perf_event_reader::constants::PERF_A
 const SECTION: u64 = 16;
 /// The number of possible features (`HEADER_FEAT_BITS`).
 pub(super) const FEATURES: u32 = 256;
-/// perf finds out from this bit (HOSTNAME) how wide the bitmap words of a foreign machine are.
+/// Number of the HOSTNAME feature. Like perf, we look at its bit to find out whether the bitmap of a foreign machine
+/// has 32-bit or 64-bit words.
 const HOSTNAME: u32 = 3;
 
 /// True if a file that starts with `head` is a perf.data.
@@ -148,25 +149,26 @@ impl Header {
         Ok(())
     }
 
-    /// Numbers of the feature sections, ascending. Their table behind the data has the same order.
+    /// Numbers of the feature sections that the file has, ascending. The feature table after the data has the same
+    /// order.
     pub fn feature_numbers(&self) -> impl Iterator<Item = u32> + use<> {
         let bits = self.features;
         (0..FEATURES).filter(move |bit| bits[*bit as usize / 128] & 1 << (bit % 128) != 0)
     }
 }
 
-/// The feature bits, and whether they are stored in 64-bit words. The bitmap is an array of C longs, whose width
-/// decides where a bit is on a big-endian machine.
+/// Decodes the feature bits. Also returns true if they are stored in 64-bit words. The bitmap is an array of C longs,
+/// whose width decides where a bit is on a big-endian machine.
 fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
     let (wide, narrow) = (bits_in_words(bitmap, endian, true), bits_in_words(bitmap, endian, false));
     let is_narrow = wide & 1 << HOSTNAME == 0 && narrow & 1 << HOSTNAME != 0;
     if is_narrow { (narrow, false) } else { (wide, true) }
 }
 
-/// Decodes 16 bytes of the bitmap as words of 64 bits (`wide`) or 32 bits.
+/// Decodes 16 bytes of the feature bitmap as words of 64 bits (if `wide`) or 32 bits.
 fn bits_in_words(bitmap: &[u8], endian: Endian, wide: bool) -> u128 {
     let word_len = match endian {
-        // The width doesn't matter.
+        // The width of the words makes no difference.
         Endian::Little => 1,
         Endian::Big if wide => 8,
         Endian::Big => 4,

@@ -69,7 +69,7 @@ pub mod kind {
         PERF_RECORD_LOST as LOST, PERF_RECORD_LOST_SAMPLES as LOST_SAMPLES, PERF_RECORD_MMAP as MMAP,
         PERF_RECORD_MMAP2 as MMAP2, PERF_RECORD_NAMESPACES as NAMESPACES, PERF_RECORD_SAMPLE as SAMPLE,
     };
-    /// The user part of call chains that earlier samples left open.
+    /// The user part of call chains, which earlier samples deferred.
     pub const CALLCHAIN_DEFERRED: u32 = 22;
     /// The first number of perf's own record types; lower numbers are the kernel's.
     pub const USER_START: u32 = linux_perf_event_reader::constants::PERF_RECORD_USER_TYPE_START;
@@ -81,7 +81,7 @@ pub mod kind {
     pub const HEADER_BUILD_ID: u32 = 67;
     /// AUX trace data of one CPU. The data follow the record.
     pub const AUXTRACE: u32 = 71;
-    /// An event's unit, scale, name or CPUs.
+    /// Changes an event's unit, scale, name or CPUs.
     pub const EVENT_UPDATE: u32 = 78;
     /// Factors to convert the CPU's time-stamp counter to nanoseconds.
     pub const TIME_CONV: u32 = 79;

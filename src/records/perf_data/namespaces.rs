@@ -1,8 +1,8 @@
-//! Determines the number of a process inside its PID namespace by counting forks.
+//! Determines the ID of a process inside its PID namespace by counting forks.
 //!
 //! With `perf record --namespaces` the kernel writes a NAMESPACES record for every new thread (`perf_event_namespaces`
-//! in kernel/events/core.c). It identifies the namespace, but doesn't give the number in it. A namespace hands out
-//! numbers in sequence, so if the recording saw the namespace begin, the forks into it can be counted.
+//! in kernel/events/core.c). It identifies the namespace, but doesn't contain the thread's ID inside it. A namespace
+//! hands out IDs in sequence, so if it was created during the recording, the forks into it can be counted.
 
 use super::record::{Namespaces, Task};
 use crate::model::{Pid, Tid};
@@ -18,31 +18,32 @@ const PID_NS_INDEX: usize = 3;
 /// The PID namespaces and forks of a recording.
 #[derive(Debug, Default)]
 pub(super) struct PidNamespaces {
-    /// The PID namespace of each thread. A thread never leaves the one it was born into.
+    /// The PID namespace of each thread. A thread never leaves the one it was created in.
     by_thread: FxHashMap<Tid, Namespace>,
     forks: Vec<Task>,
 }
 
 impl PidNamespaces {
-    /// Takes over a NAMESPACES record.
+    /// Adds a NAMESPACES record.
     pub(super) fn add(&mut self, record: &Namespaces<'_>) {
         if let Some(&namespace) = record.entries.as_chunks().0.get(PID_NS_INDEX) {
             self.by_thread.entry(record.tid).or_insert(namespace);
         }
     }
 
-    /// Takes over a FORK record.
+    /// Adds a FORK record.
     pub(super) fn add_fork(&mut self, task: Task) {
         self.forks.push(task);
     }
 
-    /// For namespaces that began during the recording: (number outside, number inside) of each process.
+    /// The ID outside and the ID inside of each process in a PID namespace that was created during the recording.
     pub(super) fn numbers(mut self) -> Vec<(Pid, Pid)> {
         if self.by_thread.is_empty() {
             return Vec::new();
         }
         self.forks.sort_by_key(|task| task.time);
-        // The tasks in each new namespace, in order of creation. The first one is forked from another namespace.
+        // The tasks in each new namespace, in order of creation. The first one was forked by a task in another
+        // namespace.
         let mut new_namespaces: BTreeMap<Namespace, Vec<Task>> = BTreeMap::new();
         for &task in &self.forks {
             let Some(namespace) = self.by_thread.get(&task.tid) else { continue };
@@ -62,7 +63,7 @@ impl PidNamespaces {
         }
         let mut numbers = Vec::new();
         for tasks in new_namespaces.into_values() {
-            // Threads take numbers too.
+            // Threads use up IDs too.
             for (task, number) in tasks.into_iter().zip(1..) {
                 if task.tid.0 == task.pid.0 {
                     numbers.push((task.pid, Pid(number)));

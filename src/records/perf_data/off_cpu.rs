@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::model::{Addr, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
-/// Offset of the call chain in the raw data.
+/// Offset in bytes of the first call chain entry in the raw data.
 pub(super) const CHAIN_AT: usize = 4 + 4 + 8 + 8;
 
 impl Event {
@@ -37,7 +37,8 @@ impl Event {
 }
 
 impl<'data> Sample<'data> {
-    /// Fills in the fields from the raw data. `base` is the record's file offset, for errors.
+    /// Takes process, thread, period, call chain and control group from the raw data. `base` is the record's file
+    /// offset, for errors.
     pub(super) fn take_off_cpu(&mut self, base: u64, endian: Endian) -> Result<()> {
         let mut body = Cursor::new(self.raw.unwrap_or_default(), base, endian);
         let (pid, tid) = (body.u32("off-cpu pid")?, body.u32("off-cpu tid")?);

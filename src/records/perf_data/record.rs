@@ -52,19 +52,20 @@ pub enum Record<'data> {
 pub struct Mmap<'data> {
     /// The process; -1 for the kernel and its modules.
     pub pid: Pid,
-    /// The thread that mapped it.
+    /// The thread that mapped the memory.
     pub tid: Tid,
-    /// First address.
+    /// First address of the mapping.
     pub addr: Addr,
-    /// Length in bytes.
+    /// Length of the mapping in bytes.
     pub len: u64,
-    /// Offset in the file, in bytes.
+    /// Where the mapping starts in the file, in bytes.
     pub pgoff: u64,
     /// The path, or a pseudo path such as `[vdso]` or `//anon`.
     pub path: &'data [u8],
-    /// The build ID, if MMAP2 holds one instead of device and inode.
+    /// The file's build ID. `None` unless MMAP2 holds one instead of device and inode.
     pub build_id: Option<BuildId>,
-    /// Device and inode, if MMAP2 holds them.
+    /// Device and inode of the file; `None` if the record holds a build ID instead, is an MMAP record, or the inode is
+    /// 0.
     pub file: Option<FileId>,
     /// `PROT_*` bits; `None` in MMAP.
     pub prot: Option<u32>,
@@ -82,10 +83,11 @@ impl Mmap<'_> {
         !self.data && self.prot.is_none_or(|prot| prot & PROT_EXEC != 0)
     }
 
-    /// Encodes an MMAP2 record. `trailer` is the sample ID to append and the event's `sample_type`. `None` if the path
-    /// is too long for a record.
+    /// Encodes an MMAP2 record. `trailer` is the sample ID to append, if any, and the event's `sample_type`. Returns
+    /// `None` if the path is too long for a record.
     pub fn to_mmap2(&self, trailer: Option<(&SampleId, u64)>, endian: Endian) -> Option<Vec<u8>> {
-        // Sized for the fixed fields and the longest trailer, because a hundred thousand of these may be written.
+        // Reserves room for the fixed fields and the longest trailer, because a hundred thousand of these may be
+        // written.
         let mut body = ByteWriter::behind(Vec::with_capacity(128 + self.path.len()), endian);
         body.u32(self.pid.0.cast_unsigned()).u32(self.tid.0.cast_unsigned());
         body.u64(self.addr.0).u64(self.len).u64(self.pgoff);
@@ -144,9 +146,9 @@ pub struct Namespaces<'data> {
 /// A KSYMBOL record: a symbol was added to the kernel or removed from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ksymbol<'data> {
-    /// First address.
+    /// First address of the symbol.
     pub addr: Addr,
-    /// Length in bytes.
+    /// Length of the symbol in bytes.
     pub len: u32,
     /// `PERF_RECORD_KSYMBOL_TYPE_*`: 1 BPF program, 2 out-of-line code.
     pub kind: u16,
@@ -181,7 +183,7 @@ pub struct Cgroup<'data> {
 pub struct BuildIdRecord<'data> {
     /// -1 for the host, otherwise the process ID of a guest.
     pub pid: Pid,
-    /// `None` if the record holds an empty one.
+    /// The build ID of the file; `None` if the record holds an empty one.
     pub build_id: Option<BuildId>,
     /// Path of the file that has this build ID.
     pub path: &'data [u8],
@@ -193,7 +195,7 @@ pub struct BuildIdRecord<'data> {
 const MODES: [CpuMode; 6] =
     [CpuMode::Unknown, CpuMode::Kernel, CpuMode::User, CpuMode::Hypervisor, CpuMode::GuestKernel, CpuMode::GuestUser];
 
-/// The misc bits of a CPU mode.
+/// The bits of a record's `misc` that encode a CPU mode.
 fn misc_of(mode: CpuMode) -> u16 {
     MODES.iter().position(|known| *known == mode).unwrap_or_default() as u16
 }

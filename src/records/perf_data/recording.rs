@@ -30,11 +30,11 @@ pub struct Recording {
     pub events: Vec<Event>,
     /// The feature sections by feature number.
     pub features: BTreeMap<Feature, FeatureSection>,
-    /// The byte range of the records. It ends with the file for a pipe and for a recorder that was killed.
+    /// The byte range of the records in the file. In pipe form, or if the recorder was killed, it ends with the file.
     pub data: Range<u64>,
     /// In file form, the file offset where the attrs and their IDs end.
     pub(super) attrs_end: u64,
-    /// Index of each event by its IDs.
+    /// Indices into `events`, by event ID.
     by_id: FxHashMap<u64, usize>,
     /// Pipe form: the payload of the HEADER_TRACING_DATA record.
     piped_tracing_data: Option<FeatureSection>,
@@ -218,15 +218,16 @@ impl Recording {
         self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())
     }
 
-    /// The records of a recording; `bytes` is the complete file.
+    /// Iterates over the records of the recording; `bytes` is the complete file.
     pub fn records<'data>(&self, bytes: &'data [u8]) -> Records<'data> {
         let start = to_index(self.data.start).min(bytes.len());
         let end = to_index(self.data.end).min(bytes.len()).max(start);
         Records::new(&bytes[start..end], self.data.start, self.header.endian)
     }
 
-    /// Index of the event that a kernel record belongs to, looked up by the record's ID. The first event if it is the
-    /// only one or the ID is unknown. `None` if there are no events, or if there are several and the record has no ID.
+    /// Index of the event that a kernel record belongs to, found by the event ID in the record. The first event if it
+    /// is the only one or the ID is unknown. `None` if there are no events, or if there are several and the record has
+    /// no ID.
     pub fn event_of(&self, record: &RawRecord<'_>) -> Option<usize> {
         let first = self.events.first()?;
         if self.events.len() == 1 {
@@ -239,11 +240,11 @@ impl Recording {
         };
         let bytes = record.bytes.get(id_offset..)?;
         let id = Cursor::new(bytes, 0, record.endian).u64("id").ok()?;
-        // perf writes ID 0 into records that it synthesizes.
+        // Records that perf synthesizes have ID 0, which no event has. They belong to the first event.
         self.by_id.get(&id).copied().or(Some(0))
     }
 
-    /// Index of the event with this ID. Each event has one ID per CPU or thread.
+    /// Index of the event with this ID; `None` if the ID is unknown. Each event has one ID per CPU or thread.
     pub fn event_with(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
@@ -261,7 +262,8 @@ impl Recording {
         Ok(sample)
     }
 
-    /// The `sample_id` trailer of a kernel record that is not a sample; `None` if it has none.
+    /// The `sample_id` trailer of a kernel record that is not a sample. `None` for other records, or if there is no
+    /// trailer.
     pub fn sample_id(&self, record: &RawRecord<'_>) -> Option<SampleId> {
         if record.kind >= kind::USER_START || record.kind == kind::SAMPLE {
             return None;
@@ -270,7 +272,8 @@ impl Recording {
         if attr.sample_id_all() { SampleId::parse(record.bytes, attr.sample_type, record.endian) } else { None }
     }
 
-    /// The time of a kernel record, from the sample or the trailer. Cheaper than parsing the whole sample.
+    /// The time of a kernel record: a SAMPLE's own field, or that of the `sample_id` trailer. `None` if it wasn't
+    /// recorded. Cheaper than parsing the whole sample.
     pub fn time(&self, record: &RawRecord<'_>) -> Option<Nanos> {
         if record.kind != kind::SAMPLE {
             return self.sample_id(record)?.time;
@@ -289,15 +292,15 @@ impl Recording {
         self.features.contains_key(&Feature::COMPRESSED)
     }
 
-    /// Size in bytes of the recorder's buffer for one CPU: the fifth number of the COMPRESSED feature.
+    /// Size in bytes of the recorder's buffer for one CPU: the fifth number of the COMPRESSED feature, if there is one.
     pub fn mmap_len(&self) -> Option<u32> {
         let feature = self.features.get(&Feature::COMPRESSED)?;
         let mut numbers = Cursor::new(feature.bytes.get(16..)?, 0, self.header.endian);
         numbers.u32("mmap_len").ok()
     }
 
-    /// The clock of all times; unknown if the events use different clocks. `tsc` is the conversion from a TIME_CONV
-    /// record.
+    /// The clock of all times in the recording. It is unknown if the events use different clocks. `tsc` is the
+    /// conversion from a TIME_CONV record, if there is one.
     pub fn clock(&self, tsc: Option<TscConversion>) -> Clock {
         let mut clocks = self.events.iter().map(|event| event.attr.clock());
         let first = clocks.next().flatten();
@@ -332,7 +335,8 @@ impl Recording {
     }
 }
 
-/// The end of the records. If the file was cut or never finished, that is the end of the file, with a warning.
+/// The file offset at which the records end. If the file is truncated or was never finished, that is the end of the
+/// file, and a warning is added.
 fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
     let killed = "perf was killed before it finished the file; records were read up to the end";
     let end = header.data.end();
@@ -362,13 +366,13 @@ fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) 
     Ok(FeatureSection { offset: section.offset, bytes: read_at(section.offset, section.size)? })
 }
 
-/// Parses event IDs. `base` is their file offset.
+/// Parses event IDs. `base` is their file offset, for errors.
 fn parse_ids(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {
     let mut cursor = Cursor::new(bytes, base, endian);
     std::iter::from_fn(|| cursor.u64("id").ok()).collect()
 }
 
-/// A file offset as an index, beyond every slice if it doesn't fit.
+/// Converts a file offset to an index. An offset that doesn't fit becomes an index beyond every slice.
 fn to_index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
@@ -388,7 +392,7 @@ fn sample_id_position(sample_type: u64) -> Option<usize> {
     Some(8 + (sample_type & fields_before).count_ones() as usize * 8)
 }
 
-/// Distance of the event ID from the end of a record with a trailer. `None` if trailers have no ID.
+/// Distance in bytes of the event ID from the end of a record with a trailer. `None` if trailers have no ID.
 fn trailer_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);

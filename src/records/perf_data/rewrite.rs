@@ -18,9 +18,9 @@ use std::ops::Range;
 /// A replacement at one offset of the record stream: some bytes are removed, others are inserted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// Offset of the start of a record, or the end of the stream.
+    /// Where to edit: the offset of a record's start, or of the end of the stream.
     pub at: u64,
-    /// Number of bytes to remove: whole records with their payloads.
+    /// Number of bytes to remove, which are whole records with their payloads; 0 to only insert.
     pub remove: u64,
     /// The bytes to insert.
     pub insert: Vec<u8>,
@@ -34,9 +34,9 @@ pub struct Edits {
 
 /// Receives a rewritten record stream.
 pub trait EditSink {
-    /// Takes new bytes.
+    /// Appends bytes to the new stream.
     fn bytes(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Takes a range of the old stream unchanged, given by its offsets.
+    /// Appends a range of the old stream, given by its offsets, without changes.
     fn copy(&mut self, range: Range<u64>) -> Result<()>;
 }
 
@@ -47,14 +47,15 @@ impl Edits {
         Self { list }
     }
 
-    /// The new length of a stream of `len` bytes.
+    /// The length in bytes that a stream of `len` bytes has after the edits.
     pub fn new_len(&self, len: u64) -> u64 {
         let removed: u64 = self.list.iter().map(|edit| edit.remove).sum();
         let inserted: u64 = self.list.iter().map(|edit| edit.insert.len() as u64).sum();
         (len + inserted).saturating_sub(removed)
     }
 
-    /// How far the record at `offset` moves towards the end. Wraps around if more was removed than inserted.
+    /// By how many bytes the edits move the record at `offset` towards the end. Wraps around if more was removed than
+    /// inserted.
     fn shift(&self, offset: u64) -> u64 {
         let before = self.list.partition_point(|edit| edit.at <= offset);
         let edits = self.list[..before].iter();
@@ -64,7 +65,7 @@ impl Edits {
         })
     }
 
-    /// Sends the edited stream in `range` to `sink`.
+    /// Sends a range of the old stream to `sink`, with the edits applied. All edits must lie in the range.
     pub fn apply(&self, range: Range<u64>, sink: &mut dyn EditSink) -> Result<()> {
         let mut at = range.start;
         for edit in &self.list {
@@ -87,8 +88,8 @@ pub struct Front {
 }
 
 impl Front {
-    /// Keeps the front of a recording in file form and updates only data size and feature bits. `bytes` is everything
-    /// before its records.
+    /// Keeps everything before the records (`bytes`) of a recording in file form. Only the data size and the feature
+    /// bits are updated.
     pub fn kept(recording: &Recording, bytes: &[u8], data_size: u64, features: &Features) -> Self {
         let mut front = Self { bytes: bytes.to_vec() };
         front.put(48, 8, data_size, recording.header.endian);
@@ -96,7 +97,7 @@ impl Front {
         front
     }
 
-    /// Builds a front for a recording that was not in file form.
+    /// Builds header, attrs and IDs for a recording that was not in file form.
     pub fn made(recording: &Recording, data_size: u64, features: &Features) -> Self {
         let endian = recording.header.endian;
         let attr_size = recording.events.iter().map(|event| event.attr_bytes.len()).max().unwrap_or_default();
@@ -125,7 +126,7 @@ impl Front {
         front
     }
 
-    /// Overwrites the `len`-byte number at offset `at`.
+    /// Overwrites the `len`-byte number at offset `at` of the front.
     fn put(&mut self, at: usize, len: usize, number: u64, endian: Endian) {
         if let Some(place) = self.bytes.get_mut(at..at + len) {
             endian.put(number, place);
@@ -157,7 +158,8 @@ pub struct Features {
     pub gap: u64,
 }
 
-/// A larger gap between table and sections isn't one that perf left; the file is damaged.
+/// Limit in bytes for [`Features::gap`]: 128 table entries. If the gap is larger, perf didn't leave it, and the file is
+/// damaged.
 const MAX_GAP: u64 = 128 * 16;
 
 impl Features {
@@ -171,7 +173,8 @@ impl Features {
         Self { sections, gap }
     }
 
-    /// Updates the file offsets of AUXTRACE records. `moved` returns the new offset for an old one.
+    /// Updates the file offsets of AUXTRACE records, which the AUXTRACE feature lists. `moved` returns the new offset
+    /// for an old one.
     pub fn move_auxtrace(&mut self, endian: Endian, moved: impl Fn(u64) -> u64) {
         let Some(index) = self.sections.get_mut(&Feature::AUXTRACE) else { return };
         // u64 number of entries, then per entry u64 offset in the file and u64 size.
@@ -181,8 +184,8 @@ impl Features {
         }
     }
 
-    /// Encodes everything after the records in file form: the feature table, then the sections. `at` is its file
-    /// offset.
+    /// Encodes everything after the records in file form: the feature table, then the sections. `at` is the file offset
+    /// at which the table begins.
     pub fn behind_data(&self, at: u64, endian: Endian) -> Vec<u8> {
         let mut offset = at + self.sections.len() as u64 * 16 + self.gap;
         let mut table = ByteWriter::new(endian);
@@ -197,8 +200,8 @@ impl Features {
     }
 }
 
-/// The new offset of an AUXTRACE record that was at `offset`. The record stream began at `old_start` and now begins at
-/// `new_start`.
+/// The new file offset of an AUXTRACE record that was at `offset`. The record stream began at `old_start` and now
+/// begins at `new_start`.
 pub fn moved(edits: &Edits, offset: u64, old_start: u64, new_start: u64) -> u64 {
     offset.wrapping_add(edits.shift(offset)).wrapping_sub(old_start).wrapping_add(new_start)
 }
@@ -258,8 +261,9 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
     out.finish()
 }
 
-/// Returns edits that remove from a pipe's records everything that file form stores elsewhere. A TRACING_DATA payload
-/// found in them is added to `features`.
+/// Returns edits that remove from a pipe's records what file form stores outside of the records: attrs, features and
+/// tracepoint formats. The tracepoint formats (TRACING_DATA) are added to `features`. `base` is the file offset of
+/// `data`.
 pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut Features) -> Vec<Edit> {
     let mut edits = Vec::new();
     for raw in Records::new(data, base, recording.header.endian) {
@@ -278,7 +282,8 @@ pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut 
     edits
 }
 
-/// True if everything before the records of a file can be kept as it is.
+/// True if everything before the records can be kept: the recording has file form, and all attrs and IDs are before the
+/// records.
 pub fn front_can_stay(recording: &Recording) -> bool {
     recording.header.form == Form::File && recording.attrs_end <= recording.header.data.offset
 }

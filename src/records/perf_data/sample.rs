@@ -19,7 +19,7 @@ const PERF_FORMAT_LOST: u64 = 1 << 4;
 /// `PERF_SAMPLE_BRANCH_COUNTERS`: the branch stack is followed by one word of counters per branch (since Linux 6.8).
 const PERF_SAMPLE_BRANCH_COUNTERS: u64 = 1 << 19;
 
-/// The fields at the start of a sample. Each takes one 64-bit word.
+/// The `sample_type` bits of the fields at the start of a sample, each of which takes one 64-bit word.
 const FIRST_WORDS: u64 = abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_IP
     | abi::PERF_SAMPLE_TID
@@ -30,7 +30,7 @@ const FIRST_WORDS: u64 = abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_CPU
     | abi::PERF_SAMPLE_PERIOD;
 
-/// All fields up to and including the call chain.
+/// The `sample_type` bits of all fields up to and including the call chain.
 const UP_TO_CALLCHAIN: u64 = FIRST_WORDS | abi::PERF_SAMPLE_READ | abi::PERF_SAMPLE_CALLCHAIN;
 
 /// A parsed sample. Fields that the event doesn't record are `None`, or an empty list.
@@ -61,8 +61,8 @@ pub struct Sample<'data> {
     /// The call chain as recorded: addresses from the leaf outwards, mixed with `PERF_CONTEXT_*` markers. See
     /// [`Sample::frames`].
     pub callchain: Words<'data>,
-    /// Set if the user part of the call chain follows in a later record; that record repeats this number
-    /// ([`super::DeferredChains`]).
+    /// Set if the user part of the call chain follows in a later record, which repeats this number
+    /// ([`super::DeferredChains`]). `None` if the chain is complete.
     pub cookie: Option<u64>,
     /// Fields of a tracepoint, or whatever else the event stores as raw data.
     pub raw: Option<&'data [u8]>,
@@ -278,7 +278,7 @@ impl<'data> Sample<'data> {
         ChainFrames { words: self.callchain, index: 0, context: self.context() }
     }
 
-    /// The context in which the call chain begins: the mode of the sample itself.
+    /// The state at the start of the call chain: the mode of the sample itself.
     #[inline]
     pub fn context(&self) -> ChainContext {
         ChainContext { mode: self.cpumode, is_first: true }
@@ -294,7 +294,7 @@ pub struct ChainContext {
 }
 
 impl ChainContext {
-    /// A context of unknown mode, for chains without a sample.
+    /// The state at the start of a call chain without a sample: the mode is unknown.
     pub const NONE: Self = Self { mode: CpuMode::Unknown, is_first: true };
 
     /// Reads the next word of a call chain: returns a frame and its CPU mode, or `None` for a marker.
@@ -310,7 +310,7 @@ impl ChainContext {
     }
 }
 
-/// Iterator over a call chain. Half of the time to read a recording is spent here.
+/// Iterator over the frames of a call chain. Half of the time to read a recording is spent here.
 pub(super) struct ChainFrames<'data> {
     words: Words<'data>,
     /// Index of the next word.
@@ -421,7 +421,7 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(ReadValues { time_enabled, time_running, single, group, has_id, has_lost }))
     }
 
-    /// Reads one word if `bit` is set.
+    /// Reads one word if `bit` is set in `sample_type`; `field` names it in error messages.
     #[inline]
     fn optional(&mut self, bit: u64, field: &str) -> Result<Option<u64>> {
         if bit == 0 { Ok(None) } else { self.body.u64(field).map(Some) }

@@ -1,5 +1,6 @@
-//! `struct sample_id`: the trailer of every kernel record that is not a sample (`attr.sample_id_all`). It says which
-//! thread, when and on which CPU. Fields have a fixed order; each is present if `sample_type` has its bit.
+//! `struct sample_id`: the trailer of every kernel record that is not a sample (`attr.sample_id_all`). It says by which
+//! thread, when and on which CPU the record was written. Fields have a fixed order; each is present if `sample_type`
+//! has its bit.
 
 use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;
@@ -29,7 +30,7 @@ const FIELDS: u64 = abi::PERF_SAMPLE_TID
     | abi::PERF_SAMPLE_IDENTIFIER;
 
 impl SampleId {
-    /// Length in bytes of a trailer.
+    /// Length in bytes of a trailer with the fields of `sample_type`.
     pub fn size(sample_type: u64) -> usize {
         (sample_type & FIELDS).count_ones() as usize * 8
     }
@@ -39,7 +40,7 @@ impl SampleId {
         let start = record.len().checked_sub(Self::size(sample_type))?;
         let mut words = record[start..].as_chunks::<8>().0.iter();
         let mut id = Self::default();
-        // The order of the fields is that of the trailer.
+        // The fields are read in the order of the trailer.
         if sample_type & abi::PERF_SAMPLE_TID != 0 {
             let [pid, tid] = halves(*words.next()?, endian).map(u32::cast_signed);
             id.pid_tid = Some((Pid(pid), Tid(tid)));
@@ -87,7 +88,7 @@ impl SampleId {
     }
 }
 
-/// The two 32-bit numbers in a word.
+/// Splits a 64-bit word into its two 32-bit numbers.
 fn halves([a, b, c, d, e, f, g, h]: [u8; 8], endian: Endian) -> [u32; 2] {
     [endian.u32([a, b, c, d]), endian.u32([e, f, g, h])]
 }

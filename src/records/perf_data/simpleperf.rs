@@ -17,19 +17,20 @@ use crate::model::backing::simpleperf_jit_cache;
 use crate::model::recorded_symbols::{RecordedFile, RecordedSymbol, SymbolBase};
 use linux_perf_data::Feature;
 
-/// `enum DsoType`
+/// Kinds of files (`enum DsoType`).
 const KERNEL_MODULE: u64 = 1;
 const ELF_FILE: u64 = 2;
 const DEX_FILE: u64 = 3;
 
-/// A file as it is described in a FILE or FILE2 section.
+/// A file described in a FILE or FILE2 section.
 #[derive(Debug, Default)]
 struct FileEntry {
     path: Vec<u8>,
     kind: u64,
     /// The lowest link-time address of code in the file.
     min_vaddr: u64,
-    /// File offset of `min_vaddr`; for a kernel module its offset from the start of the module in memory.
+    /// File offset of `min_vaddr`; for a kernel module its offset from the start of the module in memory. `None` if
+    /// unknown.
     min_vaddr_at: Option<u64>,
     symbols: Vec<RecordedSymbol>,
 }
@@ -86,7 +87,7 @@ impl Recording {
         self.features.contains_key(&Feature::SIMPLEPERF_META_INFO)
     }
 
-    /// Names the events after META_INFO, which has a line `name,type,config` per event.
+    /// Names the events by META_INFO, which has a line `name,type,config` per event.
     pub(super) fn name_events_by_meta_info(&mut self) {
         let Some((_, types)) = self.meta_info().find(|(key, _)| *key == b"event_type_info") else { return };
         let types = String::from_utf8_lossy(types).into_owned();
@@ -104,7 +105,7 @@ impl Recording {
     }
 }
 
-/// The bytes of the next file's entry.
+/// Reads the length of the next file's entry, and returns the entry.
 fn entry<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let len = cursor.u32("length of a file's symbols")?;
     let (base, endian) = (cursor.offset(), cursor.endian());

@@ -34,8 +34,8 @@ pub struct RecordSurvey {
     tsc: Option<TscConversion>,
     namespaces: PidNamespaces,
     bpf: BpfSurvey,
-    /// Lost records as counted by LOST records and by LOST_SAMPLES records. Both count the same losses, so they must
-    /// not be added up.
+    /// Number of lost records according to LOST records. LOST_SAMPLES records (`lost_samples`) count the same losses,
+    /// so the two must not be added up.
     lost_records: u64,
     lost_samples: u64,
     /// Build IDs by path, from HEADER_BUILD_ID records and the BUILD_ID feature.
@@ -44,7 +44,7 @@ pub struct RecordSurvey {
 }
 
 impl RecordSurvey {
-    /// Takes over the content of a record. Samples are ignored.
+    /// Adds the content of a record. Samples are ignored.
     pub fn add(&mut self, recording: &Recording, raw: &RawRecord<'_>) {
         if raw.kind == kind::SAMPLE {
             return;
@@ -128,8 +128,8 @@ impl RecordSurvey {
         });
     }
 
-    /// Adds something that happened to a process. It is ignored if it has no time: perf synthesizes such records for
-    /// what happened before the recording.
+    /// Adds something that happened to a process. It is ignored if its time is 0: perf synthesizes records without a
+    /// time for what happened before the recording.
     fn add_moment(&mut self, moment: Moment) {
         if moment.time > Nanos(0) {
             self.processes.moments.push(moment);
@@ -185,7 +185,8 @@ impl RecordSurvey {
         });
     }
 
-    /// The start of a file's first executable mapping, as an offset in the file or, for a kernel module, as an address.
+    /// The lowest start of a file's executable mappings, as an offset in the file or, for a kernel module, as an
+    /// address. `None` if the file wasn't mapped.
     fn first_mapping(&self, path: &[u8]) -> Option<u64> {
         let mappings = self.processes.by_pid.values().flat_map(|process| &process.mappings);
         let of_file = mappings.filter(|mapping| mapping.executable && mapping.path == path);
@@ -196,7 +197,7 @@ impl RecordSurvey {
         starts.min()
     }
 
-    /// Returns everything in order of time. The last result counts what could not be read: records, BPF tables, symbol
+    /// Returns everything in order of time. The three counts say what could not be read: records, BPF tables, symbol
     /// files.
     pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, [Skipped; 3]) {
         let endian = recording.header.endian;

@@ -1,8 +1,8 @@
 //! Walks records. A record is a `struct perf_event_header` (u32 type, u16 misc, u16 size) and `size` - 8 bytes of body.
 //!
 //! Two types, AUXTRACE and HEADER_TRACING_DATA, are followed by a payload that `size` doesn't include. The walk may
-//! cover a window of the data section. It ends before the first record that isn't complete in the window: the caller
-//! continues there with the next window, or knows that the file was cut.
+//! cover a window of the data section. It ends before the first record that isn't complete in the window. There the
+//! caller continues with the next window; if there is none, the file was truncated.
 
 use super::kind;
 use crate::bytes::byte_writer::ByteWriter;
@@ -30,8 +30,8 @@ pub struct RawRecord<'data> {
 }
 
 impl<'data> RawRecord<'data> {
-    /// Reads the record at the start of `bytes`. The error is the number of bytes needed for the record without its
-    /// payload, or 0 if the size is impossible.
+    /// Reads the record at the start of `bytes`. If it is incomplete, the error is the number of bytes needed for the
+    /// record without its payload. If the size is impossible, the error is 0.
     #[inline]
     fn read(bytes: &'data [u8], offset: u64, endian: Endian) -> Result<Self, usize> {
         let Some(&[k0, k1, k2, k3, m0, m1, s0, s1]) = bytes.first_chunk::<HEADER>() else { return Err(HEADER) };
@@ -56,7 +56,7 @@ impl<'data> RawRecord<'data> {
         }
     }
 
-    /// The bytes after the header.
+    /// The bytes of the record after its header.
     #[inline]
     pub fn body(&self) -> Cursor<'data> {
         Cursor::new(&self.bytes[HEADER..], self.offset + HEADER as u64, self.endian)
@@ -77,8 +77,8 @@ pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u
     Some(record.finish())
 }
 
-/// Finds the first offset in `range` where several plausible records follow each other. The fields of a sample can look
-/// like that too, so it is only a guess.
+/// Finds the first offset in `range` where several plausible records follow each other; `None` if there is none. The
+/// fields of a sample can look like records too, so this is only a guess.
 pub fn may_begin(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
     /// This many plausible records in a row are not a coincidence.
     const IN_A_ROW: usize = 6;

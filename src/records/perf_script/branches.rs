@@ -6,8 +6,8 @@
 //! work+0x9/leaf+0x0/M/-/-/0/
 //! ```
 //!
-//! The fields are: from, to, (M)ispredicted or (P)redicted, in a transaction (X), an abort (A), cycles since the
-//! previous branch, type. Newer versions of perf append whether the branch was speculative.
+//! The fields are: from, to, (M)ispredicted or (P)redicted, X if in a transaction, A if the branch aborted one, cycles
+//! since the previous branch, type. Newer versions of perf append whether the branch was speculative.
 
 use super::output_fields::put;
 use super::write::{Fields, Line};
@@ -15,15 +15,16 @@ use super::write::{Fields, Line};
 /// A taken branch.
 #[derive(Debug, Clone, Copy)]
 pub struct BranchLine<'a> {
-    /// The branch instruction.
+    /// The branch instruction, printed like a frame.
     pub from: Line<'a>,
-    /// The branch target.
+    /// The branch target, printed like a frame.
     pub to: Line<'a>,
     /// The flags of `struct perf_branch_entry`, as one word.
     pub flags: u64,
 }
 
-/// Names of `PERF_BR_*` in include/uapi/linux/perf_event.h. For other types, nothing is printed.
+/// Names of the branch types `PERF_BR_*` in include/uapi/linux/perf_event.h, by number. For other types, nothing is
+/// printed.
 const TYPES: [&str; 15] = [
     "",
     "COND",
@@ -41,13 +42,13 @@ const TYPES: [&str; 15] = [
     "SERROR",
     "NO_TX",
 ];
-/// This branch type says that the actual type is in another field, whose values have the names in [`EXTENDED_TYPES`]
-/// (`PERF_BR_NEW_*`).
+/// The branch type that says: the actual type is in another field, whose values (`PERF_BR_NEW_*`) have the names in
+/// [`EXTENDED_TYPES`].
 const EXTENDED: u64 = 15;
 const EXTENDED_TYPES: [&str; 8] =
     ["FAULT_ALGN", "FAULT_DATA", "FAULT_INST", "ARCH_1", "ARCH_2", "ARCH_3", "ARCH_4", "ARCH_5"];
 
-/// Appends a branch, with symbols instead of addresses if `symbols` is set.
+/// Appends a branch to `out`. If `symbols` is true, it is printed with symbols instead of addresses.
 pub fn branch(out: &mut Vec<u8>, fields: Fields, symbols: bool, line: &BranchLine<'_>) {
     if !symbols {
         out.push(b' ');

@@ -1,4 +1,4 @@
-//! Recognizes lines below a sample's frames that hold other fields (`-F +iregs` and many more).
+//! Recognizes lines that perf script prints below a sample's frames for other fields (`-F +iregs` and many more).
 //!
 //! ```text
 //!  ABI:2    AX:0x22c13    BX:0x7ffd1ce8de88
@@ -26,7 +26,8 @@ pub(super) fn is_field_line(line: &[u8]) -> bool {
     }
 }
 
-/// True for registers, instructions, physical addresses, page sizes, branches and BPF output.
+/// True if a line indented by blanks holds one of these fields: registers, instructions, physical address, page size,
+/// branches, BPF output. `text` is the line without blanks around it.
 fn is_fields(text: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 6] = [b"ABI:", b"insn:", b"ilen:", b"IPC:", b"BPF output:", b"BPF string:"];
     if BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) {
@@ -47,14 +48,15 @@ fn is_fields_behind<'l>(mut words: impl Iterator<Item = &'l [u8]>) -> bool {
     words.next().is_some_and(is_branch)
 }
 
-/// True for `0x402ce1/0x4028bf/P/-/-/37/CALL` or `work+0x9/leaf+0x0/M/-/-/0/`.
+/// True if a word is a branch, such as `0x402ce1/0x4028bf/P/-/-/37/CALL` or `work+0x9/leaf+0x0/M/-/-/0/`.
 fn is_branch(word: &[u8]) -> bool {
     let mut parts = word.rsplit(|byte| *byte == b'/');
     let is_flag = |part: &[u8]| matches!(part, b"P" | b"M" | b"-" | b"X" | b"A" | b"N");
     memchr::memchr_iter(b'/', word).count() >= 5 && parts.any(is_flag)
 }
 
-/// True for instructions of branches (`-F +brstackinsn`), metrics, and tracepoint fields as simpleperf prints them.
+/// True if a line indented by a tab holds instructions of branches (`-F +brstackinsn`), metrics, or tracepoint fields
+/// as simpleperf prints them. `text` is the line without the tab.
 fn is_block_of_branch(text: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 4] = [b"metric:", b"tracing data:", b"...", b"mispred"];
     if text.starts_with(b"\t") || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) {

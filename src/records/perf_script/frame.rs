@@ -1,4 +1,4 @@
-//! Parses a frame of a stack: address, symbol, offset, object.
+//! Parses a frame of a stack in perf script output: address, symbol, offset, object.
 
 use super::header::Header;
 use crate::bytes::digits::{decimal, hex};
@@ -11,13 +11,13 @@ pub struct Frame<'a> {
     pub addr: u64,
     /// The symbol without its offset; `[unknown]` if perf had none.
     pub symbol: &'a [u8],
-    /// The offset after the symbol, if printed.
+    /// The offset of the address in the function, as printed after the symbol; `None` if it was not printed.
     pub offset: Option<u64>,
     /// The object without its parentheses; `None` if it was not printed.
     pub dso: Option<&'a [u8]>,
-    /// The offset in the object, if printed (`-F +dsoff`).
+    /// The offset in the object (`-F +dsoff`); `None` if it was not printed.
     pub dso_offset: Option<u64>,
-    /// True if perf marked the call as inlined into its caller.
+    /// True if perf marked the frame as a call that was inlined into its caller.
     pub inlined: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct Frame<'a> {
 pub const UNKNOWN: &[u8] = b"[unknown]";
 
 impl<'a> Frame<'a> {
-    /// Parses a frame line. Leading white space is allowed; the line break must be removed. `None` if the line is not a
+    /// Parses a frame line, which may be indented but must not end with a line break. `None` if the line is not a
     /// frame. A missing or empty symbol becomes [`UNKNOWN`].
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let line = line.trim_ascii_start();
@@ -33,7 +33,7 @@ impl<'a> Frame<'a> {
         if rest.is_empty() {
             return Some(Self { addr, symbol: UNKNOWN, offset: None, dso: None, dso_offset: None, inlined: false });
         }
-        // The first versions of simpleperf's `report_sample.py` print a tab here.
+        // The first versions of simpleperf's `report_sample.py` print a tab after the address.
         let rest = rest.strip_prefix(b" ").or_else(|| rest.strip_prefix(b"\t"))?;
         let (rest, inlined) = match rest.strip_suffix(INLINED) {
             Some(rest) => (rest, true),
@@ -46,7 +46,7 @@ impl<'a> Frame<'a> {
         Some(Self { addr, symbol, offset, dso, dso_offset, inlined })
     }
 
-    /// Parses the most frequent form of an unnamed frame, exactly `address [unknown] (object)`.
+    /// Parses an unnamed frame in its most frequent form, exactly `address [unknown] (object)`. `None` for other lines.
     pub(super) fn parse_unknown(line: &'a [u8]) -> Option<Self> {
         let (addr, rest) = address(line)?;
         let object = rest.strip_prefix(b" [unknown] (")?.strip_suffix(b")")?;
@@ -61,8 +61,9 @@ impl<'a> Frame<'a> {
         self.addr >> 63 != 0 && self.addr & !0xfff != VSYSCALL
     }
 
-    /// Parses a frame line indented by a tab or by blanks. perf prints a tab, but terminals, editors and `expand` turn
-    /// it into blanks. `None` if the line is a header.
+    /// Parses a frame line that is indented by a tab or by blanks. perf prints a tab, but terminals, editors and
+    /// `expand` turn it into blanks. `None` if the line is not indented, or is something else: a header or an
+    /// instruction.
     pub fn parse_indented(line: &'a [u8]) -> Option<Self> {
         let frame = match line.first()? {
             b'\t' | b' ' => Self::parse(line)?,
@@ -75,9 +76,9 @@ impl<'a> Frame<'a> {
         if is_other_line { None } else { Some(frame) }
     }
 
-    /// Parses the frame of a one-line sample, given the text after its event. Other fields may precede the frame: a
-    /// data address with symbol and object (`-F +addr`), or numbers (`-F +weight`). Others may follow: a branch target,
-    /// registers, branches. perf pads addresses to a fixed width, but not symbols.
+    /// Parses the frame of a one-line sample. `text` is what follows the event. Other fields may precede the frame: a
+    /// data address with symbol and object (`-F +addr`), or numbers (`-F +weight`). Others may follow it: a branch
+    /// target, registers, branches. perf pads addresses to a fixed width, but not symbols. `None` if there is no frame.
     pub(super) fn parse_in_line(text: &'a [u8]) -> Option<Self> {
         let mut found: Option<Self> = None;
         let mut word_end = 0;
@@ -113,7 +114,8 @@ impl<'a> Frame<'a> {
         found
     }
 
-    /// Parses a frame that lost its indentation. Only its symbol and object distinguish it from other lines.
+    /// Parses a frame line that lost its indentation. Only symbol and object distinguish it from other lines, so `None`
+    /// is returned without an object.
     pub fn parse_unindented(line: &'a [u8]) -> Option<Self> {
         let has_indent = line.first().is_none_or(u8::is_ascii_whitespace);
         if has_indent || !line.ends_with(b")") {
@@ -130,7 +132,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// True if a line shows an instruction of a branch (`-F brstackinsn`): tab, address, tab, instruction.
+/// True if a line shows an instruction between two branches (`-F brstackinsn`): tab, address, tab, instruction.
 fn is_instruction(line: &[u8]) -> bool {
     address(line.trim_ascii_start()).is_some_and(|(_, rest)| rest.starts_with(b"\t"))
 }
@@ -138,30 +140,30 @@ fn is_instruction(line: &[u8]) -> bool {
 /// What perf prints after an inlined call.
 pub(super) const INLINED: &[u8] = b" (inlined)";
 
-/// True if a line that could be a frame is a header: a command may be called `dead` or `7f`.
+/// True if a line that could be a frame is a header. The two look alike if a command is called `dead` or `7f`.
 fn is_header(line: &[u8]) -> bool {
     let Some(header) = Header::parse(line) else { return false };
     if header.time.is_some() {
         return true;
     }
-    // Without a time, a frame such as `401745 Builtin: Load (x)` looks like a header, but has no command name.
-    // A one-line sample without one has a padded address after its event.
+    // Without a time, a frame such as `401745 Builtin: Load (x)` looks like a header, but has no command name. In a
+    // one-line sample without a command name, a padded address follows the event.
     let event_end = header.event_end();
     header.event_up_to(event_end).is_some()
         && (!header.comm.is_empty() || is_padded_address(header.after_event(event_end), ADDRESS_WIDTH))
 }
 
-/// Limit of the numbers tried as an address in one line. perf prints fewer before a frame; the limit bounds the cost of
-/// nonsense.
+/// How many numbers of a line may be tried as the address of its frame. perf prints fewer numbers before a frame; the
+/// limit bounds the time that nonsense can take.
 const MOST_NUMBERS: usize = 16;
 
-/// The last address of the first page, which never holds code.
+/// Last address of the first page. Addresses up to it are never code.
 pub(super) const FIRST_PAGE: u64 = 0xfff;
 
-/// Number of columns of an address.
+/// Width to which perf pads an address, in columns.
 pub(super) const ADDRESS_WIDTH: usize = 16;
 
-/// True if a text begins with white space and an address that ends at `columns` bytes or further right.
+/// True if a text begins with white space and an address, and the two take at least `columns` bytes.
 pub(super) fn is_padded_address(text: &[u8], columns: usize) -> bool {
     let number = text.trim_ascii_start();
     let blanks = text.len() - number.len();
@@ -175,8 +177,8 @@ fn is_number(word: &[u8]) -> bool {
     address(word).is_some_and(|(_, rest)| rest.is_empty())
 }
 
-/// True if the text after a number shows that the number isn't a frame's address: several blanks follow, or another
-/// padded number, or a page size.
+/// True if what follows a number shows that the number isn't a frame's address: several blanks, another padded number,
+/// or a page size.
 fn is_other_field(after: &[u8]) -> bool {
     let blanks = after.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     let word = after[blanks..].split(u8::is_ascii_whitespace).next().unwrap_or_default();
@@ -191,8 +193,8 @@ pub(super) fn is_page_size(word: &[u8]) -> bool {
     }
 }
 
-/// The end of the object after a frame's symbol, in a line where more may follow: `=>` and a branch target, or
-/// branches. `None` if no object is shown.
+/// The end of the object in a line, given the text after the frame's address. More fields may follow the object: `=>`
+/// and a branch target, or branches. `None` if no object is shown.
 fn object_end(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -215,15 +217,16 @@ fn object_end(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Parses a hexadecimal number at the start, and returns the rest.
+/// Parses a hexadecimal number of up to 16 digits at the start of a text, and returns the rest as well.
 pub(super) fn address(line: &[u8]) -> Option<(u64, &[u8])> {
     let len = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
     let addr = hex(&line[..len]).filter(|_| len <= 16)?;
     Some((addr, &line[len..]))
 }
 
-/// Splits `symbol (object)`. The object is in the last parentheses that open after a space and are balanced up to the
-/// end of the line. Thus `(/memfd:x (deleted))` stays whole and `f(int) (/lib/x.so)` is split correctly.
+/// Splits `symbol (object)`; the object is `None` if there is none. It is in the last parentheses that open after a
+/// space and are balanced up to the end of the line. Thus `(/memfd:x (deleted))` stays whole and `f(int) (/lib/x.so)`
+/// is split correctly.
 fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     if !text.ends_with(b")") {
         return (text, None);
@@ -239,7 +242,8 @@ fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
             let object = &text[at + 1..text.len() - 1];
             return match text[..at].split_last() {
                 Some((b' ', symbol)) => (symbol, Some(object)),
-                // The symbol was not printed. A symbol may be in parentheses itself: `(block)`.
+                // Only the object was printed. If it doesn't look like one, it is a symbol in parentheses, such as
+                // `(block)`.
                 None if object.starts_with(b"/") || object.starts_with(b"[") => (b"", Some(object)),
                 _ => (text, None),
             };
@@ -248,7 +252,7 @@ fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     (text, None)
 }
 
-/// Splits `object+0x1f`.
+/// Splits `object+0x1f` into the object and the offset, if there is one.
 fn split_dso_offset(object: Option<&[u8]>) -> (Option<&[u8]>, Option<u64>) {
     let Some(object) = object else { return (None, None) };
     let digits = object.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -259,7 +263,7 @@ fn split_dso_offset(object: Option<&[u8]>) -> (Option<&[u8]>, Option<u64>) {
     }
 }
 
-/// Splits `symbol+0x1f`.
+/// Splits `symbol+0x1f` into the symbol and the offset, if there is one.
 fn split_offset(symbol: &[u8]) -> (&[u8], Option<u64>) {
     if let Some(plus) = memchr::memmem::rfind(symbol, b"+0x")
         && let Some((offset, [])) = address(&symbol[plus + b"+0x".len()..])
@@ -269,15 +273,17 @@ fn split_offset(symbol: &[u8]) -> (&[u8], Option<u64>) {
     (symbol, None)
 }
 
-/// What an object says about whether its unnamed frames may be JIT code.
+/// Whether the unnamed frames of an object may be JIT code, judged by the object's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DsoKind {
-    /// Memory without a file, or unknown: the address is absolute. Holds the process ID if the object contains it.
+    /// Memory without a file, or an unknown object. The address is absolute. Holds the process ID if the object's name
+    /// contains it, as in `/tmp/perf-PID.map`.
     Anonymous(Option<i32>),
-    /// A file through which JIT compilers write code, or an ELF image of JIT code. The address may be relative to it.
+    /// A file through which JIT compilers write code, or an ELF image of JIT code. The address may be relative to the
+    /// file.
     FileBacked,
-    /// A file that was deleted or is in shared memory. It may be a JIT compiler's or a library. The address may be
-    /// relative to it.
+    /// A file that was deleted or is in shared memory. It may be a library, or JIT code that a compiler wrote there.
+    /// The address may be relative to the file.
     MaybeJit,
     /// Any other object: no JIT code.
     Other,

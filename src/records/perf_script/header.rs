@@ -9,22 +9,24 @@ use std::ops::Range;
 pub struct Header<'a> {
     /// The command name; empty if it was not printed.
     pub comm: &'a [u8],
-    /// The process ID, if `pid` was printed.
+    /// The process ID; `None` if it was not printed (`-F pid`).
     pub pid: Option<Pid>,
-    /// The thread ID, if `tid` was printed. A single number is taken for a thread ID, which perf prints by default.
+    /// The thread ID; `None` if it was not printed. A single number is taken for the thread ID, which perf prints by
+    /// default.
     pub tid: Option<Tid>,
-    /// The CPU, if printed.
+    /// The CPU; `None` if it was not printed.
     pub cpu: Option<u32>,
-    /// The time, truncated to microseconds unless `nanos` is true.
+    /// The time, which perf truncated to microseconds unless `nanos` is true. `None` if it was not printed.
     pub time: Option<Nanos>,
     /// True if the time was printed with nine digits (`--ns`).
     pub nanos: bool,
-    /// The rest of the line: period, event and, in one-line samples, the frame.
+    /// The rest of the line after the time (or after the thread, if there is no time): period, event and, in one-line
+    /// samples, the frame.
     pub rest: &'a [u8],
 }
 
 impl<'a> Header<'a> {
-    /// Parses a line. `None` if it cannot be a header.
+    /// Parses a line. `None` if it cannot be a header: it needs a time, or a thread ID and an event.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         if line.is_empty() || line[0] == b'\t' || line[0] == b'#' {
             return None;
@@ -35,7 +37,7 @@ impl<'a> Header<'a> {
 
     /// True if a line can be a header and has a time.
     pub(super) fn has_time(line: &'a [u8]) -> bool {
-        // A cheap test first: words are only parsed one by one if one of them ends like a time.
+        // A cheap test first: the line is only parsed word by word if one of its words ends like a time.
         let ends_time = |colon: usize| {
             let follows_digit = colon > 0 && line[colon - 1].is_ascii_digit();
             follows_digit && line.get(colon + 1).is_none_or(u8::is_ascii_whitespace)
@@ -43,8 +45,8 @@ impl<'a> Header<'a> {
         memchr::memchr_iter(b':', line).any(ends_time) && Self::parse(line).is_some_and(|header| header.time.is_some())
     }
 
-    /// Parses a line directly above frames, so that it must be a header. With `-F` it may lack time and event, or
-    /// consist of nothing but a command name.
+    /// Parses a line that must be a header because frames follow directly. Depending on `-F`, it may lack time and
+    /// event, or consist of nothing but a command name.
     pub fn parse_above_frames(line: &'a [u8]) -> Self {
         if let Some(header) = Self::parse(line) {
             return header;
@@ -84,7 +86,7 @@ impl<'a> Header<'a> {
     /// Parses a header with a time. The number before the time (or before CPU and flags) is the thread ID; everything
     /// before that is the command name.
     fn parse_with_time(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
-        // The IDs with their offset in the line.
+        // The last process and thread ID, with their offset in the line.
         let mut ids: Option<(usize, Ids)> = None;
         let mut cpu = None;
         for (start, token) in tokens {
@@ -109,16 +111,16 @@ impl<'a> Header<'a> {
 
     /// Parses a header without a time. The thread ID is the last number before the event that can be one.
     fn parse_without_time(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
-        // The IDs with their range in the line.
+        // The last process and thread ID, with their range in the line.
         let mut ids: Option<(Range<usize>, Ids)> = None;
         let mut cpu = None;
-        // Number of consecutive numbers.
+        // How many numbers precede the current word directly.
         let mut numbers = 0;
         for (start, token) in tokens {
             let is_period = line[..start].trim_ascii().is_empty() && is_padded(line, start, token, PERIOD_WIDTH);
             if let Some(found) = parse_ids(token).filter(|_| !is_period) {
                 numbers += 1;
-                // A second plain number in a row is the period.
+                // The second of two plain numbers in a row is the period.
                 if numbers == 1 || found.pid.is_some() {
                     ids = Some((start..start + token.len(), found));
                     cpu = None;
@@ -136,19 +138,19 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// The event's name, if printed. It follows the time, or the period.
+    /// The event's name; `None` if it was not printed. It follows the time, or the period.
     pub fn event(&self) -> Option<&'a [u8]> {
         self.event_up_to(self.event_end())
     }
 
-    /// The event's name, given the end of its colon in `rest`.
+    /// The event's name. `end` is the end of its colon in `rest`, from [`Self::event_end`].
     pub(super) fn event_up_to(&self, end: Option<usize>) -> Option<&'a [u8]> {
         let end = end?;
         let start = self.rest[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
         (end - start > 1).then_some(&self.rest[start..end - 1])
     }
 
-    /// Where the event ends in `rest`, including its colon.
+    /// The end of the event's colon in `rest`; `None` if no event was printed.
     pub(super) fn event_end(&self) -> Option<usize> {
         for (start, token) in (Tokens { line: self.rest, offset: 0 }) {
             if token.ends_with(b":") {
@@ -164,12 +166,13 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// The period, if printed: the number before the event's name, or before the fields that follow the time.
+    /// The sampling period: the number before the event's name, or before the fields that follow the time. `None` if it
+    /// was not printed.
     pub fn period(&self) -> Option<u64> {
         self.period_up_to(self.event_end())
     }
 
-    /// The period, given the end of the event in `rest`.
+    /// Like [`Self::period`], if the result of [`Self::event_end`] is known.
     pub(super) fn period_up_to(&self, event_end: Option<usize>) -> Option<u64> {
         let fields = &self.rest[..event_end.unwrap_or(self.rest.len())];
         for (start, token) in (Tokens { line: fields, offset: 0 }) {
@@ -183,13 +186,14 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// The text after the event, given the event's end. In a one-line sample it begins with the frame.
+    /// The text after the event, without white space at its end. `event_end` is the result of [`Self::event_end`]. In a
+    /// one-line sample the text begins with the frame.
     pub(super) fn after_event(&self, event_end: Option<usize>) -> &'a [u8] {
         self.rest[event_end.unwrap_or(0)..].trim_ascii_end()
     }
 
-    /// The time for looking up JIT code: the end of the printed time unit. Code that was logged within the same
-    /// microsecond may be the sampled code.
+    /// The time to look up JIT code at: the end of the microsecond or nanosecond that was printed. Code that was logged
+    /// within the same microsecond may be the sampled code. `None` if no time was printed.
     pub fn lookup_time(&self) -> Option<Nanos> {
         self.time.map(|time| if self.nanos { time } else { Nanos(time.0.saturating_add(999)) })
     }
@@ -201,11 +205,11 @@ struct Ids {
     tid: Option<Tid>,
 }
 
-/// The words of a line and their offsets.
+/// Iterator over the words of a line and their offsets.
 #[derive(Clone, Copy)]
 struct Tokens<'a> {
     line: &'a [u8],
-    /// The words before this offset were returned.
+    /// Offset in the line from which the next word is searched.
     offset: usize,
 }
 
@@ -223,16 +227,16 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Number of columns of a period.
+/// Width to which perf pads a period, in columns.
 const PERIOD_WIDTH: usize = 10;
 
-/// True if a number is padded with blanks to `width` columns.
+/// True if the word `token`, which begins at offset `start` of a line, is padded with blanks to `width` columns.
 fn is_padded(line: &[u8], start: usize, token: &[u8], width: usize) -> bool {
     let blanks = line[..start].iter().rev().take_while(|byte| **byte == b' ').count();
     blanks + token.len() >= width
 }
 
-/// True if a word is an event's name with its colon.
+/// True if a word looks like an event's name with its colon.
 fn is_event(token: &[u8]) -> bool {
     token.len() > 1 && token.ends_with(b":")
 }
@@ -263,7 +267,8 @@ fn parse_any_time(line: &[u8], token: &[u8]) -> Option<(Nanos, bool)> {
     Some((Nanos(micros.checked_mul(1000)?), false))
 }
 
-/// Parses `477.666805:` or, with `--ns`, `477.666805123:`. The result says whether it had nanoseconds.
+/// Parses a time: `477.666805:` or, with `--ns`, `477.666805123:`. Also returns true if it has nine digits. `None` for
+/// other words.
 fn parse_time(token: &[u8]) -> Option<(Nanos, bool)> {
     let text = token.strip_suffix(b":")?;
     let dot = text.iter().position(|&byte| byte == b'.')?;
@@ -277,7 +282,8 @@ fn parse_time(token: &[u8]) -> Option<(Nanos, bool)> {
     Some((Nanos(nanos), unit == 1))
 }
 
-/// Parses `15670` (a thread) or `15670/15671` (process and thread). perf prints -1 for "no thread".
+/// Parses `15670` (a thread) or `15670/15671` (process and thread). `None` for other words. perf prints -1 for "no
+/// thread".
 fn parse_ids(token: &[u8]) -> Option<Ids> {
     let (pid, tid) = match token.iter().position(|&byte| byte == b'/') {
         Some(slash) => (Some(Pid(parse_id(&token[..slash])?)), &token[slash + 1..]),
@@ -290,7 +296,7 @@ fn parse_id(text: &[u8]) -> Option<i32> {
     if text == b"-1" { Some(-1) } else { decimal(text).and_then(|id| i32::try_from(id).ok()) }
 }
 
-/// Parses `[003]`.
+/// Parses a CPU as perf prints it: `[003]`. `None` for other words.
 fn parse_cpu(token: &[u8]) -> Option<u32> {
     let inner = token.strip_prefix(b"[")?.strip_suffix(b"]")?;
     decimal(inner).and_then(|cpu| u32::try_from(cpu).ok())

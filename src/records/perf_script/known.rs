@@ -1,5 +1,5 @@
-//! Collects threads, processes and mappings from the record lines of a text (`perf script --show-mmap-events
-//! --show-task-events`).
+//! Collects threads, processes and mappings from lines of perf script output that show other records than samples
+//! (`perf script --show-mmap-events --show-task-events`).
 //!
 //! ```text
 //! java 18314   551.186815: PERF_RECORD_MMAP2 18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java
@@ -20,13 +20,13 @@ const RECORD: &[u8] = b"PERF_RECORD_";
 
 /// True if a line shows a record that is not a sample.
 pub(crate) fn is_record_line(line: &[u8]) -> bool {
-    // Frames begin with a tab, and their symbols might contain the text of a record. Most headers contain no "P", so
-    // searching for that first is faster.
+    // Frames begin with a tab, and their symbols might contain `PERF_RECORD`. Most headers contain no "P", so searching
+    // for that letter first is faster.
     let may_be = !line.starts_with(b"\t") && memchr::memchr(RECORD[0], line).is_some();
     may_be && memchr::memmem::find(line, RECORD).is_some()
 }
 
-/// How perf prints the addresses of code that is mapped from files.
+/// How perf printed the addresses of code in files. It depends on the version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileAddresses {
     /// As an offset in the file (perf up to at least 6.1).
@@ -35,7 +35,7 @@ pub enum FileAddresses {
     Absolute,
 }
 
-/// The facts from all record lines so far. Cheap to clone.
+/// What all record lines so far say about threads, processes and mappings. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct RecordLineFacts {
     facts: Arc<Facts>,
@@ -45,11 +45,11 @@ pub struct RecordLineFacts {
 struct Facts {
     threads: BTreeMap<Tid, Pid>,
     maps: BTreeMap<Pid, Maps>,
-    /// A number for each mapped file, by path.
+    /// Each mapped file's path, with a number for it.
     paths: BTreeMap<Vec<u8>, u32>,
     ranks: Ranks,
     markers: BTreeMap<Pid, Vec<Marked>>,
-    /// The elements of `markers` as a set, to skip those that are already known.
+    /// All elements of `markers`, to skip repeated lines.
     marked: BTreeSet<Marked>,
     /// For each child process, its parent and the time of the fork.
     forks: BTreeMap<Pid, (Pid, Nanos)>,
@@ -57,7 +57,7 @@ struct Facts {
     execs: BTreeMap<Pid, Vec<Nanos>>,
 }
 
-/// A mapped file with the name of a jitdump. Runtimes map their jitdump to tell perf where it is.
+/// A mapping of a file with the name of a jitdump. Runtimes map their jitdump to tell perf where it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Marked {
     /// The process that mapped the file.
@@ -72,27 +72,27 @@ pub struct Marked {
     pub addr: Addr,
 }
 
-/// What a process has mapped; newer mappings cover older ones. Copying it for a forked child is cheap.
+/// The mappings of a process; newer ones cover older ones. Copying it for a forked child is cheap.
 #[derive(Debug, Clone, Default)]
 struct Maps {
-    /// Mappings by address in the process.
+    /// Mappings by their address in the process.
     in_memory: SharedRanges<Map>,
-    /// Mappings by offset in the file (see [`file_key`]).
+    /// Mappings by their offset in the file (see [`file_key`]).
     in_files: SharedRanges<Map>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Map {
-    /// The first address.
+    /// The first address of the mapping.
     start: u64,
-    /// The offset in the file.
+    /// Where the mapping starts in the file, in bytes.
     pgoff: u64,
-    /// The number of the file.
+    /// The file's number in [`Facts::paths`].
     path: u32,
 }
 
-/// Combines a file's number and an offset in the file into one key, so that one map can hold all files. `None` if the
-/// offset is larger than any file.
+/// Combines a file's number and an offset in the file into one key, so that one map can hold the ranges of all files.
+/// `None` if the offset is larger than any file.
 fn file_key(path: u32, offset: u64) -> Option<u64> {
     if offset >= BEYOND_ANY_FILE {
         return None;
@@ -101,7 +101,7 @@ fn file_key(path: u32, offset: u64) -> Option<u64> {
 }
 
 impl RecordLineFacts {
-    /// The process of a thread, if a record line shows it.
+    /// The process of a thread; `None` if no record line shows it.
     pub fn process_of(&self, tid: Tid) -> Option<Pid> {
         self.facts.threads.get(&tid).copied()
     }
@@ -116,12 +116,12 @@ impl RecordLineFacts {
         self.markers(pid).len()
     }
 
-    /// The parent process and the time of the fork. `None` if no record line shows the fork.
+    /// The parent of a process and the time of the fork. `None` if no record line shows the fork.
     pub fn forked(&self, pid: Pid) -> Option<(Pid, Nanos)> {
         self.facts.forks.get(&pid).copied()
     }
 
-    /// The times at which the process called exec.
+    /// The times at which a process called exec.
     pub fn execs(&self, pid: Pid) -> &[Nanos] {
         self.facts.execs.get(&pid).map_or(&[], Vec::as_slice)
     }
@@ -131,8 +131,8 @@ impl RecordLineFacts {
         self.facts.markers.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// Converts an address that perf printed for code in the file `dso` to an address in the process. `None` if the
-    /// mappings don't tell whether perf printed that or an offset in the file.
+    /// Converts an address that perf printed for code in the file `dso` to an address in the process. Older versions of
+    /// perf print an offset in the file instead. `None` if the mappings don't show which of the two it is.
     pub fn absolute(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
         let MapMatches { by_address, by_offset } = self.find_maps(pid, dso, addr);
         match (by_address, by_offset) {
@@ -143,9 +143,9 @@ impl RecordLineFacts {
         }
     }
 
-    /// Converts an address that perf printed for code in the file `dso` to an offset in that file. `printed` tells
-    /// which kind of address this text contains; if that isn't known, the mappings decide. `None` if the mappings don't
-    /// contain the address or allow both.
+    /// Converts an address that perf printed for code in the file `dso` to an offset in that file. `printed` says how
+    /// this text prints addresses; if it is `None`, the mappings decide. The result is `None` if no mapping contains
+    /// the address, or if it could be both an address in the process and an offset.
     pub fn file_offset(&self, pid: Option<Pid>, dso: &[u8], addr: u64, printed: Option<FileAddresses>) -> Option<u64> {
         let MapMatches { by_address, by_offset } = self.find_maps(pid, dso, addr);
         match (printed, by_address, by_offset) {
@@ -201,7 +201,8 @@ impl RecordLineFacts {
         }
     }
 
-    /// Parses `: java:18314/18315` or ` exec: java:18314/18315`. Names may contain colons and slashes.
+    /// Parses what follows `PERF_RECORD_COMM`: `: java:18314/18315` or ` exec: java:18314/18315`. Names may contain
+    /// colons and slashes.
     fn apply_comm(&mut self, text: &[u8], time: Nanos) {
         let ids = text.trim_ascii_end().rsplit(|&byte| byte == b':').next();
         let Some((pid, tid)) = ids.and_then(|ids| parse_ids(ids, b'/')) else { return };
@@ -213,7 +214,8 @@ impl RecordLineFacts {
         }
     }
 
-    /// Parses `(18314:18315):(18314:18314)`: child, then parent. A new process starts with its parent's mappings.
+    /// Parses what follows `PERF_RECORD_FORK`, child before parent: `(18314:18315):(18314:18314)`. A new process starts
+    /// with its parent's mappings.
     fn apply_fork(&mut self, text: &[u8], time: Nanos) {
         let parts = text.split(|&byte| byte == b'(' || byte == b')');
         let mut ids = parts.filter_map(|part| parse_ids(part, b':'));
@@ -230,8 +232,8 @@ impl RecordLineFacts {
     }
 }
 
-/// The mappings of a file that contain a printed number if it is an address in the process, and if it is an offset in
-/// the file.
+/// The mappings that contain a number printed for a file: one if the number is an address in the process, and one if it
+/// is an offset in the file.
 #[derive(Default)]
 struct MapMatches {
     by_address: Option<Map>,
@@ -249,7 +251,8 @@ struct MmapLine<'a> {
 }
 
 impl<'a> MmapLine<'a> {
-    /// Parses `18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java`.
+    /// Parses what follows the name of the record:
+    /// `18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java`.
     fn parse(text: &'a [u8]) -> Option<Self> {
         let colon = memchr::memchr(b':', text)?;
         let (pid, tid) = parse_ids(&text[..colon], b'/')?;
@@ -267,7 +270,7 @@ impl<'a> MmapLine<'a> {
 /// No file is this large (ext4's limit is 2^44), so a larger number is an address in memory.
 pub(super) const BEYOND_ANY_FILE: u64 = 1 << 44;
 
-/// Parses a process ID and a thread ID.
+/// Parses a process ID and a thread ID with a separator between them.
 fn parse_ids(text: &[u8], separator: u8) -> Option<(Pid, Tid)> {
     let pid_len = memchr::memchr(separator, text)?;
     let pid = parse_id(&text[..pid_len])?;

@@ -1,14 +1,14 @@
-//! Writes what samples of memory accesses and of BPF programs have besides their frames (tools/perf/builtin-script.c,
-//! `process_event`): where the data were, latencies, page sizes, control groups, bytes.
+//! Writes what perf script prints for samples of memory accesses and of BPF programs besides their frames
+//! (tools/perf/builtin-script.c, `process_event`): where the data were, latencies, page sizes, control groups, bytes.
 
 use super::output_fields::{Fields, put};
 
 /// The measured values of a sample; `None` if its event doesn't record them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Measured<'a> {
-    /// `union perf_mem_data_src`
+    /// Where the accessed data came from (`union perf_mem_data_src`).
     pub data_src: Option<u64>,
-    /// Number of columns for the text of `data_src`. perf pads it to the longest text so far.
+    /// Width to which the text of `data_src` is padded, in columns: the length of the longest text so far, as in perf.
     pub data_src_width: usize,
     /// The weight that the event assigns to the sample, such as the access's latency.
     pub weight: Option<u64>,
@@ -22,9 +22,9 @@ pub struct Measured<'a> {
     pub bpf_output: Option<&'a [u8]>,
     /// The physical data address.
     pub phys_addr: Option<u64>,
-    /// The page size of the data address.
+    /// Size in bytes of the page that holds the data address.
     pub data_page_size: Option<u64>,
-    /// The page size of the instruction address.
+    /// Size in bytes of the page that holds the instruction.
     pub code_page_size: Option<u64>,
 }
 
@@ -80,7 +80,7 @@ pub fn behind_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>)
     }
 }
 
-/// Appends a page size such as ` 4K` or ` 2M`. 0 means unknown.
+/// Appends a page size in bytes as perf prints it, such as ` 4K` or ` 2M`. 0 means unknown.
 fn put_page_size(out: &mut Vec<u8>, size: u64) {
     if size == 0 {
         out.extend_from_slice(b" N/A");
@@ -97,7 +97,8 @@ fn put_page_size(out: &mut Vec<u8>, size: u64) {
     put(out, format_args!(" {number}{}", unit.unwrap_or('B')));
 }
 
-/// Appends a dump with eight bytes per line, then the text, if the bytes are a text with a zero at its end.
+/// Appends a dump of the bytes that a BPF program wrote, eight per line. If they are a text with a zero byte at its
+/// end, the text follows.
 fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
     const BYTES_PER_LINE: usize = 8;
     out.push(b'\n');
@@ -126,7 +127,7 @@ fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// `count` bits of a word, from bit `first` on.
+/// The `count` bits of a word from bit number `first` on.
 const fn bits(word: u64, first: u32, count: u32) -> u64 {
     word >> first & ((1 << count) - 1)
 }
@@ -134,7 +135,7 @@ const fn bits(word: u64, first: u32, count: u32) -> u64 {
 /// Describes where the data of an access was, in perf's words (`union perf_mem_data_src` in
 /// include/uapi/linux/perf_event.h).
 pub fn data_src_text(word: u64) -> String {
-    /// Length of perf's buffer, without the zero at its end.
+    /// Length in bytes of the buffer into which perf writes the text, without the zero at its end.
     const LONGEST: usize = 99;
     let text = format!(
         "{word:16x} |OP {}|LVL {}|SNP {}|TLB {}|LCK {}|BLK {}",
@@ -257,7 +258,7 @@ fn blocked(bits: u64) -> String {
     format!("{data}{addr}")
 }
 
-/// The names of the bits that are set.
+/// The names of the bits that are set, joined by ` or `.
 fn alternatives(bits: u64, names: &[&str]) -> String {
     let set = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
     set.map(|(_, name)| *name).collect::<Vec<_>>().join(" or ")
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn accesses_are_worded_as_perf_does() {
-        // What the kernel gives samples of software events.
+        // The kernel sets this value for samples of software events.
         assert_eq!(data_src_text(0x1e_0508_0021), "      1e05080021 |OP N/A|LVL N/A|SNP N/A|TLB N/A|LCK N/A|BLK  N/A");
         assert_eq!(
             data_src_text(2 | 0xa << 5 | 2 << 19 | 2 << 24 | 0x12 << 26 | 1 << 33),

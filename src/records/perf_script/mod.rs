@@ -45,7 +45,7 @@ pub fn sniff(head: &[u8]) -> bool {
         if is_padded_frame(line) || lines.peek().is_some_and(|below| is_header_above_frame(line, below)) {
             return true;
         }
-        // Numbers and words occur in many texts, so a frame only counts if it is unmistakable.
+        // Numbers and words occur in many texts, so a frame only counts if nothing but perf prints such a line.
         let frame = lines.peek().and_then(|below| parse_frame(below)).or_else(|| parse_frame(line));
         if frame.is_some_and(|frame| is_unmistakable(&frame)) {
             return true;
@@ -73,14 +73,16 @@ fn parse_frame(line: &[u8]) -> Option<frame::Frame<'_>> {
     frame::Frame::parse_indented(line).or_else(|| frame::Frame::parse_unindented(line))
 }
 
-/// True if a frame has an object in parentheses, an offset, or `[unknown]` as its symbol.
+/// True if a frame can hardly be another kind of line: it has an object in parentheses, an offset, or `[unknown]` as
+/// its symbol.
 fn is_unmistakable(frame: &frame::Frame<'_>) -> bool {
     let has_object = frame.dso.is_some_and(|dso| dso.starts_with(b"/") || dso.starts_with(b"["));
     has_object || frame.symbol == frame::UNKNOWN && frame.addr > frame::FIRST_PAGE || frame.offset.is_some()
 }
 
-/// True for a frame with a symbol whose address is padded as perf pads it: a tab (or the blanks that replaced it) and
-/// sixteen columns. Without `dso`, nothing else distinguishes frames from other lines with a number.
+/// True for a frame with a symbol whose address is padded as perf pads it: to sixteen columns after a tab, or after the
+/// blanks that replaced the tab. If objects weren't printed, nothing else distinguishes frames from other lines with a
+/// number.
 fn is_padded_frame(line: &[u8]) -> bool {
     let columns = match line.first() {
         Some(b'\t') => 1 + frame::ADDRESS_WIDTH,
@@ -115,8 +117,8 @@ fn is_one_line_sample(line: &[u8]) -> bool {
             .is_some_and(|frame| is_unmistakable(&frame) || frame::is_padded_address(text, frame::ADDRESS_WIDTH))
 }
 
-/// Parses the header of a one-line sample without a thread ID: `shop cycles:u:           401136 pack (/bin/shop)`. Only
-/// the padded address after the event distinguishes it from other lines.
+/// Parses the header of a one-line sample that has no thread ID: `shop cycles:u:           401136 pack (/bin/shop)`.
+/// Only the padded address after the event distinguishes such a line from other text. `None` for other lines.
 fn parse_one_line_header(line: &[u8]) -> Option<header::Header<'_>> {
     if line.starts_with(b"\t") || line.starts_with(b"#") {
         return None;
@@ -130,18 +132,18 @@ fn parse_one_line_header(line: &[u8]) -> Option<header::Header<'_>> {
     if is_sample { Some(header) } else { None }
 }
 
-/// Up to 64 lines of a text, without comments and blank lines.
+/// The first 64 lines of a text that are neither blank nor comments.
 fn first_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = text.split(|&byte| byte == b'\n');
     lines.filter(|line| !line.starts_with(b"#") && !line.trim_ascii().is_empty()).take(64)
 }
 
-/// The end of the last sample in the buffer that is followed by an empty line.
+/// Offset after the last empty line in the buffer, which ends a sample. `None` if there is no empty line.
 fn sample_end(buffer: &[u8]) -> Option<usize> {
     if let Some(line_end) = memchr::memmem::rfind(buffer, b"\n\n") {
         return Some(line_end + b"\n\n".len());
     }
-    // Windows has other line breaks.
+    // In a file from Windows, lines end with CR and LF.
     memchr::memmem::rfind(buffer, b"\n\r\n").map(|line_end| line_end + b"\n\r\n".len())
 }
 
@@ -151,7 +153,7 @@ fn hash_text(text: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// True if a text that starts like this may be perf script output of any layout. Other texts pass through unchanged.
+/// True if a text that starts like this may be perf script output of any layout. Other texts are copied unchanged.
 pub fn may_be_text(head: &[u8]) -> bool {
     let Some(end) = memchr::memrchr(b'\n', head) else { return true };
     let mut lines = first_lines(&head[..end]).peekable();

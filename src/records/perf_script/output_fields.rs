@@ -69,7 +69,7 @@ fields! {
     dso: true,
     /// Source line, printed on a line of its own.
     srcline: false,
-    /// Data address, or what else the event records there.
+    /// Address of the accessed data, or whatever else the event records in that field.
     addr: false,
     /// Registers at the interrupt.
     iregs: false,
@@ -77,19 +77,19 @@ fields! {
     uregs: false,
     /// Branch stack with addresses.
     brstack: false,
-    /// The branch stack, by function.
+    /// Branch stack with functions.
     brstacksym: false,
-    /// Addresses in files, behind the files.
+    /// Address in the file, printed after the file.
     dsoff: false,
-    /// Flags from a decoder of branch traces. Always blank here.
+    /// Flags from a decoder of hardware traces. Always blank here, because jitgraft doesn't decode traces.
     flags: false,
     /// Where the accessed data was, in words.
     data_src: false,
     /// The weight that the event assigns to the sample, such as the access's latency.
     weight: false,
-    /// Latency of the instruction.
+    /// Latency of the instruction in cycles.
     ins_lat: false,
-    /// Latency of the instruction's retirement.
+    /// Latency of the instruction's retirement in cycles.
     retire_lat: false,
     /// Path of the control group.
     cgroup: false,
@@ -101,13 +101,13 @@ fields! {
     data_page_size: false,
     /// The page size of the instruction address.
     code_page_size: false,
-    /// The mode: user, kernel, guest.
+    /// The CPU mode: user, kernel, guest.
     misc: false,
-    /// Calls found by a decoder of branch traces. Always empty here.
+    /// Calls found by a decoder of hardware traces. Always empty here.
     callindent: false,
-    /// Values of events that such a decoder synthesizes. Always empty here.
+    /// Values of events that a decoder of hardware traces synthesizes. Always empty here.
     synth: false,
-    /// Instructions per cycle, according to such a decoder. Always empty here.
+    /// Instructions per cycle, from a decoder of hardware traces. Always empty here.
     ipc: false
 }
 
@@ -144,9 +144,11 @@ fn refuse_unsupported(field: &str) -> Result<(), Error> {
 impl FromStr for Fields {
     type Err = Error;
 
-    /// Parses `comm,ip,sym` as exactly these fields, and `+srcline,-period` as changes to the default.
+    /// Parses a list such as `comm,ip,sym`, which selects exactly these fields, or `+srcline,-period`, which changes
+    /// the default.
     fn from_str(list: &str) -> Result<Self, Error> {
-        // As in perf, whose field bpf-output has the sign in its name.
+        // A sign anywhere in the list makes it a list of changes, as in perf, even if it is part of the name
+        // `bpf-output`.
         let changes = list.contains(['+', '-']);
         let mut fields = if changes { Self::default() } else { Self::NONE };
         for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -178,21 +180,23 @@ impl FromStr for Fields {
 }
 
 impl Fields {
-    /// The fields to print for tracepoints.
+    /// The fields to print for tracepoints. The period is only printed if `-F` lists it. Addresses are printed if `-F`
+    /// lists them or, without `-F`, if the samples have call chains.
     #[must_use]
     pub fn of_tracepoints(self, have_call_chains: bool) -> Self {
         let ip = if self.is_given { self.asks_ip } else { have_call_chains };
         Self { period: self.asks_period, ip, ..self }
     }
 
-    /// True if any of the fields needs more of a sample than its frames and header.
+    /// True if any of the fields needs more of a sample than its header and frames.
     #[must_use]
     pub fn are_beside_frames(self) -> bool {
         let access = self.addr || self.data_src || self.weight || self.ins_lat || self.retire_lat || self.phys_addr;
         access || self.iregs || self.uregs || self.cgroup || self.misc || self.data_page_size || self.code_page_size
     }
 
-    /// The fields to print for raw hardware events (`PERF_TYPE_RAW`): everything about the memory access.
+    /// The fields to print for raw hardware events (`PERF_TYPE_RAW`). Without `-F` these include everything about the
+    /// memory access.
     #[must_use]
     pub fn of_raw_events(self) -> Self {
         if self.is_given {
@@ -212,7 +216,7 @@ impl Fields {
     }
 }
 
-/// Appends formatted text.
+/// Appends formatted text to `out`.
 pub(super) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to memory does not fail");
 }

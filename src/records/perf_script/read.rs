@@ -1,7 +1,7 @@
 //! Reads perf script output into a profile.
 //!
-//! A text can be cut into parts ([`cut`]) that are read in parallel. Each part also needs the facts from record lines
-//! before it ([`RecordLineFacts`]).
+//! For reading in parallel, a text can be cut into parts ([`cut`]). The reader of a part also needs the facts from the
+//! record lines before it ([`RecordLineFacts`]).
 //!
 //! For speed: most stacks are exact repetitions and are looked up by their text (`seen`). Others share most callers
 //! with the previous stack; the two are compared from the end, where the callers are (`callers`). Each distinct frame
@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reader.into_profile())
 }
 
-/// Reads the parts of a text one after the other into one profile. Remembers lines and stacks across parts.
+/// Reads parts of a text one after the other into one profile. Lines and stacks of earlier parts are remembered.
 #[derive(Debug)]
 pub struct PartReader {
     profile: Profile,
@@ -50,7 +50,7 @@ pub struct PartReader {
     readable: Readable,
 }
 
-/// Demangles a symbol; `None` if it isn't mangled.
+/// A function that demangles a symbol; it returns `None` if the symbol isn't mangled.
 pub type Readable = fn(&[u8]) -> Option<String>;
 
 impl PartReader {
@@ -74,8 +74,8 @@ impl PartReader {
         self
     }
 
-    /// Reads a part of a text, which ends where [`cut`] says. `known` holds the facts from record lines before the
-    /// part. Returns the lines that were skipped because they belong to no sample.
+    /// Reads the next part of a text, which must end where [`cut`] says. `known` holds the facts from record lines
+    /// before it. Returns a count of the lines that were skipped because they belong to no sample.
     pub fn read(&mut self, text: &[u8], known: &RecordLineFacts) -> Skipped {
         self.lines.make_room();
         let mut reader = TextReader::new(text, known, self);
@@ -88,7 +88,7 @@ impl PartReader {
         &mut self.profile
     }
 
-    /// Removes all rows and stacks from the profile. Names, frames and known lines stay.
+    /// Removes all rows and stacks from the profile. Names, frames and remembered lines stay.
     pub fn forget_rows(&mut self) {
         self.profile.forget_rows();
         self.stacks = StackMemo::default();
@@ -100,13 +100,13 @@ impl PartReader {
     }
 }
 
-/// How many bytes at the beginning of a buffer can be read as a part, such that no sample extends across the end. 0 if
-/// the buffer has no such point.
+/// Length in bytes of the longest part at the start of a buffer that contains no incomplete sample. 0 if nothing can be
+/// cut off.
 pub fn cut(buffer: &[u8]) -> usize {
     sample_end(buffer).unwrap_or_else(|| last_header(buffer))
 }
 
-/// The start of the last header in the buffer that is a complete line.
+/// Offset of the last header in the buffer that is a complete line; 0 if there is none.
 fn last_header(buffer: &[u8]) -> usize {
     let mut end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
     while end > 0 {
@@ -126,9 +126,9 @@ fn last_header(buffer: &[u8]) -> usize {
 
 struct TextReader<'t> {
     text: &'t [u8],
-    /// The reader of all parts, with what it remembers from earlier ones.
+    /// The reader of all parts, which remembers lines and stacks of earlier ones.
     part: &'t mut PartReader,
-    /// Facts from record lines before this part; `known` holds those of this part.
+    /// Facts from record lines before this part. Those from lines of this part are in `known`.
     before: &'t RecordLineFacts,
     known: RecordLineFacts,
     sample: Option<OpenSample<'t>>,
@@ -138,18 +138,18 @@ struct TextReader<'t> {
     skipped: Skipped,
     paragraphs: Paragraphs,
     callers: Callers,
-    /// Lines of the current stack that it doesn't share with the previous one. Each is identified by the number of
-    /// bytes from its start to the end of the stack.
+    /// The lines of the current stack that it doesn't share with the previous one, and the frames of each. A line is
+    /// identified by the number of bytes from its start to the end of the stack.
     lines: Vec<(usize, LineFrames)>,
-    /// Thread of the last sample as printed in its header, and its track.
+    /// The last sample's thread, as printed in its header, and the thread's track.
     thread: Option<(TextThread<'t>, TrackId)>,
-    /// Events of this part and their series.
+    /// The index of each event's series, for the events of this part.
     events: FxHashMap<&'t [u8], usize>,
-    /// The event of the last sample.
+    /// The event of the last sample, and the index of its series.
     last_event: Option<(&'t [u8], usize)>,
 }
 
-/// A sample's thread as printed.
+/// A sample's thread as printed in its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TextThread<'t> {
     comm: &'t [u8],
@@ -164,9 +164,9 @@ struct OpenSample<'t> {
     /// The sampling period; `None` if the text doesn't show periods.
     period: Option<u64>,
     time: Option<Nanos>,
-    /// The frames so far, leaf first, as printed.
+    /// The frames read so far, leaf first, as printed.
     frames: Vec<FrameId>,
-    /// How its frames are indented; `None` before the first frame.
+    /// How the sample's frames are indented; `None` before the first frame.
     indent: Option<Indent>,
 }
 
@@ -174,8 +174,8 @@ struct OpenSample<'t> {
 enum Indent {
     Tab,
     Blanks,
-    /// Blanks, and the frames are addresses without symbols (`-F ip`). Other fields may look like that, but perf prints
-    /// those only below frames that are indented by a tab.
+    /// Blanks, and the frames are addresses without symbols (`-F ip`). Lines of other fields may look the same, but
+    /// perf prints those only below frames that are indented by a tab.
     BlanksOfAddresses,
     Nothing,
 }
@@ -241,7 +241,8 @@ impl<'t> TextReader<'t> {
         self.end_sample();
     }
 
-    /// Reads a line; `below` is the text after it. True if the line begins a sample whose frames are still to come.
+    /// Reads a line; `below` is the text after it. Returns true if the line begins a sample and its frames follow on
+    /// the next lines.
     fn read_line(&mut self, line: &'t [u8], below: &[u8], offset: u64) -> bool {
         if line.is_empty() {
             self.end_sample();
@@ -265,8 +266,8 @@ impl<'t> TextReader<'t> {
         false
     }
 
-    /// Parses a header and finds the end of its event. A header without time and event is only recognized by the frames
-    /// below it.
+    /// Parses a header, and returns it with the end of its event ([`Header::event_end`]). A header without time and
+    /// event is only recognized if a frame follows. `None` if the line is not a header.
     fn parse_header(&self, line: &'t [u8], below: &[u8]) -> Option<(Header<'t>, Option<usize>)> {
         if line.starts_with(b"#") {
             return None;
@@ -294,8 +295,7 @@ impl<'t> TextReader<'t> {
         self.sample.as_ref().is_some_and(|sample| !sample.frames.is_empty())
     }
 
-    /// True if the line is a field that perf prints below the frames, such as registers, and is at a place where perf
-    /// prints such fields.
+    /// True if the line holds a field that perf prints below the frames, such as registers, and a sample is above it.
     fn is_field(&self, line: &[u8]) -> bool {
         (self.sample.is_some() || self.last_was_sample) && is_field_line(line)
     }
@@ -309,14 +309,14 @@ impl<'t> TextReader<'t> {
                 Frame::parse_indented(line).filter(|_| !is_field_line(line))
             }
             Some(Indent::BlanksOfAddresses) if line.starts_with(b" ") => Frame::parse_indented(line),
-            // An address of sixteen digits leaves no room for indentation.
+            // An address of sixteen digits fills its column, so its line may have no indentation.
             Some(Indent::Blanks | Indent::BlanksOfAddresses | Indent::Nothing) => Frame::parse_unindented(line),
             Some(Indent::Tab) => None,
         }
     }
 
-    /// Reads all frames of the current sample at once. Returns where the next sample may begin, or `None` if the lines
-    /// can't be read this way.
+    /// Reads all frames of the current sample at once, from offset `start` on. Returns where the next sample may begin.
+    /// `None` if the stack can't be read this way; then it must be read line by line.
     fn read_stack(&mut self, start: usize) -> Option<usize> {
         let end = self.paragraphs.find_end(self.text, start)?;
         let text = &self.text[start..end];
@@ -335,8 +335,7 @@ impl<'t> TextReader<'t> {
         Some(end + 2)
     }
 
-    /// Reads a stack that has not been seen before. `None` if any of its lines is not a frame. The inner `None` is an
-    /// empty stack.
+    /// Reads a stack that isn't remembered. `None` if any of its lines is not a frame. `Some(None)` is an empty stack.
     fn read_new_stack(&mut self, start: usize, end: usize) -> Option<Option<StackId>> {
         let shared = self.callers.find_shared(self.text, &(start..end));
         self.lines.clear();
@@ -363,7 +362,7 @@ impl<'t> TextReader<'t> {
         Some(stack)
     }
 
-    /// Returns the frames of a line, which are remembered for repeated lines. `None` if the line is not a frame.
+    /// Returns the frames of a line, and remembers them for the next time. `None` if the line is not a frame.
     fn line_frames(&mut self, line: &'t [u8]) -> Option<LineFrames> {
         let known = self.part.lines.get(line);
         if known.is_some() {
@@ -380,7 +379,7 @@ impl<'t> TextReader<'t> {
     }
 
     /// Begins a sample. Returns true if the header's line contains no frame, so that frames can follow on lines of
-    /// their own. If the next line is a frame, the text after the event is not read as one.
+    /// their own. If the next line is a frame, the text after the event isn't taken for one.
     fn begin_sample(&mut self, header: &Header<'t>, event_end: Option<usize>, below: &[u8]) -> bool {
         let track = self.track(header);
         let mut sample = OpenSample {
@@ -391,7 +390,7 @@ impl<'t> TextReader<'t> {
             frames: Vec::new(),
             indent: None,
         };
-        // One-line samples have their frame after the event.
+        // In a one-line sample, the frame follows the event.
         if let Some(frame) = Frame::parse_in_line(header.after_event(event_end))
             && !begins_with_frame(below)
         {
@@ -402,7 +401,8 @@ impl<'t> TextReader<'t> {
         frames_follow
     }
 
-    /// The track of a header's thread. If nothing shows the process, it is assumed to be the one with the thread's ID.
+    /// The track of the thread in a header. If nothing shows the thread's process, the thread's ID is taken for the
+    /// process ID.
     fn track(&mut self, header: &Header<'t>) -> TrackId {
         let mut pid = header.pid;
         if pid.is_none()
@@ -443,8 +443,8 @@ impl<'t> TextReader<'t> {
         self.sample = Some(sample);
     }
 
-    /// `file.c:12` is the source line of the frame above it; `file.c:12 (inlined)` also means that this frame is
-    /// inlined.
+    /// Reads the source line of the frame above it, such as `file.c:12`. In `file.c:12 (inlined)`, it also says that
+    /// the frame is inlined.
     fn read_source_line(&mut self, text: &[u8]) {
         let (text, is_inlined) = match text.strip_suffix(INLINED) {
             Some(text) => (text, true),
@@ -522,7 +522,7 @@ impl<'t> TextReader<'t> {
         self.part.profile.push(series, row);
     }
 
-    /// The series of a sample's event. The event's first sample in a part decides its unit.
+    /// The index of the series for a sample's event. The event's first sample in a part decides the unit of the series.
     fn series(&mut self, sample: &OpenSample<'t>) -> usize {
         if let Some((event, series)) = self.last_event
             && event == sample.event

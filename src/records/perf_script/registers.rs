@@ -13,25 +13,25 @@ use crate::model::abi::{EM_386, EM_AARCH64, EM_X86_64};
 pub struct RegisterLine<'a> {
     /// ELF `e_machine` of the CPU, which decides the names of the registers.
     pub machine: u16,
-    /// `PERF_SAMPLE_REGS_ABI_*`. With 0 (none), nothing is printed.
+    /// `PERF_SAMPLE_REGS_ABI_*`: 0 none, 1 32-bit, 2 64-bit. For 0, nothing is printed.
     pub abi: u64,
-    /// One bit per register that was recorded.
+    /// Bit N is set if register number N (`PERF_REG_*`) was recorded.
     pub mask: u64,
-    /// Values of these registers, lowest bit first.
+    /// Values of the recorded registers, lowest number first.
     pub values: &'a [u64],
 }
 
-/// Register names by bit: `PERF_REG_X86_*` in arch/x86/include/uapi/asm/perf_regs.h.
+/// Register names by number: `PERF_REG_X86_*` in arch/x86/include/uapi/asm/perf_regs.h.
 const X86: [&str; 24] = [
     "AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP", "IP", "FLAGS", "CS", "SS", "DS", "ES", "FS", "GS", "R8", "R9",
     "R10", "R11", "R12", "R13", "R14", "R15",
 ];
 
-/// Register names from bit 29 on: `PERF_REG_ARM64_*` in arch/arm64/include/uapi/asm/perf_regs.h. Lower bits are x0, x1,
-/// ….
+/// Names of the registers from number 29 on: `PERF_REG_ARM64_*` in arch/arm64/include/uapi/asm/perf_regs.h. Lower
+/// numbers are x0, x1, ….
 const ARM64: [&str; 4] = ["x29", "lr", "sp", "pc"];
 
-/// Appends the registers on a line of the form shown above, without a line break.
+/// Appends a sample's registers as one line, without the line break.
 pub fn registers(out: &mut Vec<u8>, line: &RegisterLine<'_>) {
     if line.abi == 0 {
         return;

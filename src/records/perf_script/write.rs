@@ -24,7 +24,7 @@ pub struct Header<'a> {
     pub pid: Option<Pid>,
     /// Thread ID.
     pub tid: Option<Tid>,
-    /// The CPU on which the sample was taken, if recorded.
+    /// The CPU on which the sample was taken; `None` if it wasn't recorded.
     pub cpu: Option<u32>,
     /// Time of the sample.
     pub time: Option<Nanos>,
@@ -32,7 +32,7 @@ pub struct Header<'a> {
     pub period: Option<u64>,
     /// Name of the event.
     pub event: &'a str,
-    /// Length of the longest event name in the recording; shorter names are padded to it.
+    /// Length of the longest event name in the recording, in bytes; shorter names are padded to it.
     pub event_width: usize,
     /// The formatted fields of a tracepoint.
     pub trace: &'a [u8],
@@ -42,7 +42,7 @@ pub struct Header<'a> {
     pub addr_symbol: &'a [u8],
     /// Other measured values of the sample, such as weight and latency.
     pub measured: Measured<'a>,
-    /// The mode of the CPU (kernel, user, …) when the sample was taken.
+    /// The CPU mode (kernel, user, …) in which the sample was taken.
     pub mode: CpuMode,
     /// True if the sample has a call chain, whose frames follow on lines of their own.
     pub chain: bool,
@@ -50,26 +50,27 @@ pub struct Header<'a> {
     pub pads_comm: bool,
 }
 
-/// A frame to print.
+/// A frame as it is printed.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
     /// Address in the process.
     pub addr: u64,
     /// The function; `None` prints `[unknown]`.
     pub symbol: Option<&'a [u8]>,
-    /// Offset of the address in the function.
+    /// Offset of the address in the function, in bytes.
     pub offset: u64,
-    /// The object; `None` prints `[unknown]`.
+    /// The object (file or mapping); `None` prints `[unknown]`.
     pub dso: Option<&'a [u8]>,
-    /// The address in the file. `None` if there is no file to open, as for kernel symbols and BPF programs.
+    /// The address in the file, for `-F +dsoff`. `None` if there is no file to open, as for kernel symbols and BPF
+    /// programs.
     pub file_offset: Option<u64>,
-    /// True if this call was inlined into the function of the next frame.
+    /// True if this call was inlined into the function of the next frame. It is printed without offset and object.
     pub inlined: bool,
-    /// Source file and line.
+    /// Source file and line, if known.
     pub source: Option<(&'a [u8], u32)>,
 }
 
-/// Appends the header. It ends with a line break if a call chain follows.
+/// Appends the header. It ends with a line break if the frames of a call chain follow.
 pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     if fields.comm && header.chain && fields.ip && !header.pads_comm {
         put_in_line(out, header.comm);
@@ -123,7 +124,8 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     }
 }
 
-/// Appends a frame: on a line of its own if it belongs to a call chain (`chain`), otherwise to the header's line.
+/// Appends a frame: on a line of its own if it belongs to a call chain (`chain`), otherwise on the header's line.
+/// Appends nothing if addresses aren't selected.
 pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
     if !fields.ip {
         return;
@@ -163,7 +165,7 @@ pub fn symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     }
 }
 
-/// Appends the file in parentheses, with the address in it if that field is selected.
+/// Appends the object in parentheses, with the address in the file if that field is selected.
 fn put_dso(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     out.extend_from_slice(b" (");
     put_in_line(out, line.dso.unwrap_or(b"[unknown]"));
@@ -173,7 +175,8 @@ fn put_dso(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     out.push(b')');
 }
 
-/// The letters that perf prints for a mode. perf tests bits of the mode's number, so some modes get several letters.
+/// The letters that perf prints for a CPU mode. perf tests single bits of the mode's number, so some modes get several
+/// letters.
 fn mode_letters(mode: CpuMode) -> &'static str {
     match mode {
         CpuMode::Unknown => "",

@@ -9,15 +9,15 @@ use super::vlq;
 use crate::error::{Error, Result};
 use crate::model::script_map::{NONE, Place, Segment};
 
-/// Numbers of sources and names: how many there are, or the index of the first.
+/// How many sources and names there are, or the indices of the first source and the first name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) sources: usize,
     pub(super) names: usize,
 }
 
-/// Decodes the segments of a script that begins at `start`. `counts` is how many sources and names the map has; their
-/// indices start from `first`.
+/// Decodes the mappings of a script, or of a section, that begins at `start`. `counts` is how many sources and names
+/// the section has. Their indices in the whole map begin at `first`.
 pub(super) fn decode(mappings: &[u8], start: Place, first: Numbers, counts: Numbers) -> Result<Vec<Segment>> {
     let mut segments = Vec::new();
     let mut state = State { generated: start, ..State::default() };
@@ -42,7 +42,7 @@ pub(super) fn decode(mappings: &[u8], start: Place, first: Numbers, counts: Numb
     Ok(segments)
 }
 
-/// What the numbers of the next segment are relative to.
+/// The values of the previous segment, to which the numbers of the next one are relative.
 #[derive(Default)]
 struct State {
     generated: Place,

@@ -18,17 +18,18 @@ use crate::error::{Error, Result};
 use crate::model::script_map::{NONE, Place};
 use crate::model::script_scopes::{AuthoredScope, FunctionRange, ScriptScopes};
 
-/// Bits in the flags of a scope.
+/// Bits in the flags of an authored scope.
 const HAS_NAME: u64 = 1;
 const HAS_KIND: u64 = 2;
-/// Bits in the flags of a range.
+/// Bits in the flags of a range of the script.
 const HAS_LINE: u64 = 1;
 const HAS_DEFINITION: u64 = 2;
 const IS_HIDDEN: u64 = 8;
-/// A flag of both: the scope or range is a function.
+/// A bit in the flags of both: the scope or range is a function.
 const IS_FUNCTION: u64 = 4;
 
-/// Decodes the scopes of a map with this many names. The script begins at `start`.
+/// Decodes the scopes of a map, or of a section, whose script begins at `start`. `names` is the number of names;
+/// references to others are an error.
 pub(super) fn read(text: &str, names: usize, start: Place) -> Result<ScriptScopes> {
     let mut reader = ScopesReader { names, generated: start, ..ScopesReader::default() };
     for (index, item) in text.split(',').enumerate() {
@@ -51,7 +52,7 @@ struct ScopesReader {
     authored: Place,
     /// Where the last range started or ended in the script.
     generated: Place,
-    /// The last name and definition, to which the next ones are relative.
+    /// The index of the last name and the last definition, to which the next ones are relative.
     name: i64,
     definition: i64,
 }
@@ -116,7 +117,7 @@ impl ScopesReader {
 
     fn end_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let first = item.unsigned()?;
-        // With a single number, only the column moves.
+        // If there is only one number, it is the columns.
         let (lines, columns) = match item.unsigned() {
             Some(columns) => (first, columns),
             None => (0, first),
@@ -126,18 +127,19 @@ impl ScopesReader {
     }
 }
 
-/// The position after moving by so many lines and columns. After a line change, columns count from the line's start.
+/// The position that is so many lines and columns after `place`. If `lines` isn't 0, `columns` counts from the start of
+/// the line. `None` on overflow.
 fn advance(place: Place, lines: u64, columns: u64) -> Option<Place> {
     let (lines, columns) = (u32::try_from(lines).ok()?, u32::try_from(columns).ok()?);
     let column = if lines == 0 { place.column.checked_add(columns)? } else { columns };
     Some(Place { line: place.line.checked_add(lines)?, column })
 }
 
-/// The remaining numbers of an item.
+/// The numbers of an item that weren't read yet.
 struct ScopeItem<'a>(&'a [u8]);
 
 impl ScopeItem<'_> {
-    /// Reads the tag. An empty item has tag 0: a file without scopes.
+    /// Reads the tag. An empty item, which stands for a file without scopes, has the tag 0.
     fn tag(&mut self) -> Option<u64> {
         if self.0.is_empty() { Some(0) } else { self.unsigned() }
     }

@@ -1,7 +1,7 @@
 //! Decodes numbers as source maps encode them: base64 digits of five bits each, the lowest first. The sixth bit of a
 //! digit says whether more digits follow.
 
-/// The value of each byte as a base64 digit; [`OTHER`] if it is none.
+/// The value of each byte as a base64 digit; [`OTHER`] if the byte isn't one.
 const DIGITS: [u8; 256] = digits();
 
 /// Marks bytes that are not base64 digits.
@@ -18,10 +18,11 @@ const fn digits() -> [u8; 256] {
     digits
 }
 
-/// Reads a number and advances `text` past it. `None` if there is none or it is too large.
+/// Reads an unsigned number at the start of `text` and advances past it. `None` if there is none or it has more than
+/// ten digits.
 #[inline(always)]
 pub(super) fn unsigned(text: &mut &[u8]) -> Option<u64> {
-    // Most numbers have one digit.
+    // Most numbers have one digit, which is handled first for speed.
     let (number, rest) = match text.split_first().map(|(byte, rest)| (DIGITS[usize::from(*byte)], rest)) {
         Some((digit @ ..32, rest)) => (u64::from(digit), rest),
         _ => unsigned_of_any_length(text)?,
@@ -30,7 +31,8 @@ pub(super) fn unsigned(text: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// Reads a number of any length, and returns the rest of the text.
+/// Reads an unsigned number at the start of `text`, and returns the rest of the text. `None` if there is none or it has
+/// more than ten digits.
 fn unsigned_of_any_length(mut text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut number, mut shift) = (0u64, 0u32);
     loop {
@@ -48,7 +50,7 @@ fn unsigned_of_any_length(mut text: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
-/// Like [`unsigned`], for a number whose lowest bit is the sign.
+/// Like [`unsigned`], for a number whose lowest bit is its sign (1 for negative numbers).
 #[inline(always)]
 pub(super) fn signed(text: &mut &[u8]) -> Option<i64> {
     let number = unsigned(text)?;

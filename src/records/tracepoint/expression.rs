@@ -3,11 +3,11 @@
 use super::field::{Field, Place, type_size};
 use rustc_hash::FxHashMap;
 
-/// How deeply expressions may be nested; deeper ones are rejected.
+/// Limit for the depth of nested expressions. A print format with deeper ones is rejected.
 const DEEPEST: usize = 100;
 
-/// How many operators an argument may have; with more, it is rejected. `a + b + c` is flat in the text, but each
-/// operator adds a level to the parsed expression.
+/// Limit for the operators in an argument. A print format with more is rejected. `a + b + c` isn't nested in the text,
+/// but each operator adds a level to the parsed expression.
 const MOST_OPERATORS: usize = 256;
 
 /// An argument of a print format.
@@ -15,16 +15,16 @@ const MOST_OPERATORS: usize = 256;
 pub(super) enum Argument {
     Number(u64),
     Text(Vec<u8>),
-    /// A field, by its index in the list of all fields.
+    /// A field, by its index in [`TracepointFormat::all`](super::format::TracepointFormat::all).
     Field(usize),
-    /// An element of an array field: field index, element index.
+    /// An element of an array: the index of the array's field, and the element's index.
     Element(usize, Box<Self>),
-    /// A cast that keeps only this many low bits.
+    /// A cast to a shorter type: the type's number of bits, and the operand. Only that many low bits are kept.
     Cut(u32, Box<Self>),
     Unary(Op, Box<Self>),
     Binary(Op, Box<Self>, Box<Self>),
     Choice(Box<Self>, Box<Self>, Box<Self>),
-    /// `__print_flags`: the names of the bits that are set.
+    /// `__print_flags`: the names of the bits that are set in a value.
     Flags {
         value: Box<Self>,
         between: Vec<u8>,
@@ -35,31 +35,33 @@ pub(super) enum Argument {
         value: Box<Self>,
         names: Vec<(u64, Vec<u8>)>,
     },
-    /// `__print_hex` or `__print_hex_str`: bytes of an array.
+    /// `__print_hex` or `__print_hex_str`: the first `len` bytes of an array.
     Hex {
         array: Box<Self>,
         len: Box<Self>,
         between: &'static [u8],
     },
-    /// `__print_array`: numbers of an array.
+    /// `__print_array`: the first `count` numbers of an array, of `size` bytes each.
     Numbers {
         array: Box<Self>,
         count: Box<Self>,
         size: Box<Self>,
     },
-    /// `__get_dynamic_array` or `__get_str`: the data of a field, which is stored elsewhere in the sample.
+    /// `__get_dynamic_array` or `__get_str`: the data of a field, by the field's index. They are stored elsewhere in
+    /// the sample.
     Data(usize),
-    /// `__get_dynamic_array_len`: the length of a field's data that is stored elsewhere in the sample.
+    /// `__get_dynamic_array_len`: the length in bytes of a field's data that are stored elsewhere in the sample, by the
+    /// field's index.
     DataLen(usize),
-    /// `__get_bitmask`: a bit mask, printed as words.
+    /// `__get_bitmask`: the bit mask in a field, printed as hexadecimal words.
     Bits(usize),
-    /// `__get_cpumask`: the numbers of the bits that are set.
+    /// `__get_cpumask`: the bit mask in a field, printed as the numbers of the bits that are set.
     Cpus(usize),
-    /// A constant or variable of the kernel, whose value the recording doesn't contain.
+    /// A constant or variable of the kernel. The recording doesn't contain its value.
     Unknown,
 }
 
-/// What perf takes for the value of [`Argument::Unknown`] in an expression.
+/// The value of [`Argument::Unknown`] in an expression, as perf assumes it.
 pub(super) const UNKNOWN: u64 = 0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +89,7 @@ pub(super) enum Op {
     Minus,
 }
 
-/// Binary operators; each row binds tighter than the row before it.
+/// Binary operators by precedence. Those in a later row bind tighter.
 const BINARY: &[&[(&str, Op)]] = &[
     &[("||", Op::AnyTrue)],
     &[("&&", Op::BothTrue)],
@@ -102,8 +104,8 @@ const BINARY: &[&[(&str, Op)]] = &[
 ];
 
 impl Op {
-    /// Evaluates like libtraceevent, with unsigned 64-bit numbers. `None` for a division by zero. Unary operators use
-    /// `right`.
+    /// Evaluates the operator with unsigned 64-bit numbers, like libtraceevent. A unary operator is applied to `right`.
+    /// `None` for a division by zero.
     pub(super) fn apply(self, left: u64, right: u64) -> Option<u64> {
         Some(match self {
             Self::Mul => left.wrapping_mul(right),
@@ -143,17 +145,17 @@ const SIGNS: &[&str] = &[
     "/", "%", "&", "|", "^", "~", "!", "<", ">", ".",
 ];
 
-/// Parses a print format.
+/// Parses the text of a print format and its arguments.
 pub(super) struct Parser<'f> {
     tokens: Vec<Token>,
     /// Index of the next token.
     at: usize,
     fields: &'f [Field],
-    /// The index in `fields` of the first field with each name.
+    /// The index in `fields` of the first field with a name.
     field_indices: FxHashMap<&'f str, usize>,
-    /// The current depth of nested expressions.
+    /// How deeply the current expression is nested.
     depth: usize,
-    /// The number of operators in the current argument. Each one nests the text before it one level deeper.
+    /// The number of operators in the current argument. Each operator nests the operands before it one level deeper.
     operators: usize,
 }
 
@@ -163,7 +165,7 @@ impl<'f> Parser<'f> {
         Some(Self { tokens: tokens(line)?, at: 0, fields, field_indices, depth: 0, operators: 0 })
     }
 
-    /// Parses adjacent string literals, which C concatenates.
+    /// Parses one or more string literals, which C joins. `None` if there is none.
     pub(super) fn texts(&mut self) -> Option<Vec<u8>> {
         let Some(Token::Text(mut text)) = self.next() else { return None };
         while let Some(Token::Text(more)) = self.tokens.get(self.at) {
@@ -173,7 +175,8 @@ impl<'f> Parser<'f> {
         Some(text)
     }
 
-    /// Parses all remaining arguments, each preceded by a comma.
+    /// Parses the arguments up to the end of the print format, each after a comma. `None` if one of them isn't
+    /// understood.
     pub(super) fn arguments(&mut self) -> Option<Vec<Argument>> {
         let mut list = Vec::new();
         while self.at < self.tokens.len() {
@@ -194,14 +197,14 @@ impl<'f> Parser<'f> {
         matches!(self.tokens.get(self.at), Some(Token::Sign(found)) if *found == sign)
     }
 
-    /// Moves past a sign. `None` if something else comes next.
+    /// Moves past a sign. `None` if something else is there.
     fn expect_sign(&mut self, sign: &str) -> Option<()> {
         let is_next = self.is_sign(sign);
         self.at += 1;
         is_next.then_some(())
     }
 
-    /// Parses an expression, including `condition ? a : b`.
+    /// Parses an expression, which may be `condition ? a : b`. `None` if it isn't understood.
     fn argument(&mut self) -> Option<Argument> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -289,7 +292,7 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// Parses `[index]` after an operand, if present.
+    /// Parses `[index]` after an operand, if it is there. `None` if the operand isn't an array.
     fn element(&mut self, operand: Argument) -> Option<Argument> {
         if !self.is_sign("[") {
             return Some(operand);
@@ -303,8 +306,8 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// Parses a cast after its opening parenthesis, and returns the number of bits of its type. `None` if this isn't a
-    /// cast.
+    /// Parses the rest of a cast after its opening parenthesis, and returns the number of bits of its type. `None` if
+    /// the parenthesis doesn't begin a cast.
     fn cast(&mut self) -> Option<u32> {
         let end = (self.at..self.tokens.len()).find(|&at| self.tokens[at] == Token::Sign(")"))?;
         let mut kind = Vec::new();
@@ -327,7 +330,7 @@ impl<'f> Parser<'f> {
         Some(if kind.contains('*') { 64 } else { 8 * type_size(&kind, 8) as u32 })
     }
 
-    /// Parses a field name, and returns the field's index.
+    /// Parses a field's name and returns the field's index. `None` if there is no such field.
     fn field(&mut self) -> Option<usize> {
         let Token::Word(name) = self.next()? else { return None };
         self.field_indices.get(&name[..]).copied()
@@ -339,7 +342,7 @@ impl<'f> Parser<'f> {
         (self.fields[field].place != Place::Inline).then_some(field)
     }
 
-    /// Parses the arguments of a function that print formats use, up to the closing parenthesis.
+    /// Parses the arguments of the function `name` up to the closing parenthesis. `None` if the function isn't known.
     fn call(&mut self, name: &str) -> Option<Argument> {
         match name {
             "__print_flags" => {
@@ -389,13 +392,14 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// Parses `, { 1, "a" }, { 2, "b" }`.
+    /// Parses a list of values and names, such as `, { 1, "a" }, { 2, "b" }`.
     fn names(&mut self) -> Option<Vec<(u64, Vec<u8>)>> {
         let mut names = Vec::new();
         while self.is_sign(",") {
             self.at += 1;
             self.expect_sign("{")?;
-            // The nested expression is reduced to its value, so its operators don't count for the expression around it.
+            // Only the value of the nested expression is kept, so its operators don't count for the expression around
+            // it.
             let outer_operators = std::mem::take(&mut self.operators);
             let value = self.argument()?;
             self.operators = outer_operators;
@@ -407,7 +411,7 @@ impl<'f> Parser<'f> {
             };
             self.expect_sign("}")?;
             let value = match value {
-                // A single name of unknown value is -1 for perf.
+                // If the value is nothing but an unknown constant, perf takes it for -1.
                 Argument::Unknown => Some(u64::MAX),
                 value => value.constant(),
             };
@@ -439,7 +443,7 @@ impl Argument {
     }
 }
 
-/// The lowest bits of a number.
+/// Keeps only the lowest `bits` bits of a number.
 pub(super) fn cut(number: u64, bits: u32) -> u64 {
     if bits >= 64 { number } else { number & ((1 << bits) - 1) }
 }
@@ -477,7 +481,8 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// Parses a literal up to its closing quote, and returns the rest.
+/// Parses a string or character literal after its opening quote, and returns the rest of the text as well. `None` if
+/// the closing quote is missing.
 fn quoted(bytes: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
     let mut text = Vec::new();
     let mut rest = bytes;
@@ -502,7 +507,7 @@ fn quoted(bytes: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// Parses `16`, `0x10`, `020` or `16UL`.
+/// Parses a C number: `16`, `0x10`, `020` or `16UL`.
 fn number(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {

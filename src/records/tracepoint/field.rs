@@ -1,6 +1,6 @@
-//! Parses the fields of a tracepoint, as its format declares them.
+//! Parses the declarations of a tracepoint's fields.
 
-/// A field in the raw data of samples.
+/// A field of a tracepoint: where it is in the raw data of a sample, and its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: String,
@@ -13,7 +13,7 @@ pub(super) struct Field {
     /// True for an array of characters.
     pub(super) is_text: bool,
     pub(super) place: Place,
-    /// Size of an array's element in bytes; for other fields the size of the field.
+    /// Size in bytes of an element if the field is an array; otherwise the size of the field.
     pub(super) element: usize,
 }
 
@@ -22,14 +22,16 @@ pub(super) struct Field {
 pub(super) enum Place {
     /// The data is in the field itself.
     Inline,
-    /// At an offset given in the lower half of the field; the upper half is the length (`__data_loc`).
+    /// The data are elsewhere in the raw data. The lower half of the field is their offset, the upper half their length
+    /// in bytes (`__data_loc`).
     At,
-    /// Like `At`, but the offset counts from the end of the field (`__rel_loc`).
+    /// Like [`Self::At`], but the offset counts from the end of the field (`__rel_loc`).
     Behind,
 }
 
 impl Field {
-    /// Parses `__data_loc char[] name; offset:8; size:4; signed:1;`.
+    /// Parses a declaration such as `__data_loc char[] name; offset:8; size:4; signed:1;`. `long_size` is the size of a
+    /// `long` in bytes.
     pub(super) fn parse(text: &str, long_size: usize) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let declaration = parts.next()?;
@@ -91,7 +93,7 @@ impl Field {
     }
 }
 
-/// Size of a C type in bytes. Unknown types are assumed to have the size of a `long`.
+/// Size of a C type in bytes. Unknown types are assumed to have the size of a `long` (`long_size`).
 pub(super) fn type_size(kind: &str, long_size: usize) -> usize {
     let words: Vec<&str> =
         kind.split_whitespace().filter(|word| !["unsigned", "signed", "const"].contains(word)).collect();

@@ -1,4 +1,4 @@
-//! Parses the format of a tracepoint: fields and print format.
+//! Parses the description of a tracepoint: its fields and its print format.
 
 use super::expression::{Argument, Parser};
 use super::field::Field;
@@ -6,11 +6,11 @@ use super::field::Field;
 /// The format of a tracepoint.
 #[derive(Debug)]
 pub(super) struct TracepointFormat {
-    /// Its own fields, without those that all tracepoints have.
+    /// The tracepoint's own fields, without those that all tracepoints have (`common_…`).
     pub(super) fields: Vec<Field>,
-    /// All fields; the print format may refer to any of them.
+    /// The tracepoint's own fields, then those that all tracepoints have. The print format may refer to any of them.
     pub(super) all: Vec<Field>,
-    /// The print format; `None` if it is not understood.
+    /// The print format; `None` if it is missing or not understood.
     pub(super) print: Option<PrintLine>,
 }
 
@@ -36,12 +36,12 @@ pub(super) struct Conversion {
     pub(super) zeros: bool,
     pub(super) width: Size,
     pub(super) precision: Option<Size>,
-    /// How many low bits of the number count.
+    /// Size of the printed number in bits; higher bits of the value are ignored.
     pub(super) bits: u32,
     pub(super) kind: u8,
 }
 
-/// A width or precision.
+/// The width or precision of a conversion.
 #[derive(Debug, Default)]
 pub(super) enum Size {
     #[default]
@@ -51,7 +51,7 @@ pub(super) enum Size {
 }
 
 impl TracepointFormat {
-    /// Parses a format file. Returns the tracepoint's ID as well; `None` if it has no ID.
+    /// Parses a format file, and also returns the tracepoint's ID. `None` if there is no ID or a field can't be parsed.
     pub(super) fn parse(text: &str, long_size: u64) -> Option<(u64, Self)> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
         let (mut common, mut fields) = (Vec::new(), Vec::new());
@@ -75,7 +75,7 @@ impl TracepointFormat {
 }
 
 impl PrintLine {
-    /// Parses `"comm=%s pid=%d", REC->comm, REC->pid`.
+    /// Parses a print format such as `"comm=%s pid=%d", REC->comm, REC->pid`. `None` if any of it isn't understood.
     fn parse(line: &str, fields: &[Field]) -> Option<Self> {
         let mut parser = Parser::new(line, fields)?;
         let format = parser.texts()?;
@@ -107,7 +107,8 @@ impl PrintLine {
 }
 
 impl Conversion {
-    /// Parses a conversion after its percent sign. `None` for most pointer conversions that only the kernel has.
+    /// Parses a conversion after its percent sign, and takes the arguments for its width and precision. `None` if the
+    /// conversion isn't understood, such as most of the kernel's own (`%p…`).
     fn parse(rest: &mut &[u8], arguments: &mut impl Iterator<Item = Argument>) -> Option<Self> {
         let mut conversion = Self { bits: 32, ..Self::default() };
         loop {
@@ -134,16 +135,18 @@ impl Conversion {
                 b'h' => conversion.bits /= 2,
                 b'l' | b'z' | b'Z' | b'j' | b'L' | b't' | b'q' => conversion.bits = 64,
                 b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' => conversion.kind = byte,
-                // Kernel conversions that perf doesn't know are printed as a pointer followed by text.
+                // A plain `%p`, or a conversion of the kernel that perf doesn't know: it prints a pointer, followed by
+                // the unknown letters as text.
                 b'p' if rest.first().is_none_or(|next| *next == b'B' || !next.is_ascii_alphanumeric()) => {
                     (conversion.kind, conversion.bits) = (byte, 64);
                 }
-                // The function at an address; upper case also prints the offset in the function.
+                // The argument is the address of a function, whose name is printed. `S` and `F` also print the offset
+                // in the function.
                 b'p' if matches!(rest.first(), Some(b's' | b'S' | b'f' | b'F')) => {
                     conversion.kind = if rest[0].is_ascii_uppercase() { b'F' } else { b'f' };
                     *rest = &rest[1..];
                 }
-                // Hardware and IP addresses.
+                // The argument is a hardware or IP address.
                 b'p' => {
                     let (word, kind) = ADDRESSES.iter().find(|(word, _)| rest.starts_with(word))?;
                     *rest = &rest[word.len()..];
@@ -178,7 +181,7 @@ impl Size {
         if digits == 0 {
             return Some(Self::None);
         }
-        // No sensible format asks for a wider field.
+        // No sensible format asks for more than 4096 columns.
         let number: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
         Some(Self::Fixed(number.min(4096)))
     }

@@ -1,4 +1,4 @@
-//! What samples of tracepoints refer to in the recorded kernel.
+//! Facts about the recorded kernel that samples of tracepoints refer to.
 
 use crate::bytes::cursor::Endian;
 use rustc_hash::FxHashMap;
@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 /// The facts about the recorded kernel that are needed to format samples.
 #[derive(Debug, Default)]
 pub(super) struct RecordedKernel {
-    /// Texts that the kernel refers to by address.
+    /// Strings of the kernel by address. A sample may contain such an address instead of the string.
     pub(super) printk: FxHashMap<u64, Vec<u8>>,
-    /// Functions by address, each with the offset of the address in it.
+    /// Names of kernel functions by address, each with the offset of the address in the function.
     pub(super) functions: FxHashMap<u64, (Vec<u8>, u64)>,
     /// Size of a `long` in bytes.
     pub(super) long_size: u64,

@@ -17,8 +17,8 @@
 //! The print format is C, as the kernel's macros expand it. If any of it is not understood, nothing is guessed: the
 //! fields are printed one by one, as perf does in such a case.
 //!
-//! The kernel's own constants and variables (`I_DIRTY`, `jiffies`) have no recorded value. Like perf, we take 0 for them
-//! in expressions, and -1 for those that stand alone in lists of names.
+//! The recording doesn't contain the values of the kernel's own constants and variables (`I_DIRTY`, `jiffies`). Like
+//! perf, we take 0 for them in expressions, and -1 for those that stand alone in lists of names.
 //!
 //! TRACING_DATA: Documentation/trace/ in the kernel and trace-cmd.dat(5).
 
@@ -92,7 +92,8 @@ impl TracepointFormats {
         Ok(())
     }
 
-    /// Parses lines such as `0xffffffff8281a8ff : "thaw_processes"`.
+    /// Parses the list of the kernel's strings and their addresses. A line is
+    /// `0xffffffff8281a8ff : "thaw_processes"`.
     fn read_printk(&mut self, list: &[u8]) {
         for line in String::from_utf8_lossy(list).lines() {
             let Some((addr, text)) = line.split_once(" : ") else { continue };
@@ -109,7 +110,8 @@ impl TracepointFormats {
         self.formats.is_empty()
     }
 
-    /// The addresses that a sample of the tracepoint `id` prints as functions (`%ps`). `raw` is the sample's raw data.
+    /// The addresses in a sample of the tracepoint `id` that are printed as function names (`%ps`). `raw` is the
+    /// sample's raw data.
     pub fn function_addresses(&self, id: u64, raw: &[u8]) -> Vec<u64> {
         match self.formats.get(&id) {
             Some(format) => print::TracepointRecord { format, raw, kernel: &self.kernel }.function_addresses(),
@@ -117,13 +119,14 @@ impl TracepointFormats {
         }
     }
 
-    /// Sets the names of kernel functions: address → (function, offset of the address in it).
+    /// Sets the names of kernel functions, by address. Each value is the function's name and the offset of the address
+    /// in it.
     pub fn set_functions(&mut self, functions: FxHashMap<u64, (Vec<u8>, u64)>) {
         self.kernel.functions = functions;
     }
 
-    /// Appends the fields of a sample of the tracepoint `id` like perf. Appends nothing if the tracepoint has no
-    /// format.
+    /// Appends the fields of a sample of the tracepoint `id` as perf prints them. Appends nothing if the recording
+    /// doesn't describe the tracepoint.
     pub fn print(&self, id: u64, raw: &[u8], out: &mut Vec<u8>) {
         if let Some(format) = self.formats.get(&id) {
             let record = print::TracepointRecord { format, raw, kernel: &self.kernel };

@@ -1,4 +1,4 @@
-//! Formats a sample of a tracepoint by its print format, or field by field.
+//! Formats a sample of a tracepoint, by its print format or field by field.
 
 use super::expression::{Argument, Op, UNKNOWN, cut};
 use super::field::{Field, Place};
@@ -7,7 +7,7 @@ use super::kernel::RecordedKernel;
 use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Limit for widths and precisions that come from a sample.
+/// Limit for widths and precisions that a sample contains.
 const LONGEST: usize = 1 << 16;
 
 /// The raw data of a sample, with its format.
@@ -19,7 +19,7 @@ pub(super) struct TracepointRecord<'a> {
 }
 
 impl<'a> TracepointRecord<'a> {
-    /// Appends the sample's text.
+    /// Appends the sample's fields as text.
     pub(super) fn print(&self, out: &mut Vec<u8>) {
         let mut text = Vec::new();
         match &self.format.print {
@@ -36,7 +36,7 @@ impl<'a> TracepointRecord<'a> {
         out.extend(text);
     }
 
-    /// The addresses that the text shows as functions.
+    /// The addresses that the text shows as names of functions.
     pub(super) fn function_addresses(&self) -> Vec<u64> {
         let pieces = self.format.print.iter().flat_map(|line| &line.pieces);
         let mut addresses = Vec::new();
@@ -55,7 +55,7 @@ impl<'a> TracepointRecord<'a> {
                 Piece::Value(conversion, argument) => {
                     let start = out.len();
                     self.convert(conversion, argument, out)?;
-                    // Line breaks in data must not end the line.
+                    // A line break in the data must not end the line.
                     for byte in &mut out[start..] {
                         if *byte == b'\n' {
                             *byte = b' ';
@@ -102,7 +102,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
-    /// A width or precision. The inner `None` means that there is none.
+    /// Evaluates a width or precision; `Some(None)` if there is none. `None` if its argument isn't a number.
     fn size(&self, size: &Size) -> Option<Option<usize>> {
         Some(match size {
             Size::None => None,
@@ -115,14 +115,14 @@ impl<'a> TracepointRecord<'a> {
         self.format.all.get(index)
     }
 
-    /// A range of the raw data; what extends beyond its end is missing.
+    /// A range of the raw data, shortened if it extends beyond the end.
     fn bytes(&self, offset: usize, len: usize) -> &'a [u8] {
         let start = offset.min(self.raw.len());
         let end = offset.saturating_add(len).min(self.raw.len());
         &self.raw[start..end]
     }
 
-    /// The unsigned number of `size` bytes at an offset; 0 if it extends beyond the end.
+    /// The unsigned number of `size` bytes at an offset in the raw data; 0 if it extends beyond the end.
     fn read(&self, offset: usize, size: usize) -> u64 {
         let bytes = self.bytes(offset, size);
         if bytes.len() < size {
@@ -144,12 +144,12 @@ impl<'a> TracepointRecord<'a> {
         self.bytes(offset, len)
     }
 
-    /// Offset and length of a field's data in the raw data.
+    /// Offset and length in bytes of a field's data in the raw data.
     fn data_extent(&self, field: &Field) -> (usize, usize) {
         let word = self.read(field.offset, field.size) as usize;
         let (offset, len) = (word & 0xffff, word >> 16 & 0xffff);
         match field.place {
-            // A field of size 0 is the rest of the data.
+            // An inline field of size 0 extends to the end of the raw data.
             Place::Inline if field.size == 0 => (field.offset, self.raw.len().saturating_sub(field.offset)),
             Place::Inline => (field.offset, field.size),
             Place::At => (offset, len),
@@ -157,7 +157,7 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
-    /// The value of an expression. `None` if it is a text.
+    /// The value of an argument. `None` if it isn't a number, or contains a division by zero.
     fn number(&self, argument: &Argument) -> Option<u64> {
         match argument {
             Argument::Number(number) => Some(*number),
@@ -195,7 +195,7 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
-    /// Appends what `%s` prints. `None` if the argument is not a text.
+    /// Appends an argument as `%s` prints it. `None` if it can't be printed as a text.
     fn text(&self, argument: &Argument, layout: Layout<'_>, out: &mut Vec<u8>) -> Option<()> {
         match argument {
             Argument::Text(text) => layout.text(text, out),
@@ -204,7 +204,7 @@ impl<'a> TracepointRecord<'a> {
                 if field.is_array {
                     layout.text(until_nul(self.data(field)), out);
                 } else if field.size as u64 == self.kernel.long_size {
-                    // A pointer to a text in the kernel.
+                    // The field is a pointer to a string in the kernel.
                     let addr = self.read(field.offset, field.size);
                     match self.kernel.printk.get(&addr) {
                         Some(text) => out.extend(text),
@@ -245,14 +245,15 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
-    /// Appends a hardware address.
+    /// Appends a hardware address: its bytes in hexadecimal, with `between` between them. `None` if the argument isn't
+    /// an array.
     fn address(&self, argument: &Argument, between: &str, out: &mut Vec<u8>) -> Option<()> {
         let bytes: Vec<String> = self.array(argument)?.iter().map(|byte| format!("{byte:02x}")).collect();
         put(out, format_args!("{}", bytes.join(between)));
         Some(())
     }
 
-    /// Parses a `struct sockaddr` of the Internet's protocols. `None` for others.
+    /// Parses a `struct sockaddr` that holds an IPv4 or IPv6 address. `None` for other kinds.
     fn socket_address(&self, argument: &Argument) -> Option<SocketAddr> {
         const AF_INET: u64 = 2;
         const AF_INET6: u64 = 10;
@@ -325,7 +326,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
-    /// Appends a bit mask in hexadecimal, in 32-bit words, the highest first.
+    /// Appends a field's data as a bit mask in hexadecimal, in 32-bit words, the highest first.
     fn bits(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
         let in_data = Self { raw: data, ..*self };
@@ -334,7 +335,7 @@ impl<'a> TracepointRecord<'a> {
         out.extend(words.join(",").as_bytes());
     }
 
-    /// Appends the numbers of the bits that are set: `0-2,5`.
+    /// Appends the numbers of the bits that are set in a field's data, such as `0-2,5`.
     fn cpus(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
         let in_data = Self { raw: data, ..*self };
@@ -398,7 +399,7 @@ impl<'a> TracepointRecord<'a> {
     }
 }
 
-/// A conversion with its width and precision evaluated.
+/// A conversion, with the values of its width and precision.
 #[derive(Debug, Clone, Copy)]
 struct Layout<'c> {
     width: usize,
@@ -462,7 +463,7 @@ impl Layout<'_> {
     }
 }
 
-/// The address in the first 16 bytes.
+/// The address in the first 16 bytes; `None` if there are fewer.
 fn ipv6(bytes: &[u8]) -> Option<Ipv6Addr> {
     bytes.first_chunk::<16>().map(|bytes| Ipv6Addr::from(*bytes))
 }

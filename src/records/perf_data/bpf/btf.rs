@@ -15,15 +15,15 @@ const MAGIC: u16 = 0xeb9f;
 /// `BTF_KIND_FUNC`
 const FUNC: u32 = 12;
 
-/// An object as far as we need it: strings and function names.
+/// A BTF object, reduced to what we need: strings and function names.
 #[derive(Debug)]
 pub(super) struct Btf {
     pub(super) strings: Arc<BpfStrings>,
-    /// Name of each function type, 0 for other types. Type ID 1 is at index 0.
+    /// For each function type, its name as an offset in the strings; 0 for other types. Type ID 1 is at index 0.
     functions: Vec<u32>,
 }
 
-/// Reads all objects, by their IDs.
+/// Reads all BTF objects of the section and returns them by ID. What can't be read is counted in `skipped`.
 pub(super) fn read(mut section: Cursor<'_>, skipped: &mut Skipped) -> FxHashMap<u32, Btf> {
     let mut objects = FxHashMap::default();
     let count = section.u32("number of BTF objects").unwrap_or_else(|error| {
@@ -50,7 +50,7 @@ fn next(section: &mut Cursor<'_>, objects: &mut FxHashMap<u32, Btf>, skipped: &m
 }
 
 impl Btf {
-    /// The name of a function, by its type ID.
+    /// The name of a function, by its type ID. `None` if the type is no function or has no name.
     pub(super) fn function(&self, type_id: u32) -> Option<BpfText> {
         let name = *self.functions.get(type_id.checked_sub(1)? as usize)?;
         (name > 0).then_some(BpfText(name))
@@ -72,7 +72,7 @@ impl Btf {
         strings.bytes(string_offset.into(), "BTF before its strings")?;
         let strings = strings.bytes(string_len.into(), "BTF strings")?;
         types.bytes(type_offset.into(), "BTF before its types")?;
-        // If the types cannot be read, the strings are still good for source lines.
+        // Even if the types can't be read, the strings are kept: source lines need them.
         let mut functions = Vec::new();
         let named = types.part(type_len.into(), "BTF types").and_then(|types| name_functions(types, &mut functions));
         named.unwrap_or_else(|error| skipped.add(error));
@@ -80,7 +80,7 @@ impl Btf {
     }
 }
 
-/// Appends one entry per type: the name of a function, 0 for other types.
+/// Appends one entry per type: for a function its name, as an offset in the strings; 0 for other types.
 fn name_functions(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Result<()> {
     while !types.is_empty() {
         let start = types;

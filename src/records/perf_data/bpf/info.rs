@@ -8,7 +8,7 @@ use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::{Error, Result, Skipped};
 use crate::model::bpf::{BpfLine, BpfText};
 
-/// The description of one program.
+/// The description of a BPF program.
 #[derive(Debug)]
 pub(super) struct ProgramInfo<'data> {
     pub(super) id: u32,
@@ -22,18 +22,18 @@ pub(super) struct ProgramInfo<'data> {
     line_addrs: InfoArray<'data>,
 }
 
-/// A function of a program.
+/// A function of a BPF program.
 #[derive(Debug)]
 pub(super) struct FunctionInfo<'data> {
     pub(super) addr: u64,
     pub(super) bytes: &'data [u8],
-    /// Hash of the function's own instructions.
+    /// Hash of the function's own instructions; `None` if it wasn't recorded.
     pub(super) tag: Option<[u8; 8]>,
-    /// Type ID of the function in the BTF object.
+    /// Type ID of the function in the BTF object; `None` if it wasn't recorded.
     pub(super) type_id: Option<u32>,
 }
 
-/// An array whose entries may be longer than the fields we know.
+/// One of the arrays of a program. Its entries may be longer than the fields we know.
 #[derive(Debug, Clone, Copy)]
 struct InfoArray<'data> {
     bytes: &'data [u8],
@@ -41,27 +41,28 @@ struct InfoArray<'data> {
     endian: Endian,
 }
 
-/// Where `struct bpf_prog_info` describes an array.
+/// How `struct bpf_prog_info` describes one of its arrays.
 struct ArrayField {
     name: &'static str,
     /// The array's bit in the mask of the arrays present (`PERF_BPIL_*`).
     bit: u32,
-    /// Offset in the struct of the array's data offset.
+    /// Offset in the struct of the field that holds the array's offset in the data.
     data_field: usize,
     count: u32,
     stride: u32,
-    /// Length in bytes of an entry in the first version.
+    /// Length in bytes of an entry in the first version of the struct. Shorter entries are an error.
     least: u32,
 }
 
-/// A program as stored: the struct, the data of its arrays, and the mask of the arrays present.
+/// A BPF program as stored in the file: the struct, the data of its arrays, and the mask of the arrays present.
 struct RawProgram<'data> {
     info: Cursor<'data>,
     data: Cursor<'data>,
     arrays: u64,
 }
 
-/// Calls `each` for every program. An array that cannot be read is counted and left empty; a cut program ends the walk.
+/// Calls `each` for every program. An array that can't be read is left empty and counted in `skipped`. A truncated
+/// program ends the walk.
 pub(super) fn for_each_program<'data>(
     mut section: Cursor<'data>,
     skipped: &mut Skipped,
@@ -88,7 +89,7 @@ impl<'data> RawProgram<'data> {
         Ok(Self { info, data, arrays })
     }
 
-    /// Bytes of the struct; 0 if it is too short.
+    /// `N` bytes of the struct, from `offset` on; zeros if the struct is too short.
     fn bytes<const N: usize>(&self, offset: usize) -> &'data [u8; N] {
         self.info.rest().get(offset..).and_then(|bytes| bytes.first_chunk()).unwrap_or(&[0; N])
     }
@@ -101,7 +102,8 @@ impl<'data> RawProgram<'data> {
         self.info.endian().u64(*self.bytes(offset))
     }
 
-    /// Reads an array. It is empty if the recorder didn't ask the kernel for it.
+    /// Reads an array. It is empty if the recorder didn't ask the kernel for it. An array that can't be read is also
+    /// empty, and is counted in `skipped`.
     fn array(&self, field: &ArrayField, skipped: &mut Skipped) -> InfoArray<'data> {
         let bytes = self.array_bytes(field).unwrap_or_else(|error| {
             skipped.add(error);
@@ -127,7 +129,7 @@ impl<'data> RawProgram<'data> {
         self.info.error(message)
     }
 
-    /// Reads the fields of `struct bpf_prog_info` (include/uapi/linux/bpf.h), which the numbers are offsets in.
+    /// Parses `struct bpf_prog_info` (include/uapi/linux/bpf.h). The numbers in this function are offsets in it.
     fn parse(&self, skipped: &mut Skipped) -> ProgramInfo<'data> {
         let mut array = |name, bit, data_field, count, stride, least| {
             self.array(&ArrayField { name, bit, data_field, count, stride, least }, skipped)
@@ -173,7 +175,7 @@ impl<'data> RawProgram<'data> {
 }
 
 impl ProgramInfo<'_> {
-    /// The line entries of each function, sorted by offset. The outer list has the order of [`Self::functions`].
+    /// The source line entries of each function, sorted by offset. The outer list has the order of [`Self::functions`].
     pub(super) fn lines(&self) -> Vec<Vec<BpfLine>> {
         let mut lines_by_function = vec![Vec::new(); self.functions.len()];
         let mut starts: Vec<(u64, usize)> = self.functions.iter().map(|function| function.addr).zip(0..).collect();
@@ -211,12 +213,12 @@ impl<'data> InfoArray<'data> {
         self.bytes.len() / self.stride
     }
 
-    /// The 32-bit number at an offset in a row; 0 if the row is too short.
+    /// The 32-bit number at an offset in an array entry (`row`); 0 if the entry is too short.
     fn word(&self, row: &[u8], offset: usize) -> u32 {
         row.get(offset..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| self.endian.u32(*bytes))
     }
 
-    /// The 64-bit number at the start of a row; 0 if the row is too short.
+    /// The 64-bit number at the start of an array entry (`row`); 0 if the entry is too short.
     fn long(&self, row: &[u8]) -> u64 {
         row.first_chunk().map_or(0, |bytes| self.endian.u64(*bytes))
     }

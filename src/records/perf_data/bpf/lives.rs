@@ -9,23 +9,24 @@ const LOADED: u16 = 1;
 /// `PERF_BPF_EVENT_PROG_UNLOAD`
 const UNLOADED: u16 = 2;
 
-/// When each program was loaded and what was at each address. Positions count program events and symbols in time order.
+/// When each program was loaded, and which functions were at each address. Instead of times, positions are used:
+/// indices into all program events and kernel symbols in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
-    /// By ID and hash.
+    /// By the program's ID and hash.
     programs: FxHashMap<(u32, [u8; 8]), Life>,
-    /// Candidates by address, in the order in which their programs were loaded.
+    /// The functions that were at an address at some time, in the order in which their programs were loaded.
     candidates: FxHashMap<u64, Vec<FunctionCandidate>>,
 }
 
-/// The positions at which a program was loaded and unloaded, if that was recorded.
+/// The positions at which a program was loaded and unloaded; `None` if that wasn't recorded.
 #[derive(Debug, Default, Clone, Copy)]
 struct Life {
     loaded: Option<usize>,
     unloaded: Option<usize>,
 }
 
-/// A function that was at some address.
+/// A function that was at some address, with the facts that decide whether a symbol refers to it.
 #[derive(Debug, Clone, Copy)]
 struct FunctionCandidate {
     life: Life,
@@ -33,14 +34,14 @@ struct FunctionCandidate {
     tags: [Option<[u8; 8]>; 2],
 }
 
-/// A function, and how a KSYMBOL record identifies it.
+/// A function of a BPF program, with the values by which a KSYMBOL record identifies it.
 #[derive(Debug)]
 pub(super) struct KnownFunction {
     pub(super) id: BpfFunctionId,
     /// The program's ID and hash, as in BPF_EVENT.
     pub(super) program: (u32, [u8; 8]),
     pub(super) addr: u64,
-    /// The hash that the symbol's name should contain, and an alternative.
+    /// Hashes of which the symbol's name should contain one.
     pub(super) tags: [Option<[u8; 8]>; 2],
 }
 
@@ -49,7 +50,7 @@ pub(super) struct KnownFunction {
 pub(super) struct SymbolMoment {
     pub(super) addr: u64,
     pub(super) position: usize,
-    /// Index of the kernel symbol.
+    /// Index of the symbol in the list of kernel symbols.
     pub(super) index: usize,
 }
 
@@ -63,7 +64,7 @@ impl Lives {
         }
     }
 
-    /// Adds the functions that may be looked up. Call this after the last event.
+    /// Adds the functions among which [`Self::find_function`] searches. Call this after the last event.
     pub(super) fn add_functions(&mut self, known: &[KnownFunction]) {
         for &KnownFunction { id, program, addr, tags } in known {
             let life = self.programs.get(&program).copied().unwrap_or_default();
@@ -74,10 +75,11 @@ impl Lives {
         }
     }
 
-    /// The function of a symbol that appeared at `moment`; `until` is the position of the next symbol at the same
-    /// address. Normally the program's load event follows the symbol. Programs that were loaded before the recording
-    /// are synthesized by perf, and a program that is being loaded at that moment is reported twice; its event may then
-    /// come first. In this case, and if there is no event, the hash in the symbol's name decides.
+    /// The function of the kernel symbol `name` that appeared at `moment`, or `None` if no program matches. `until` is
+    /// the position of the next symbol at the same address. Normally the program's load event follows the symbol. But
+    /// it can also come first: perf synthesizes events for programs that were loaded before the recording, and a
+    /// program that is being loaded meanwhile is reported twice. In these cases, and if there is no event, the hash in
+    /// the symbol's name decides.
     pub(super) fn find_function(&self, moment: &SymbolMoment, until: usize, name: &[u8]) -> Option<BpfFunctionId> {
         let candidates = self.candidates.get(&moment.addr)?;
         let next = candidates.partition_point(|candidate| candidate.life.loaded < Some(moment.position));
@@ -95,7 +97,7 @@ impl Lives {
     }
 }
 
-/// The hash in the name of a symbol such as `bpf_prog_6deef7357e7b4530_sd_devices`.
+/// Parses the hash in the name of a symbol such as `bpf_prog_6deef7357e7b4530_sd_devices`. `None` for other names.
 fn parse_tag(name: &[u8]) -> Option<[u8; 8]> {
     let digits: &[u8; 16] = name.strip_prefix(b"bpf_prog_")?.first_chunk()?;
     let number = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;

@@ -29,7 +29,7 @@ use info::FunctionInfo;
 use lives::{KnownFunction, Lives, SymbolMoment};
 use std::sync::Arc;
 
-/// Collects the order of program events and kernel symbols, record by record.
+/// Collects program events and kernel symbols with their times, record by record.
 #[derive(Debug, Default)]
 pub(super) struct BpfSurvey {
     happened: Vec<(Nanos, Happened)>,
@@ -37,7 +37,7 @@ pub(super) struct BpfSurvey {
 
 #[derive(Debug, Clone, Copy)]
 enum Happened {
-    /// Index of a kernel symbol, in the order of the records.
+    /// A kernel symbol was added or removed. Holds its index in the list of kernel symbols.
     Symbol(usize),
     Program(BpfEvent),
 }
@@ -52,8 +52,8 @@ impl BpfSurvey {
         self.happened.push((time, Happened::Program(event)));
     }
 
-    /// Returns all functions and the tables that could not be read, and links each kernel symbol to its function.
-    /// `symbols` must be in the order in which they were added.
+    /// Returns the functions of all programs, and counts of tables that could not be read. Sets the function (`bpf`) of
+    /// each kernel symbol; `symbols` must be in the order in which they were added.
     pub(super) fn finish(self, recording: &Recording, symbols: &mut [KernelSymbol]) -> (Vec<BpfFunction>, Skipped) {
         let mut skipped = Skipped::new("BPF table");
         let (functions, known) = functions(recording, &mut skipped);
@@ -87,7 +87,7 @@ impl BpfSurvey {
     }
 }
 
-/// The functions of all programs in file order, and how to recognize each.
+/// The functions of all programs in file order, and what identifies each of them in KSYMBOL records.
 fn functions(recording: &Recording, skipped: &mut Skipped) -> (Vec<BpfFunction>, Vec<KnownFunction>) {
     let (mut functions, mut known) = (Vec::new(), Vec::new());
     let endian = recording.header.endian;

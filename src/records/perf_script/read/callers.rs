@@ -1,18 +1,18 @@
-//! Finds the callers that a stack shares with the previous stack. Callers are at the end of a stack's text.
+//! Finds the callers that a stack in a text shares with the previous stack. Callers are at the end of a stack's text.
 
 use crate::model::stacks::StackId;
 use memchr::memmem::Finder;
 use std::ops::Range;
 
-/// Searches a text for empty lines, which end samples.
+/// Searches a text for the empty lines that end samples.
 #[derive(Debug)]
 pub(super) struct Paragraphs {
     finder: Finder<'static>,
-    /// No empty line begins before this offset.
+    /// No empty line begins before this offset, so searches from earlier offsets fail at once.
     none_before: usize,
 }
 
-/// How many bytes to search for an empty line.
+/// Limit in bytes for the distance at which an empty line is searched.
 const NEAR: usize = 1 << 16;
 
 impl Default for Paragraphs {
@@ -22,8 +22,8 @@ impl Default for Paragraphs {
 }
 
 impl Paragraphs {
-    /// Offset of the first empty line after `start`, not counting the line feed before it. `None` if there is none
-    /// within [`NEAR`] bytes.
+    /// End of the last line before an empty line: the offset of its line feed, searched from `start` on. `None` if
+    /// there is no empty line within [`NEAR`] bytes.
     pub(super) fn find_end(&mut self, text: &[u8], start: usize) -> Option<usize> {
         if start < self.none_before {
             return None;
@@ -37,12 +37,12 @@ impl Paragraphs {
     }
 }
 
-/// The lines of the previous stack.
+/// The previous stack and its lines.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
     /// The stack's byte range in the text.
     range: Range<usize>,
-    /// Its lines, outermost caller first.
+    /// The stack's lines, outermost caller first.
     lines: Vec<CallerLine>,
 }
 
@@ -50,33 +50,33 @@ pub(super) struct Callers {
 struct CallerLine {
     /// Number of bytes from the start of the line to the end of the stack.
     to_end: usize,
-    /// The stack made of this line and its callers.
+    /// The stack that consists of the frames of this line and of its callers.
     stack: Option<StackId>,
 }
 
-/// The callers that a stack shares with the previous one.
+/// The lines that a stack shares with the previous one.
 #[derive(Debug)]
 pub(super) struct SharedCallers {
-    /// End of the lines that it doesn't share, in the text.
+    /// Offset in the text at which the lines end that the stack doesn't share.
     pub(super) new_end: usize,
-    /// The stack made of the shared lines.
+    /// The stack that consists of the shared lines.
     pub(super) stack: Option<StackId>,
     /// Number of shared lines.
     lines: usize,
 }
 
 impl Callers {
-    /// Compares the stack in `range` with the previous one.
+    /// Compares the stack in `range` of the text with the previous one.
     pub(super) fn find_shared(&self, text: &[u8], range: &Range<usize>) -> SharedCallers {
         let (previous, current) = (&text[self.range.clone()], &text[range.clone()]);
         let suffix = common_suffix_len(previous, current);
-        // A line counts as shared only if it also begins after a line feed here.
+        // A line is only shared if it also begins a line in the current stack, and isn't just the end of a longer one.
         let begins_line = |to_end: usize| to_end == current.len() || current[current.len() - to_end - 1] == b'\n';
         let last = self.lines.iter().rposition(|line| line.to_end <= suffix && begins_line(line.to_end));
         match last {
             Some(last) => {
                 let CallerLine { to_end, stack } = self.lines[last];
-                // The line feed before the shared lines belongs to neither.
+                // The line feed before the shared lines is neither shared nor part of the new lines.
                 let new_end = range.start.max((range.end - to_end).saturating_sub(1));
                 SharedCallers { new_end, stack, lines: last + 1 }
             }
@@ -84,14 +84,15 @@ impl Callers {
         }
     }
 
-    /// Starts recording the current stack, keeping the shared lines. Its other lines follow via [`Self::push`],
-    /// outermost first.
+    /// Replaces the previous stack by the current one, and keeps the lines that both share. Add the other lines with
+    /// [`Self::push`], outermost first.
     pub(super) fn begin(&mut self, range: Range<usize>, shared: &SharedCallers) {
         self.lines.truncate(shared.lines);
         self.range = range;
     }
 
-    /// Adds the next line of the current stack.
+    /// Adds the next line of the current stack. `to_end` is the number of bytes from the line's start to the end of the
+    /// stack; `stack` consists of the line and its callers.
     pub(super) fn push(&mut self, to_end: usize, stack: Option<StackId>) {
         self.lines.push(CallerLine { to_end, stack });
     }

@@ -1,30 +1,30 @@
-//! Remembers lines and stacks that were read before, in this part or earlier ones.
+//! Remembers the lines and stacks of a text, so that repeated ones needn't be parsed again.
 
 use crate::model::stacks::{FrameId, StackId};
 use crate::records::perf_script::hash_text;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// A memo with more bytes of text than this is emptied, to limit its memory.
+/// Limit in bytes for the texts in a memo. A larger memo is emptied.
 const MOST_BYTES: usize = 4 << 20;
 
-/// A memo with more entries than this is emptied too.
+/// Limit for the entries in a memo. A memo with more is emptied.
 const MOST_ENTRIES: usize = 1 << 16;
 
-/// The frames of each distinct line. Nearly every line of a text is looked up, so all texts are stored in one buffer
-/// that stays in the CPU's cache.
+/// Remembers the frames of each distinct line. Nearly every line of a text is looked up, so the texts are stored in one
+/// buffer that stays in the CPU's cache.
 #[derive(Debug, Default)]
 pub(super) struct LineMemo {
-    /// By [`hash_text`]. If two lines have the same hash, only one is remembered.
+    /// The lines by [`hash_text`]. If two lines have the same hash, only one is remembered.
     lines: FxHashMap<u64, KnownLine>,
     texts: Vec<u8>,
-    /// The frames of lines with several frames, leaf first.
+    /// The frames of all lines that have several (a Java symbol can list inlined calls), leaf first.
     joined: Vec<FrameId>,
 }
 
 #[derive(Debug)]
 struct KnownLine {
-    /// Offset of its text in [`LineMemo::texts`].
+    /// Offset of the line's text in [`LineMemo::texts`].
     start: u32,
     len: u32,
     frames: LineFrames,
@@ -54,7 +54,7 @@ impl LineMemo {
         (self.texts[*start as usize..][..*len as usize] == *line).then_some(*frames)
     }
 
-    /// Remembers the frames of a line. `None` if there are no frames.
+    /// Remembers the frames of a line. Returns `None` and remembers nothing if there are no frames.
     pub(super) fn add(&mut self, line: &[u8], frames: &[FrameId]) -> Option<LineFrames> {
         let line_frames = match *frames {
             [] => return None,
@@ -80,7 +80,7 @@ impl LineMemo {
     }
 }
 
-/// Stacks by their text. A text is kept from its second occurrence on; thus distinct stacks cost little.
+/// Remembers stacks by their text. A text is kept from its second occurrence on, so distinct stacks need little memory.
 #[derive(Debug, Default)]
 pub(super) struct StackMemo {
     seen: FxHashMap<u64, SeenStack>,
@@ -89,19 +89,20 @@ pub(super) struct StackMemo {
 
 #[derive(Debug)]
 struct SeenStack {
-    /// Range of its text in [`StackMemo::texts`]; empty if the stack occurred only once.
+    /// Range of the stack's text in [`StackMemo::texts`]; empty if the stack occurred only once.
     text: Range<usize>,
     stack: Option<StackId>,
 }
 
 impl StackMemo {
-    /// The stack of a text, if it is remembered.
+    /// The stack that a text was read into; `Some(None)` is an empty stack. `None` if the text isn't remembered. `key`
+    /// is the text's hash.
     pub(super) fn get(&self, key: u64, text: &[u8]) -> Option<Option<StackId>> {
         let seen = self.seen.get(&key)?;
         (self.texts[seen.text.clone()] == *text && !text.is_empty()).then_some(seen.stack)
     }
 
-    /// Remembers the stack of a text.
+    /// Remembers the stack of a text. `key` is the text's hash.
     pub(super) fn add(&mut self, key: u64, text: &[u8], stack: Option<StackId>) {
         if self.texts.len() > MOST_BYTES || self.seen.len() > MOST_ENTRIES {
             self.texts.clear();
@@ -111,7 +112,7 @@ impl StackMemo {
             self.seen.insert(key, SeenStack { text: 0..0, stack });
             return;
         };
-        // Of two texts with the same hash, the first one that is kept stays.
+        // If two texts have the same hash, only the first one that is kept is remembered.
         if seen.text.is_empty() {
             let start = self.texts.len();
             self.texts.extend_from_slice(text);

@@ -6,13 +6,13 @@
 //! ⇥    7f94270bb3ce [unknown] (/tmp/perf-29971.map)
 //! ```
 
-/// An address as printed, including blanks. It can be looked up without parsing the number.
+/// An address as printed, with the blanks that pad it. It is looked up as it is, without parsing the number.
 pub(super) type Column = [u8; 16];
 
-/// Where the address ends in its line.
+/// Offset in the line at which the address ends.
 pub(super) const END: usize = 1 + size_of::<Column>();
 
-/// Splits an unnamed frame into address and tail. `None` if the line has a different layout.
+/// Splits the line of an unnamed frame into the address and what follows it. `None` if the line has a different layout.
 pub(super) fn split(line: &[u8]) -> Option<(Column, &[u8])> {
     let (address, tail) = line.split_first_chunk::<END>()?;
     if address[0] != b'\t' || !tail.starts_with(b" [unknown] (") || !tail.ends_with(b")") {
@@ -21,26 +21,26 @@ pub(super) fn split(line: &[u8]) -> Option<(Column, &[u8])> {
     Some((*address.last_chunk()?, tail))
 }
 
-/// A frame below another one.
+/// The frame on the next line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FrameBelow {
-    /// An unnamed frame with the same tail.
+    /// An unnamed frame whose line has the same tail (the text after the address).
     Unnamed {
         column: Column,
-        /// Offset of the end of its line.
+        /// Offset in the text at which its line ends.
         end: usize,
     },
-    /// A frame that has a name.
+    /// A frame that already has a name.
     Named {
-        /// Offset of the end of its line.
+        /// Offset in the text at which its line ends.
         end: usize,
         /// True if the frame is in user space.
         is_user: bool,
     },
 }
 
-/// The frame on the line after the line feed at `end`. `None` if it is no frame, has a different layout or tail, or has
-/// no line feed.
+/// Recognizes the frame on the next line. `end` is the offset of the line feed before that line. `None` if the line is
+/// no frame, has a different layout, is an unnamed frame that doesn't end with `tail`, or has no line feed.
 #[inline]
 pub(super) fn parse_below(text: &[u8], end: usize, tail: &[u8]) -> Option<FrameBelow> {
     let (address, rest) = text.get(end + 1..)?.split_first_chunk::<END>()?;
@@ -55,7 +55,7 @@ pub(super) fn parse_below(text: &[u8], end: usize, tail: &[u8]) -> Option<FrameB
     Some(FrameBelow::Named { end: address_end + memchr::memchr(b'\n', rest)?, is_user })
 }
 
-/// True for a user-space address; `None` if the column isn't an address.
+/// True for a user-space address, false for a kernel address. `None` if the column isn't an address.
 fn is_user(column: &Column) -> Option<bool> {
     // No early exit, so that all sixteen columns are tested at once: blanks, then digits.
     let is_plain = column.iter().fold(true, |all, byte| all & (*byte == b' ' || byte.is_ascii_hexdigit()));

@@ -1,28 +1,28 @@
 //! Counts samples for which perf printed no frame: their header is directly followed by an empty line.
 //!
-//! perf prints an empty line after each call chain and nowhere else. It drops a whole chain if one of its words is in
-//! the range of the context markers but is none of them.
+//! perf prints an empty line after each call chain and nowhere else. It prints no frames at all if a word of the call
+//! chain is in the range of the context markers but is none of them.
 
 use super::naming::Counts;
 use crate::records::perf_script::header::Header;
 use crate::records::perf_script::known::is_record_line;
 use memchr::memmem;
 
-/// Counts one sample, given the lines below its header.
+/// Counts one sample, given the lines between its header and its empty line.
 pub(super) fn count_one(frames: &[u8]) -> Counts {
     let frameless = u64::from(is_bare_header(&frames[line_start(frames)..]));
     Counts { samples: 1, frameless, ..Counts::default() }
 }
 
-/// What precedes a block, to interpret an empty line at its start.
+/// The kind of the last line before a block. It decides whether an empty line at the start of the block ends a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum LastLine {
-    /// Nothing, an unfinished line or an empty line: no sample ends here.
+    /// There is no line, or it is empty or unfinished: no sample ends after it.
     #[default]
     Open,
-    /// The line is a header without a frame.
+    /// The last line is a header without a frame.
     Header,
-    /// The line is neither empty nor a header without a frame.
+    /// The last line is neither empty nor a header without a frame.
     Other,
 }
 
@@ -38,7 +38,7 @@ impl LastLine {
     }
 }
 
-/// Counts the samples that end in a block.
+/// Counts the samples that end in a block, and those of them without frames.
 pub(super) fn count(block: &[u8], before: LastLine) -> Counts {
     let mut ends = Counts::default();
     if block.starts_with(b"\n") && before != LastLine::Open {
@@ -51,14 +51,14 @@ pub(super) fn count(block: &[u8], before: LastLine) -> Counts {
     ends
 }
 
-/// The start of the last line of a text.
+/// Offset at which the last line of a text starts.
 fn line_start(text: &[u8]) -> usize {
     memchr::memrchr(b'\n', text).map_or(0, |end| end + 1)
 }
 
 /// True if a line is a header without a frame.
 fn is_bare_header(line: &[u8]) -> bool {
-    // Most samples end with a frame, which this test excludes cheaply.
+    // A cheap test first: most samples end with a frame, which is indented by a tab.
     let may_be = !line.starts_with(b"\t") && line.trim_ascii_end().ends_with(b":");
     may_be && !is_record_line(line) && Header::parse(line).is_some()
 }

@@ -1,4 +1,4 @@
-//! Remembers the new text of frames by address. Stacks share most of their frames with earlier ones.
+//! Remembers the new text of frames by their address. Most frames of a stack also occur in earlier stacks.
 
 use super::column::Column;
 use super::samples::{Frames, SampleMemo};
@@ -9,18 +9,18 @@ use crate::model::{FrameAddr, Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Texts of frames that were named before. Valid for one namer and one [`Style`].
+/// The new texts of frames that were named before. Only valid for one namer and one [`Style`].
 #[derive(Debug, Default)]
 pub struct Memo {
     frames: FxHashMap<Key, RememberedFrame>,
-    /// Return addresses of JIT code by their printed column, if objects are shown. These are found without parsing a
-    /// number.
+    /// Return addresses of JIT code by their printed column, in texts that show objects. They are found without parsing
+    /// a number.
     columns: FxHashMap<(Pid, u128), RememberedFrame>,
     texts: Vec<u8>,
     files: Interner<Box<[u8]>, u32>,
     /// Remembered texts of whole samples.
     pub(super) samples: SampleMemo,
-    /// The period for which all answers since the last [`Memo::begin`] are valid.
+    /// The period for which all answers since the last [`Memo::begin_sample`] are valid.
     valid: Range<Nanos>,
 }
 
@@ -40,30 +40,32 @@ pub(super) enum Object {
 /// What is remembered about a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KnownFrame<'a> {
-    /// The frame has a name.
+    /// The name of the frame is known.
     Named {
-        /// The text to print after its address.
+        /// The text to print after the frame's address.
         text: &'a [u8],
-        /// True if several functions were at this address at different times and the sample has no time to choose by.
+        /// True if several functions were at this address at different times, and the sample has no time to choose one
+        /// by.
         is_one_of_several: bool,
     },
-    /// Nobody knows the frame's name.
+    /// The namer has no name for the frame.
     Unknown,
 }
 
-/// When a frame's name is asked for: the sample's time, and the jitdumps mapped by then.
+/// When a name is looked up: the time of the sample, and the jitdumps that were mapped by then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
-    /// The time of the sample, if it has one.
+    /// The time of the sample; `None` if the text shows no times.
     pub(super) time: Option<Nanos>,
-    /// The number of jitdumps that the process has mapped so far. A further one may bring the name.
+    /// Number of jitdumps that the process has mapped so far. Another one may contain a name that is unknown now.
     pub(super) markers: usize,
 }
 
 /// The new text of a frame, and when it is valid.
 #[derive(Debug, Clone)]
 struct RememberedFrame {
-    /// `None` if nobody knows the name while the process has [`Self::markers`] jitdumps mapped.
+    /// Range of the text in [`Memo::texts`]. `None` if the name is unknown while the process has `markers` jitdumps
+    /// mapped.
     text: Option<Range<usize>>,
     is_one_of_several: bool,
     valid: Range<Nanos>,
@@ -83,14 +85,14 @@ impl RememberedFrame {
     }
 }
 
-/// A memo with more bytes of text than this is emptied, to limit its memory.
+/// Limit in bytes for the texts in the memo. A larger memo is emptied.
 const MOST_TEXT: usize = 4 << 20;
 
-/// A memo with more frames than this is emptied too; for texts whose addresses hardly ever repeat.
+/// Limit for the frames in the memo, for texts in which addresses hardly ever repeat. A memo with more is emptied.
 const MOST_FRAMES: usize = 1 << 16;
 
 impl Memo {
-    /// What is remembered about a frame; `None` if nothing valid.
+    /// What is remembered about a frame; `None` if nothing is, or if it isn't valid at that time.
     pub(super) fn get(&mut self, key: &Key, when: When) -> Option<KnownFrame<'_>> {
         let frame = self.frames.get(key).filter(|frame| frame.is_valid(when))?;
         self.valid = both(self.valid.clone(), frame.valid.clone());
@@ -102,24 +104,26 @@ impl Memo {
         self.valid = ALWAYS;
     }
 
-    /// Remembers the new text of a whole sample.
+    /// Remembers the new text of the sample that [`Self::begin_sample`] began. `after` is `None` if the text stays the
+    /// same.
     pub(super) fn add_sample(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts) {
         self.samples.add(frames, after, counts, self.valid.clone());
     }
 
-    /// The memo's number for a file.
+    /// The file as an object. Gives it a number if it is new.
     pub(super) fn file(&mut self, path: &[u8]) -> Object {
         Object::File(self.files.number(path))
     }
 
-    /// Like [`Self::get`], by the printed column of a return address in JIT code.
+    /// Like [`Self::get`], for a return address in JIT code, given its printed column.
     pub(super) fn get_column(&mut self, pid: Pid, column: Column, when: When) -> Option<KnownFrame<'_>> {
         let frame = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|frame| frame.is_valid(when))?;
         self.valid = both(self.valid.clone(), frame.valid.clone());
         Some(frame.to_known(&self.texts))
     }
 
-    /// Remembers a frame by its printed column as well, for [`Self::get_column`].
+    /// Also remembers a frame by its printed column, for [`Self::get_column`]. Does nothing unless it is a return
+    /// address in JIT code that is remembered already.
     pub(super) fn add_column(&mut self, key: Key, column: Column) {
         if let (pid, FrameAddr::Return(_), Object::Jit) = key
             && let Some(frame) = self.frames.get(&key)
@@ -156,7 +160,7 @@ impl Memo {
         &self.texts[text]
     }
 
-    /// Remembers that nobody knows the name of a frame, in this period and with this many jitdumps mapped.
+    /// Remembers that the name of a frame is unknown in this period, while `markers` jitdumps are mapped.
     pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
         self.make_room();
         self.valid = both(self.valid.clone(), valid.clone());
@@ -172,7 +176,7 @@ impl Memo {
     }
 }
 
-/// Appends a name with control characters, which would end the line, replaced by blanks.
+/// Appends a name. Control characters, which could end the line, become blanks.
 fn put_printable(out: &mut Vec<u8>, name: &[u8]) {
     out.extend(name.iter().map(|&byte| if byte < b' ' { b' ' } else { byte }));
 }

@@ -1,7 +1,7 @@
 //! Names the unnamed JIT frames in a block of text and leaves every other byte unchanged.
 //!
-//! Blocks may be cut at any line. [`State`] holds what the lines before a block say, so blocks can be rewritten in
-//! parallel:
+//! Blocks may be cut after any line. [`State`] holds what a block must know of the text before it, so blocks can be
+//! rewritten in parallel:
 //!
 //! ```text
 //! feeder:  cut ── State at its start, advance past it ── cut ── …
@@ -33,19 +33,19 @@ use samples::Frames;
 use state::{Sample, last_paragraph, lines};
 use std::ops::Range;
 
-/// The result for a block.
+/// The result of rewriting a block.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Rewritten {
     /// Nothing was renamed; use the block's own bytes.
     Unchanged(Counts),
-    /// The output buffer holds the new text.
+    /// Some frames were renamed; the output buffer holds the new text.
     Changed(Counts),
     /// Some names are not loaded yet. Load them and rewrite the block again.
     Needs(Needs),
 }
 
-/// Rewrites a block into an empty buffer. `records` are the block's record lines, from [`State::advance`]. The memo
-/// remembers the namer's answers from earlier blocks and must only be used with the same namer.
+/// Rewrites a block into `out`, which must be empty. `records` are the block's record lines, from [`State::advance`].
+/// The memo remembers the namer's answers from earlier blocks, and must only be used with the same namer.
 pub fn rewrite<'n>(
     (block, records): (&[u8], &[Range<usize>]),
     state: &State,
@@ -89,13 +89,13 @@ struct RewriteJob<'b, 'n, 'f> {
     memo: &'f mut Memo,
     edited: Edited<'b, 'f>,
     state: State,
-    /// What kind of line precedes the block.
+    /// The kind of the last line before the block.
     line_before: LastLine,
-    /// The block was searched for headers up to here.
+    /// Offset up to which the block was searched for headers.
     searched: usize,
-    /// Samples that end before this offset were counted.
+    /// Offset in the block. Samples that end before it were counted.
     counted: usize,
-    /// End of the last line that was an unnamed user-space frame.
+    /// End of the last line with an unnamed user-space frame; `None` before the first one.
     last_frame: Option<usize>,
     /// The last frame's object and its kind; the next frame usually has the same.
     last_dso: Option<(&'b [u8], DsoKind)>,
@@ -105,7 +105,7 @@ struct RewriteJob<'b, 'n, 'f> {
     needs: Needs,
 }
 
-/// The answer for a frame. The key is the frame's key in the memo.
+/// The answer for a frame, with the key by which the memo remembers it.
 enum FrameAnswer {
     Named(Key),
     Unknown(Key),
@@ -116,14 +116,14 @@ enum FrameAnswer {
 struct Edited<'b, 'f> {
     block: &'b [u8],
     out: &'f mut Vec<u8>,
-    /// The block was copied to `out` up to here.
+    /// Offset up to which the block was copied to `out`.
     copied: usize,
 }
 
 impl Edited<'_, '_> {
     fn replace(&mut self, range: Range<usize>, text: &[u8]) {
         if self.copied == 0 {
-            // Names are longer than `[unknown]`; this is enough for most blocks.
+            // Names are longer than `[unknown]`; half as much again is enough for most blocks.
             self.out.reserve(self.block.len() + self.block.len() / 2);
         }
         self.out.extend_from_slice(&self.block[self.copied..range.start]);
@@ -133,7 +133,7 @@ impl Edited<'_, '_> {
 }
 
 impl<'b> RewriteJob<'b, '_, '_> {
-    /// Processes the lines between two record lines.
+    /// Names the frames in a range of the block that contains no record lines.
     fn rewrite_lines(&mut self, range: Range<usize>) {
         if !self.style.rename {
             return self.name_unnamed(range);
@@ -148,7 +148,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// Names the unnamed frames in a range.
+    /// Names the unnamed frames in a range of the block.
     fn name_unnamed(&mut self, range: Range<usize>) {
         let text = &self.block[..range.end];
         let mut done = range.start;
@@ -161,11 +161,11 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// Names all frames of a sample at once, if the same stack was named before. `before` extends up to the sample's
-    /// first unnamed frame. Returns the end of the sample's frames, or `None` if the sample must be processed frame by
-    /// frame.
+    /// Names all frames of a sample at once, if the same stack was named before. `before` is the text from where the
+    /// last step ended up to the sample's first unnamed frame. Returns the end of the sample's frames. `None` if the
+    /// sample must be processed frame by frame.
     fn rewrite_sample(&mut self, text: &'b [u8], before: Range<usize>) -> Option<usize> {
-        // Record lines may change the meaning of a frame.
+        // With record lines in the text, the same frame can mean different code later.
         if !self.state.known.is_empty() {
             return None;
         }
@@ -174,7 +174,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         if text[start] != b'\t' {
             return None;
         }
-        // Between the header and the first unnamed frame nothing matters.
+        // The frames belong to this header if all lines below it begin with a tab, which is checked below.
         let sample = Sample::from(&Header::parse(&text[header..start - 1])?);
         let end = before.end + self.empty_line.find(&text[before.end..])?;
         let frames = Frames::new(&sample, &text[start..end]);
@@ -194,7 +194,8 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
         let mut line_feeds = memchr::memchr_iter(b'\n', &text[start..end]);
         if !line_feeds.all(|line_feed| text[start + line_feed + 1] == b'\t') {
-            // There are lines other than frames; another sample may begin without an empty line before it.
+            // Some lines are not frames. One of them may be the header of another sample without an empty line before
+            // it.
             self.counted = counted_before;
             return None;
         }
@@ -211,7 +212,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
             let Edited { out, copied, .. } = &self.edited;
             let mut new_text = None;
             if *copied != copied_before {
-                // What was written for this sample, and the rest of its frames, which isn't copied yet.
+                // What was already written for this sample, followed by the rest of its frames, which isn't copied yet.
                 new_text = Some([&out[len_before + (start - copied_before)..], &text[*copied..end]]);
             }
             self.memo.add_sample(frames, new_text, self.counts.clone());
@@ -227,7 +228,8 @@ impl<'b> RewriteJob<'b, '_, '_> {
         self.counted = end;
     }
 
-    /// Names the frame at an occurrence of `[unknown]`, and similar frames below it. Returns where to continue.
+    /// Names the frame whose `[unknown]` is at offset `hit`, and frames below it that only differ in their address.
+    /// Returns the offset at which to continue.
     fn rewrite_hit(&mut self, text: &[u8], hit: usize) -> usize {
         let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
         let mut end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
@@ -247,10 +249,10 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// Continues below a frame that is in the memo. Most frames below differ from it only in their address and need no
-    /// parsing; named frames are skipped. Returns where to continue.
+    /// Names the frames below one whose answer is in the memo (`key`). Most of them differ from it only in their
+    /// address and need no parsing; frames that have a name are skipped. Returns the offset at which to continue.
     fn rewrite_frames_below(&mut self, line: Range<usize>, key: Key, text: &[u8]) -> usize {
-        // Only absolute addresses: relative ones mean something else in each file.
+        // This only works for absolute addresses: relative ones mean different code in each file.
         let Some((_, DsoKind::Anonymous(_))) = self.last_dso else { return line.end };
         let block = self.block;
         let Some((column, tail)) = column::split(&block[line.clone()]) else { return line.end };
@@ -286,8 +288,8 @@ impl<'b> RewriteJob<'b, '_, '_> {
         end
     }
 
-    /// Names the frame in a line, if it is one. `one_line_frame` is where the frame begins in a one-line sample.
-    /// Returns its key in the memo if it is JIT code and the namer was asked.
+    /// Names the frame in a line, if it is one. `one_line_frame` is the offset in the line at which the frame of a
+    /// one-line sample begins. Returns the frame's key in the memo if it is JIT code and its answer is known.
     fn rewrite_line(&mut self, line: Range<usize>, one_line_frame: Option<usize>) -> Option<Key> {
         let end = line.end - usize::from(self.block[line.clone()].ends_with(b"\r"));
         let block = self.block;
@@ -304,7 +306,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         if dso_kind == DsoKind::Other && !(self.style.native && is_native) {
             return None;
         }
-        // Directly below another unnamed frame, sample and process are known.
+        // Directly below another unnamed frame, the sample is the same, and the address is a return address.
         let follows_frame = in_stack && self.last_frame.is_some_and(|end| end + 1 == line.start);
         let is_caller = follows_frame || (in_stack && self.is_below_caller(line.start));
         if in_stack {
@@ -333,14 +335,15 @@ impl<'b> RewriteJob<'b, '_, '_> {
         kind
     }
 
-    /// Updates the current sample for a frame at `line`, looking only at lines not looked at before.
+    /// Updates the current sample before the frame at offset `line` is named. Only lines that weren't searched before
+    /// are searched for headers.
     fn enter_sample(&mut self, line: usize) {
         self.state.enter_sample(&self.block[self.searched..line]);
         self.searched = line;
     }
 
-    /// True if the frame at `line` is a caller, so that its address is a return address. The first frame of a stack and
-    /// the first one below the kernel's are not.
+    /// True if the frame at offset `line` is a caller, so that its address is a return address. False for the first
+    /// frame of a stack and for the first user-space frame below kernel frames.
     fn is_below_caller(&self, line: usize) -> bool {
         let mut end = line;
         // There may be a source line between two frames.
@@ -359,7 +362,8 @@ impl<'b> RewriteJob<'b, '_, '_> {
         false
     }
 
-    /// The process of the current sample. If nothing shows it, it is assumed to be the one with the thread's ID.
+    /// The process of the current sample. If nothing shows it, the thread's ID is taken for the process ID. `None` if
+    /// the thread is unknown too.
     fn process(&self, dso_kind: DsoKind) -> Option<Pid> {
         let Sample { pid, tid, .. } = self.state.sample;
         if pid.is_some() {
@@ -374,14 +378,15 @@ impl<'b> RewriteJob<'b, '_, '_> {
         tid.map(|tid| Pid(tid.0))
     }
 
-    /// Names a frame by replacing `tail`, the text after its address. Returns its key in the memo.
+    /// Names a frame by replacing the range `tail`, the text after its address. Returns the frame's key in the memo if
+    /// it is JIT code and its answer is known.
     fn name_frame(&mut self, tail: Range<usize>, frame: Frame<'_>, dso_kind: DsoKind, is_caller: bool) -> Option<Key> {
         let pid = self.process(dso_kind);
         if let (DsoKind::Other, Some(dso)) = (dso_kind, frame.dso) {
             self.name_native(tail, pid, dso, &frame, is_caller);
             return None;
         }
-        // An unnamed frame in such a file need not be JIT code.
+        // Not all unnamed frames in such a file are JIT code, so they aren't counted as unresolved.
         let counted = u64::from(dso_kind != DsoKind::MaybeJit);
         let Some(pid) = pid else {
             self.counts.unresolved += counted;
@@ -421,7 +426,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// Names a frame in a file by replacing `tail`, the text after its address.
+    /// Names a frame of native code in a file by replacing the range `tail`, the text after its address.
     fn name_native(&mut self, tail: Range<usize>, pid: Option<Pid>, dso: &[u8], frame: &Frame<'_>, is_caller: bool) {
         let printed = self.style.file_addresses;
         let offset = frame.dso_offset.or_else(|| self.state.known.file_offset(pid, dso, frame.addr, printed));
@@ -440,7 +445,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// Names a frame if the memo or the namer knows its name.
+    /// Looks up a frame in the memo, or else asks the namer. If there is a name, it replaces the range `tail`.
     fn ask(&mut self, tail: Range<usize>, object: Object, wanted: Wanted<'_>) -> FrameAnswer {
         let key = (wanted.pid, wanted.addr, object);
         match self.memo.get(&key, When { time: wanted.time, markers: wanted.markers }) {
@@ -480,8 +485,8 @@ impl<'b> RewriteJob<'b, '_, '_> {
     }
 }
 
-/// True if a line is a frame of a stack. It is indented by a tab, or by blanks if the text went through a terminal, or
-/// not at all if the indentation was lost.
+/// True if a line is a frame on a line of its own. It is indented by a tab, or by blanks if the text went through a
+/// terminal, or not at all if the indentation was lost.
 fn is_frame_line(line: &[u8]) -> bool {
     match line.first() {
         Some(b'\t') => true,
@@ -490,7 +495,7 @@ fn is_frame_line(line: &[u8]) -> bool {
     }
 }
 
-/// True if a line is a user-space frame, so that the frame below it holds a return address.
+/// True if a frame line has a user-space address, so that the frame below it has a return address.
 fn is_user_frame(line: &[u8]) -> bool {
     let addr = first_word(line).and_then(|start| address(&line[start..]));
     addr.is_some_and(|(addr, _)| addr >> 63 == 0)

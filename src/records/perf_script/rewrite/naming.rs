@@ -1,20 +1,20 @@
-//! The question about a frame, the answer, and statistics about the answers.
+//! What the rewriter asks about a frame, what it is answered, and counts of the answers.
 
 use crate::model::{FrameAddr, Nanos, Pid};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::{AddAssign, Range};
 
-/// A frame to name.
+/// A frame whose name the rewriter asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted<'a> {
-    /// The process; 0 for a frame in a file.
+    /// The process; 0 for a frame of native code in a file.
     pub pid: Pid,
     /// The address in the process, or the offset in `file`.
     pub addr: FrameAddr,
-    /// The file, unless the frame is JIT code.
+    /// The file; `None` if the frame is JIT code.
     pub file: Option<&'a [u8]>,
-    /// The time of the sample, if the text shows it.
+    /// The time of the sample; `None` if the text doesn't show times, or for native code.
     pub time: Option<Nanos>,
     /// The number of jitdumps that the process has mapped so far, according to the text.
     pub markers: usize,
@@ -25,25 +25,25 @@ pub struct Wanted<'a> {
 pub struct Named<'a> {
     /// Name of the function.
     pub name: Cow<'a, [u8]>,
-    /// The offset of the printed address in the function.
+    /// The offset of the printed address in the function, in bytes.
     pub offset: u64,
     /// The object to print for the frame.
     pub dso: Cow<'a, [u8]>,
-    /// Source file and line.
+    /// Source file and line, if known.
     pub source: Option<(Cow<'a, [u8]>, u32)>,
-    /// True if several functions were at this address at different times and the text shows no time. The last one was
-    /// chosen.
+    /// True if several functions were at this address at different times and the text shows no time. The name is that
+    /// of the last one.
     pub is_one_of_several: bool,
 }
 
-/// The answer to [`Wanted`].
+/// What the namer answers when it is asked for a frame ([`Wanted`]).
 #[derive(Debug)]
 pub enum Answer<'a> {
-    /// The name, and the half-open period in which it is valid.
+    /// The name, and the period in which it is valid; its end is excluded.
     Named(Named<'a>, Range<Nanos>),
-    /// There is no name in this half-open period.
+    /// There is no name in this period; its end is excluded.
     Unknown(Range<Nanos>),
-    /// The names of this process, or of this file offset, are not loaded. Ask again after loading them.
+    /// The names of this process, or the symbols at this file offset, are not loaded. Ask again after loading them.
     NotLoaded,
 }
 
@@ -52,7 +52,7 @@ pub enum Answer<'a> {
 pub struct Needs {
     /// Processes whose JIT code is needed.
     pub pids: BTreeSet<Pid>,
-    /// File offsets whose symbols are needed. For return addresses the offset is one less.
+    /// Files and offsets in them whose symbols are needed. For a return address it is the offset of the byte before.
     pub places: BTreeSet<(Vec<u8>, u64)>,
 }
 
@@ -63,24 +63,25 @@ impl Needs {
     }
 }
 
-/// Statistics of a block.
+/// Counts of what happened to the frames and samples of a block.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
     /// Number of JIT frames that were named.
     pub named: u64,
     /// Number of named frames whose address belonged to several functions, in a text without times.
     pub ambiguous: u64,
-    /// Number of frames in memory of JIT code that nobody could name.
+    /// Number of frames in memory of JIT code that could not be named.
     pub unresolved: u64,
-    /// Number of unresolved frames whose address is relative to a file that the text doesn't locate.
+    /// Number of unresolved frames whose address is relative to a file, while the text doesn't show where the file is
+    /// mapped.
     pub relative: u64,
-    /// Number of unresolved frames whose process is unknown.
+    /// Number of unresolved frames whose process is unknown. They are included in [`Self::unresolved`].
     pub nobodys: u64,
-    /// Number of frames in files that were named (with [`super::Style::native`]).
+    /// Number of frames of native code in files that were named (with [`super::Style::native`]).
     pub native: u64,
-    /// Number of frames in files that could not be named.
+    /// Number of frames of native code in files that could not be named.
     pub native_left: u64,
-    /// Number of samples with call chains.
+    /// Number of samples with call chains, including those for which perf printed no frame.
     pub samples: u64,
     /// Number of samples without any frame.
     pub frameless: u64,

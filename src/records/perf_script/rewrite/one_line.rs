@@ -1,4 +1,4 @@
-//! One-line samples: the frame follows the event, and more fields may follow the frame.
+//! Finds the frame in a one-line sample. It follows the event, and more fields may follow it.
 //!
 //! ```text
 //! node 16014   477.666805:    1001001 cpu-clock:      7f1 f+0x1 (/tmp/perf-16014.map)
@@ -9,8 +9,8 @@ use crate::records::perf_script::frame::Frame;
 use crate::records::perf_script::header::Header;
 use memchr::memmem;
 
-/// The end of the object after a frame's symbol, if more fields follow it: `=>` and a branch target, or branches.
-/// `None` if nothing follows or no object is shown.
+/// The end of the object in a one-line sample, given the text after the frame's symbol. `None` if no object is shown,
+/// or if nothing follows it. Otherwise `=>` and a branch target, or branches, follow.
 pub(super) fn object_end(text: &[u8]) -> Option<usize> {
     if !text.starts_with(b" (") {
         return None;
@@ -31,8 +31,8 @@ pub(super) fn object_end(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The start of a named frame in a one-line sample. Because fields may follow a frame and names may contain anything,
-/// only a frame whose object ends the line counts.
+/// Offset in a one-line sample at which its named frame begins. Fields may follow a frame and names may contain
+/// anything, so the line must end with the frame's object; otherwise `None`.
 pub(super) fn find_named_frame(line: &[u8]) -> Option<usize> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if !line.ends_with(b")") {
@@ -53,14 +53,14 @@ pub(super) fn find_named_frame(line: &[u8]) -> Option<usize> {
     None
 }
 
-/// The start of the word that ends one space before `offset`. `None` if there isn't exactly one space between.
+/// The start of the word before `offset`. `None` unless exactly one space is between the word's end and `offset`.
 pub(super) fn previous_word(text: &[u8], offset: usize) -> Option<usize> {
     let end = offset.checked_sub(1).filter(|&end| text[end] == b' ')?;
     let start = text[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
     (start < end).then_some(start)
 }
 
-/// The offset of the first word.
+/// Offset of the first word; `None` if there is none.
 pub(super) fn first_word(text: &[u8]) -> Option<usize> {
     text.iter().position(|byte| !byte.is_ascii_whitespace())
 }

@@ -8,11 +8,11 @@ use crate::records::perf_script::hash_text;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The new text of samples by their old one, including samples in which nothing was named.
+/// The new texts of samples by their old texts. Samples in which nothing was named are remembered too.
 #[derive(Debug, Default)]
 pub(super) struct SampleMemo {
-    /// Indices into `samples`, by hash of the old text. `None` for a text that was seen once while the memo already
-    /// held [`MUCH_TEXT`].
+    /// Indices into `samples`, by the hash of the old text. `None` if the text was seen once and not kept, because the
+    /// memo already held [`MUCH_TEXT`] bytes.
     indices: FxHashMap<u64, Option<u32>>,
     samples: Vec<NamedSample>,
     texts: Vec<u8>,
@@ -25,20 +25,21 @@ struct NamedSample {
     owner: SampleOwner,
     /// Range of the old text in [`SampleMemo::texts`].
     before: Range<usize>,
-    /// Range of the new text; `None` if the text stays the same.
+    /// Range of the new text in [`SampleMemo::texts`]; `None` if the text stays the same.
     after: Option<Range<usize>>,
     counts: Counts,
     valid: Range<Nanos>,
 }
 
-/// Decides about the names in a sample. The thread doesn't matter if the process is known.
+/// The process to which a sample's frames belong, or the thread if the process is unknown. It decides which names
+/// apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SampleOwner {
     Process(Pid),
     Thread(Option<Tid>),
 }
 
-/// The frames of a sample as they are in the text.
+/// The frames of a sample as text, with their owner and a hash of the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frames<'a> {
     owner: SampleOwner,
@@ -56,26 +57,27 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// With less text than this, every sample is kept. Beyond it, only repeated ones are, so that distinct samples cost
-/// little.
+/// Limit in bytes for the texts in the memo up to which every sample is kept. Beyond it, only repeated samples are, so
+/// that distinct ones need little memory.
 const MUCH_TEXT: usize = 4 << 20;
 
-/// With more bytes of text than this the memo is emptied, to limit its memory.
+/// Limit in bytes for the texts in the memo. A larger memo is emptied.
 const MOST_TEXT: usize = 16 << 20;
 
-/// With more samples than this, kept or not, it is emptied too.
+/// Limit for the samples in the memo, with or without kept texts. A memo with more is emptied.
 const MOST_SAMPLES: usize = 1 << 16;
 
-/// After this many lookups, [`SampleMemo::is_worthwhile`] starts to judge by the hits.
+/// Number of lookups after which [`SampleMemo::is_worthwhile`] starts to judge by the hits.
 const TRIAL_LOOKUPS: usize = 1 << 13;
 
 impl SampleMemo {
-    /// True if samples repeat often enough for lookups to be worthwhile.
+    /// True if at least an eighth of the lookups found a sample, or if there were too few lookups to judge.
     pub(super) fn is_worthwhile(&self) -> bool {
         self.lookups < TRIAL_LOOKUPS || self.hits >= self.lookups / 8
     }
 
-    /// Looks up a sample by its frames and time. Returns the new text (`None` if it stays the same) and its counts.
+    /// Looks up a sample by its frames and time. Returns the new text (`None` if it stays the same) and the sample's
+    /// counts. `None` if nothing valid is remembered.
     pub(super) fn get(&mut self, frames: Frames<'_>, time: Option<Nanos>) -> Option<(Option<&[u8]>, &Counts)> {
         self.lookups += 1;
         let index = (*self.indices.get(&frames.hash)?)?;
@@ -88,7 +90,8 @@ impl SampleMemo {
         Some((sample.after.clone().map(|after| &self.texts[after]), &sample.counts))
     }
 
-    /// Remembers the new text of a sample, given in two pieces, with its counts and the period in which it is valid.
+    /// Remembers the new text of a sample, which is given in two pieces. `after` is `None` if the text stays the same.
+    /// `valid` is the period in which the names are valid.
     pub(super) fn add(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts, valid: Range<Nanos>) {
         if self.texts.len() > MOST_TEXT || self.indices.len() >= MOST_SAMPLES {
             *self = Self { lookups: self.lookups, hits: self.hits, ..Self::default() };

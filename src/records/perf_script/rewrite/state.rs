@@ -1,4 +1,4 @@
-//! The state that a block inherits from the text before it, and where a text can be cut into blocks.
+//! What a block must know of the text before it, and where a text can be cut into blocks.
 
 use super::frameless::LastLine;
 use crate::model::{Nanos, Pid, Tid};
@@ -10,7 +10,8 @@ use crate::records::perf_script::sample_end;
 use memchr::memmem;
 use std::ops::Range;
 
-/// The state at the start of a block: the open sample, facts from record lines, and the kind of the last line.
+/// The state at the start of a block: the sample to which the next frames belong, facts from record lines, and the kind
+/// of the last line.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     pub(super) sample: Sample,
@@ -18,7 +19,7 @@ pub struct State {
     pub(super) last_line: LastLine,
 }
 
-/// Thread and time of the frames that follow.
+/// The thread and time of the sample to which the next frames belong.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sample {
     pub(super) pid: Option<Pid>,
@@ -26,8 +27,8 @@ pub(super) struct Sample {
     pub(super) time: Option<Nanos>,
 }
 
-/// Length of the next block in a buffer: up to the end of its last complete sample, else of its last complete line,
-/// else all of it. 0 only for an empty buffer.
+/// Length in bytes of the next block in a buffer. The block ends after the last complete sample, else after the last
+/// complete line, else with the buffer. 0 only for an empty buffer.
 pub fn cut(buffer: &[u8]) -> usize {
     if let Some(end) = sample_end(buffer) {
         return end;
@@ -36,7 +37,7 @@ pub fn cut(buffer: &[u8]) -> usize {
 }
 
 impl State {
-    /// The facts from record lines so far.
+    /// The facts from record lines before the block.
     pub fn known(&self) -> &RecordLineFacts {
         &self.known
     }
@@ -52,8 +53,9 @@ impl State {
         records
     }
 
-    /// Sets the sample that is open at the end of `text`, if one begins in it: the sample of the last header. There
-    /// need not be an empty line between samples: if registers or other fields are printed, these end a sample.
+    /// Updates `sample` for the end of `text`: the sample of the last header in it. If there is no header, the sample
+    /// stays; after an empty line there is no sample. Samples need not have an empty line between them, because other
+    /// fields such as registers may be printed below the frames.
     pub(super) fn enter_sample(&mut self, text: &[u8]) {
         let mut end = text.strip_suffix(b"\n").map_or(text.len(), <[u8]>::len);
         if text.is_empty() {
@@ -65,7 +67,7 @@ impl State {
             let start = memchr::memrchr(b'\n', &text[..end]).map_or(0, |at| at + 1);
             let line = text[start..end].trim_ascii_end();
             match line.first() {
-                // The first line feed of `text` may only end a line that began before it.
+                // `text` may begin with the line feed of a line before it. This is no empty line.
                 None if start == 0 => return,
                 None => return self.sample = Sample::default(),
                 Some(b'\t') => below_is_frame = true,
@@ -92,7 +94,7 @@ impl State {
     }
 }
 
-/// The start of the last paragraph, after the last empty line. `None` if there is no empty line.
+/// Offset at which the last paragraph starts, after the last empty line. `None` if there is no empty line.
 pub(super) fn last_paragraph(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     while let Some(line_feed) = memchr::memrchr(b'\n', &text[..end]) {
@@ -111,7 +113,7 @@ impl From<&Header<'_>> for Sample {
     }
 }
 
-/// The lines of a text from an offset on, as ranges without the line feed.
+/// The lines of a text from `offset` on, as ranges of the text without the line feed.
 pub(super) fn lines(text: &[u8], offset: usize) -> impl Iterator<Item = Range<usize>> {
     let mut next = offset;
     std::iter::from_fn(move || {
@@ -122,7 +124,7 @@ pub(super) fn lines(text: &[u8], offset: usize) -> impl Iterator<Item = Range<us
     })
 }
 
-/// The record lines of a block, in order.
+/// The ranges of a block's record lines, in order.
 fn record_lines(block: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut searched = 0;
     std::iter::from_fn(move || {

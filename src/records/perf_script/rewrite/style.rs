@@ -1,4 +1,4 @@
-//! How frames are named and printed.
+//! Options for which frames to name, and how to print them.
 
 use crate::records::perf_script::frame::{Frame, UNKNOWN};
 use crate::records::perf_script::known::{BEYOND_ANY_FILE, FileAddresses};
@@ -9,18 +9,19 @@ use memchr::memmem;
 pub struct Style {
     /// Also rename frames that already have a name.
     pub rename: bool,
-    /// Print the source line, if known, on a line of its own, like `-F +srcline`.
+    /// Print the source line, if known, on a line of its own below the frame, as with `-F +srcline`.
     pub srcline: bool,
-    /// Also name frames in files, if the text shows the mappings.
+    /// Also name frames of native code in files, if the text shows the mappings.
     pub native: bool,
-    /// True if the text has no offsets after its symbols (`-F sym` without `symoff`).
+    /// Print no offsets after symbols, because the text has none (`-F sym` without `symoff`).
     pub no_offsets: bool,
-    /// How the text prints addresses in files, if known.
+    /// How the text prints addresses in files; `None` if unknown.
     pub file_addresses: Option<FileAddresses>,
 }
 
 impl Style {
-    /// Detects from the beginning of a text whether symbols have offsets and how addresses in files are printed.
+    /// Detects from the beginning of a text whether offsets are printed after symbols, and how addresses in files are
+    /// printed.
     pub fn detect(&mut self, head: &[u8]) {
         let (mut has_symbols, mut has_offsets) = (false, false);
         let (mut has_absolute, mut has_relative) = (false, false);
@@ -33,7 +34,7 @@ impl Style {
                 has_symbols = true;
                 has_offsets |= frame.offset.is_some();
             }
-            // Shared libraries are mapped far above their own file offsets.
+            // The address in a shared library shows which kind it is: libraries are mapped far above any file offset.
             if frame.dso.is_some_and(is_shared_library) {
                 has_absolute |= frame.addr >= BEYOND_ANY_FILE;
                 has_relative |= frame.addr < BEYOND_ANY_FILE;
