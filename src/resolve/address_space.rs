@@ -36,26 +36,27 @@ use std::ops::Range;
 /// The process ID under which perf records the mappings of the kernel.
 const KERNEL_PID: Pid = Pid(-1);
 
-/// The mapping that contains an address at some time.
+/// What was mapped at an address of a process at some time. Returned by [`AddressSpaces::lookup`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The file or other memory that was mapped at the address.
     pub dso: DsoId,
-    /// The address relative to the file: address − start of the mapping + its page offset. It is the address itself in
-    /// anonymous memory, in the kernel and its modules, and in simpleperf's files of JIT code.
+    /// The requested address, relative to the file: address − start of the mapping + page offset of the mapping. In
+    /// anonymous memory, in the kernel and its modules, and in simpleperf's files of JIT code, it is the requested
+    /// address itself.
     pub offset: u64,
-    /// When the mapping was made.
+    /// When the memory was mapped, on the recording's clock.
     pub mapped: Nanos,
-    /// The answer holds until this time, exclusive. Equal to the requested time if it isn't known how long the answer
-    /// holds.
+    /// The time up to which a lookup of the same address gives the same answer, exclusive. Equal to the requested time
+    /// if that isn't known.
     pub until: Nanos,
     /// True if anonymous memory was mapped over a library and is most likely the library's own code on huge pages. JIT
     /// code known to be there takes precedence.
     pub is_remapped: bool,
 }
 
-/// Where a known kernel symbol was in the recorded boot. The kernel's load address is random, so this is needed to
-/// translate addresses to those of another list or image.
+/// Where a known kernel symbol (`_text` or `_stext`) was in the recorded boot. Each boot loads the kernel at a random
+/// address. This symbol's address tells how far recorded addresses are from those in a symbol list or kernel image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelReference {
     /// The symbol's name: `_text` or `_stext`.
@@ -73,8 +74,8 @@ pub struct AddressSpaces {
     dsos: Dsos,
     spaces: FxHashMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
-    /// Offsets within the recording of the mmap records that only report that a program moved its own code; see
-    /// [`Self::own_text()`].
+    /// The mmap records that only report that a program moved its own code, each by its byte offset in the recording;
+    /// see [`Self::own_text()`].
     own_text: Vec<u64>,
     /// What each forked process inherited: the mappings of its parent at the fork.
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
@@ -85,7 +86,7 @@ pub struct AddressSpaces {
     executing: FxHashMap<Pid, Vec<Range<Nanos>>>,
 }
 
-/// Which address space an address belongs to. The same address means something else in each.
+/// Which address space an address belongs to. The same number is a different address in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Realm {
     User,
@@ -101,7 +102,7 @@ struct Space {
     regions: OrderedRanges<MappedRegion>,
 }
 
-/// One rectangle: a range of addresses that showed one DSO during a range of time.
+/// A range of addresses and a range of times in which one DSO was mapped there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedRegion {
     start: u64,
@@ -116,8 +117,8 @@ struct MappedRegion {
 }
 
 impl AddressSpaces {
-    /// Address spaces without mappings, for inputs that name files but don't say where they were mapped. Equal DSOs are
-    /// stored once.
+    /// Collects the DSOs of inputs that name files but don't say where they were mapped. There are no mappings, and
+    /// lookups find nothing. Equal DSOs are stored once.
     pub fn from_files(files: impl Iterator<Item = Dso>) -> Self {
         let mut spaces = Self::default();
         for file in files {
@@ -135,7 +136,7 @@ impl AddressSpaces {
             for mapping in &process.mappings {
                 let realm = Realm::of_mapping(pid, mapping);
                 let dso = match previous {
-                    // Most mappings have the same DSO as the previous one. This saves a hash lookup.
+                    // Most mappings have the same DSO as the one before. Comparing the two saves a hash lookup.
                     Some((previous, dso)) if is_same_dso(previous, mapping, pid) => dso,
                     _ => spaces.dsos.intern(to_dso(mapping, realm)),
                 };
@@ -202,14 +203,15 @@ impl AddressSpaces {
         }
     }
 
-    /// Like [`Self::lookup`] for user space, and also returns how long the answer holds.
+    /// Like [`Self::lookup`] for user space, and also returns the period around `time` in which the answer stays the
+    /// same.
     pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
         let same_mapping = match self.spaces.get(&(pid, Realm::User)) {
             Some(space) => space.quiet_period(addr, time),
             None => ALWAYS,
         };
         let mut same_exec = Quiet::around(time);
-        // Only the period that began last, and the next one, can be next to `time`.
+        // Exec periods are sorted. Only the last one that began by `time` and the next one can limit the answer.
         let periods = self.executing.get(&pid).map_or(&[][..], Vec::as_slice);
         let next = periods.partition_point(|period| period.start <= time);
         for period in &periods[next.saturating_sub(1)..periods.len().min(next + 1)] {
@@ -219,8 +221,8 @@ impl AddressSpaces {
         Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
 
-    /// Offsets within the recording of mmap records for anonymous memory into which a program moved its own code. The
-    /// mapping of the program's file continues there.
+    /// The mmap records for anonymous memory into which a program moved its own code, each by its byte offset in the
+    /// recording. Lookups there still give the program's file.
     pub fn own_text(&self) -> &[u64] {
         &self.own_text
     }
@@ -244,7 +246,7 @@ impl AddressSpaces {
         if let Some(place) = self.find_mapping(pid, addr, time) {
             return Some(place);
         }
-        // During an exec, the address may belong to the previous program.
+        // During an exec, a sample's user address may still belong to the previous program.
         let periods = self.executing.get(&pid)?;
         let begun = periods.partition_point(|period| period.start <= time);
         let exec = periods[..begun].last().filter(|period| period.contains(&time))?;
@@ -252,7 +254,7 @@ impl AddressSpaces {
         Some(Place { until: time, ..self.find_mapping(pid, addr, before)? })
     }
 
-    /// The mapping that the process has at this address and time, made by itself or inherited.
+    /// The mapping at this address and time, made by the process itself or inherited from its parent.
     fn find_mapping(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
         if let Some(place) = self.lookup_in_realm(pid, Realm::User, addr, time) {
             return Some(place);
@@ -301,8 +303,8 @@ impl Realm {
     }
 }
 
-/// Reads the reference from the kernel's mapping. perf records it as `[kernel.kallsyms]_text`, with the address of
-/// `_text` as its page offset.
+/// Reads the address of the kernel's reference symbol from a mapping. perf records the kernel's mapping under the name
+/// `[kernel.kallsyms]_text`, with the address of `_text` as its page offset. `None` if this isn't such a mapping.
 fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     let (_, symbol) = backing::split_reference_symbol(&mapping.path);
     if !mapping.backing().is_kernel() || symbol.is_empty() {
@@ -332,16 +334,16 @@ fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
 }
 
 /// True if a kernel module's mapping starts at `addr`. If perf doesn't find the kernel's end, it extends the kernel's
-/// mapping to the next module, so such an end says nothing.
+/// mapping to the next module. An end at which a module starts is therefore not the kernel's real end.
 fn starts_module(processes: &Processes, addr: Addr) -> bool {
     let mappings = processes.by_pid.get(&KERNEL_PID).map_or(&[][..], |process| &process.mappings);
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.backing().is_kernel())
 }
 
-/// True if two mappings of a process certainly have the same DSO.
+/// True if two mappings of one process certainly have the same DSO. False if they may differ.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::of_mapping(pid, other);
-    // A vDSO's kind also depends on its address.
+    // Equal paths aren't enough for a vDSO: whether it is a 32-bit one also depends on its address.
     (one.path == other.path && one.build_id == other.build_id && one.file == other.file)
         && (realm != Realm::User || other.backing() != Backing::Vdso)
         && Realm::of_mapping(pid, one) == realm
@@ -359,7 +361,7 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
         Realm::Kernel => DsoKind::Module,
         Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
     };
-    // Anonymous memory has no versions, so its build ID is dropped and equal paths get one number.
+    // Anonymous memory has no versions. Its build ID is dropped, so that all mappings with the same path share one DSO.
     let build_id = mapping.build_id.filter(|_| kind != DsoKind::Anonymous);
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
@@ -384,12 +386,12 @@ struct SpaceBuilder {
     program: Option<DsoId>,
 }
 
-/// The part of a mapping that no later mapping covers.
+/// The part of a mapping that is still visible because no later mapping covers it.
 #[derive(Debug, Clone, Copy)]
 struct VisiblePart {
     from: Nanos,
     dso: DsoId,
-    /// The file-relative address of the first byte of the mapping.
+    /// The address relative to the file at the start of the mapping.
     offset: u64,
     is_remapped: bool,
 }
@@ -398,7 +400,7 @@ struct VisiblePart {
 const HUGE_PAGE: u64 = 2 << 20;
 
 impl Entry<VisiblePart> {
-    /// The file-relative address of the entry's `start`.
+    /// The address relative to the file at the start of this visible part.
     fn offset(&self) -> u64 {
         self.value.offset.wrapping_add(self.skipped)
     }
@@ -422,15 +424,15 @@ impl SpaceBuilder {
         }
     }
 
-    /// Adds a mapping. Returns true if it is memory for the program's own code, in which case nothing changes.
+    /// Maps `dso`. If the mapping is memory to which the program moved its own code, changes nothing and returns true.
     fn add_mapping(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
         let is_absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module)
             || backing::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
-        // The kernel reports memory again each time it grows or its protection changes. Parts that are already mapped
-        // stay as they are; otherwise a thousand such records would cut each other to pieces.
+        // The kernel reports a mapping again each time it grows or its protection changes. Parts that are already
+        // mapped stay as they are. Otherwise a thousand such records would cut each other to pieces.
         if matches!(kind, DsoKind::Anonymous | DsoKind::File) && self.is_mapped(range.clone(), dso, offset) {
             return false;
         }
@@ -530,10 +532,10 @@ impl SpaceBuilder {
         self.live.insert_into_gap(hole_start..start, part);
     }
 
-    /// Ends the mappings in `range` at `time`. Where a mapping extends beyond the range, the rest stays.
+    /// Ends the mappings in `range` at `time`. The parts of a mapping outside of the range stay.
     fn clear(&mut self, range: Range<u64>, time: Nanos) {
         self.live.clear(range, |entry| {
-            // A mapping that was replaced at the very time it appeared never existed.
+            // A mapping that was replaced at the very time it was made was never visible.
             if entry.value.from < time {
                 self.done.push(MappedRegion::new(entry, time));
             }
@@ -546,7 +548,7 @@ impl SpaceBuilder {
     }
 }
 
-/// A parent process being replayed in time: everything mapped in it, whether mapped by itself or inherited.
+/// A parent process whose history is being replayed: all that is mapped in it now, by itself or inherited.
 #[derive(Debug)]
 struct FollowedProcess<'a> {
     /// When the process was forked; `None` once that has been replayed.
@@ -579,7 +581,8 @@ impl FollowedProcess<'_> {
         }
     }
 
-    /// Puts the parent's mappings under those that the process already has.
+    /// Adds the mappings inherited from the parent. Where the process has mapped something itself, its own mapping
+    /// stays.
     fn replay_fork(&mut self, inherited: Option<&SharedRanges<VisiblePart>>, ranks: &mut Ranks) {
         self.forked = None;
         let own = std::mem::replace(&mut self.mapped, inherited.cloned().unwrap_or_default());
@@ -600,7 +603,7 @@ impl FollowedProcess<'_> {
 }
 
 impl MappedRegion {
-    /// The rectangle of a visible part that ends at `until`.
+    /// Records that a visible part of a mapping ended at `until`.
     fn new(entry: Entry<VisiblePart>, until: Nanos) -> Self {
         let VisiblePart { from, dso, is_remapped, .. } = entry.value;
         Self { start: entry.start, end: entry.end, from, until, dso, offset: entry.offset(), is_remapped }
@@ -631,7 +634,7 @@ impl Space {
         Some(Place { dso, offset, mapped, until, is_remapped })
     }
 
-    /// The longest period around `time` in which no mapping of this space begins or ends at `addr`.
+    /// The longest period around `time` in which no mapping of this address space begins or ends at `addr`.
     fn quiet_period(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
         let mut quiet = Quiet::around(time);
         let before = self.regions.position(|region| region.from <= time);

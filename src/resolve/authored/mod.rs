@@ -36,8 +36,8 @@ use crate::runtimes::script_name::ScriptName;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// All scripts with source maps and all WebAssembly modules with names, by the path or URL that the engine uses for
-/// them.
+/// All scripts that have source maps, and all WebAssembly modules that have names. Both are found by the path or URL
+/// that the engine uses for them.
 #[derive(Debug, Default)]
 pub struct Authored {
     scripts: FxHashMap<Box<str>, AuthoredScript>,
@@ -82,8 +82,8 @@ impl Authored {
         Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
     }
 
-    /// The authored position and name of the function that starts at this position of a script. Line and column count
-    /// from 1.
+    /// The authored position and name of the function `name` that starts at this line and column (both from 1) of a
+    /// script. The script is given by path or URL.
     pub fn function(&self, script: &str, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         match (self.scripts.get(script), self.modules.get(script)) {
             (Some(script), _) => script.function(name, line, column),
@@ -92,8 +92,8 @@ impl Authored {
         }
     }
 
-    /// The text of an authored file. `Some(None)` if a source map names the file but doesn't contain its text; `None`
-    /// if no source map names it.
+    /// The text of an authored file, given by its name in the source map. `Some(None)` if a source map names the file
+    /// but doesn't contain its text. `None` if no source map names it.
     pub fn source_text(&self, file: &str) -> Option<Option<&str>> {
         self.scripts.values().find_map(|script| script.source_text(file))
     }

@@ -1,4 +1,4 @@
-//! Reads the DWARF of a WebAssembly module: names of functions, and where they were declared.
+//! Reads the DWARF of a WebAssembly module: the names of functions, and where each was declared.
 //!
 //! Addresses are relative to the start of the code section's contents
 //! (<https://yurydelendik.github.io/webassembly-dwarf/>).
@@ -17,8 +17,8 @@ use std::rc::Rc;
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
-/// How many references between DWARF entries are followed: from a definition to its declaration, from an inlined
-/// function to its original.
+/// How many references from one DWARF entry to another are followed for an attribute. A definition refers to its
+/// declaration, an inlined function to its original.
 const MAX_REFERENCES: usize = 4;
 
 /// Where a function was declared.
@@ -34,12 +34,13 @@ pub(super) struct DeclaredPlace {
 pub(super) struct ModulePlaces<'a> {
     module: &'a WasmModule,
     context: Context<Reader<'a>>,
-    /// For each unit that was looked up, by its offset in `.debug_info`: where its functions were declared, by address.
+    /// Where functions were declared, by unit and then by address. A unit is given by its offset in `.debug_info`, and
+    /// added when first needed.
     units: RefCell<FxHashMap<usize, Rc<FxHashMap<u64, DeclaredPlace>>>>,
 }
 
 impl<'a> ModulePlaces<'a> {
-    /// Returns `None` if the module has no readable DWARF.
+    /// Prepares the module's DWARF. `None` if it has none, or none that is readable.
     pub(super) fn new(module: &'a WasmModule) -> Option<Self> {
         let section = |id: SectionId| Ok::<_, gimli::Error>(EndianSlice::new(module.section(id.name()), LittleEndian));
         if module.section(SectionId::DebugInfo.name()).is_empty() {

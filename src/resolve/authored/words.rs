@@ -1,4 +1,4 @@
-//! Recognizes JavaScript identifiers, and looks backwards from a place in a text.
+//! Recognizes JavaScript identifiers, and finds words and blanks before an offset in a text.
 
 use std::ops::Range;
 
@@ -7,20 +7,20 @@ pub(super) fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '$' | '#' | '\u{200c}' | '\u{200d}')
 }
 
-/// True if the whole text is an identifier.
+/// True if `text` consists of exactly one identifier.
 pub(super) fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_word) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The part of a text around an offset, and the offset within that part. This limits how much text is read for one
-/// position.
+/// The part of a text around the offset `at`, and that offset within the part. Limits how much text is read for one
+/// position to `before` bytes before it and `after` bytes after it.
 pub(super) fn text_around(text: &str, at: usize, before: usize, after: usize) -> (&str, usize) {
     let (begin, end) =
         (text.ceil_char_boundary(at.saturating_sub(before)), text.floor_char_boundary(at.saturating_add(after)));
     (&text[begin..end.max(at)], at - begin)
 }
 
-/// The text from an offset on, at most `most` bytes.
+/// The text from offset `at` on, cut to at most `most` bytes.
 pub(super) fn text_after(text: &str, at: usize, most: usize) -> &str {
     &text[at..text.floor_char_boundary(at.saturating_add(most)).max(at)]
 }
@@ -35,7 +35,7 @@ pub(super) fn first_word(text: &str) -> &str {
     }
 }
 
-/// True for each byte that is an ASCII character of identifiers.
+/// True for each byte that is an ASCII character of identifiers, by the byte's value.
 const PLAIN: [bool; 256] = plain();
 
 const fn plain() -> [bool; 256] {
@@ -53,7 +53,7 @@ pub(super) fn word_before(text: &str, end: usize) -> Range<usize> {
     begin.map_or(end, |(begin, _)| begin)..end
 }
 
-/// The offset after skipping blanks and comments backwards.
+/// Skips blanks and comments backwards from offset `at`. Returns the offset where the text before them ends.
 pub(super) fn skip_blanks_before(text: &str, at: usize) -> usize {
     let mut end = at;
     loop {
