@@ -29,7 +29,7 @@ use running::RunningKernel;
 pub use running::running_build_id;
 use std::path::{Path, PathBuf};
 
-/// Where kernel symbols may come from.
+/// Where to look for kernel symbols.
 #[derive(Debug, Clone, Default)]
 pub struct KernelOptions {
     /// The file given with `--kallsyms`. It is used even if nothing shows that it belongs to the recorded kernel.
@@ -44,40 +44,40 @@ pub struct KernelOptions {
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     text: Option<io::Bytes>,
-    /// Sorted by address.
+    /// The functions in the list, sorted by address; only those that contain a wanted address.
     symbols: Vec<ListedSymbol>,
-    /// Added to an address of the recording (wrapping), this gives the address in the list.
+    /// How much larger addresses in the list are than addresses in the recording, modulo 2^64.
     shift: u64,
-    /// True if the reference symbol has the same address in the list and in the recording. As addresses differ between
-    /// boots, the list is then from the same boot.
+    /// True if the reference symbol has the same address in the list and in the recording. The list is then from the
+    /// same boot, because addresses differ between boots.
     at_reference: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct ListedSymbol {
     addr: u64,
-    /// The offset of the name in the list.
+    /// The byte offset of the function's name in the text of the list.
     name: u32,
 }
 
-/// A kernel function.
+/// The kernel function at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
     /// The function's name.
     pub name: &'a [u8],
-    /// The offset of the address within the function.
+    /// The offset of the address from the start of the function, in bytes.
     pub offset: u64,
 }
 
-/// Warning about a list in perf's cache that belongs to the running kernel, not to the recorded one.
+/// Warning about a list in perf's cache that belongs to the kernel running here, although another kernel was recorded.
 const LIST_OF_RUNNING_KERNEL: &str =
     "not used: it lists the kernel running here, not the recorded one (perf inject puts it there)";
 
 /// Warning about a list whose directory in perf's cache is named after another kernel's build ID.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
 
-/// No function is longer than this (the longest kernel function has about 100 KiB). If the last symbol before an
-/// address is further away, the address lies in a gap between modules.
+/// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). If an address is further
+/// behind the last symbol, it lies in a gap between modules and has no function.
 const MAX_FUNCTION_LEN: u64 = 1 << 20;
 
 /// What to add to a recorded kernel address to get the address in the kernel's image. The two differ because each boot
@@ -105,7 +105,7 @@ impl KernelSymbols {
         Self::find_with(&RunningKernel::read(), wanted, dsos, reference, options, search, warnings)
     }
 
-    /// Like [`Self::find`], with what is known about the running kernel.
+    /// Like [`Self::find`], but is also given the facts about the running kernel.
     fn find_with(
         running: &RunningKernel,
         wanted: &[u64],
@@ -118,7 +118,7 @@ impl KernelSymbols {
         let kernel = dsos.iter().map(|(_, dso)| dso).find(|dso| dso.kind == DsoKind::Kernel);
         let build_id = kernel.and_then(|dso: &Dso| dso.build_id);
         let is_running = running.is_recorded(build_id, options.os_release.as_deref());
-        // Equal build IDs prove that it is the same kernel, so its end needn't be compared.
+        // Equal build IDs prove that the running kernel is the recorded one. The ends of the two needn't be compared.
         let is_certain = is_running == Some(true) && build_id.is_some();
         for list in candidate_lists(running, is_running, build_id, options, search) {
             let is_of_running = matches!(list, KernelList::Running(_));
@@ -165,8 +165,8 @@ impl KernelSymbols {
         Self::default()
     }
 
-    /// Rejects a list in which the kernel ends elsewhere than in the recording. perf takes the end from one of two
-    /// symbols (`_edata` in the newest versions, else `_etext`), so either may match.
+    /// Rejects a list in which the kernel ends elsewhere than in the recording (at `recorded`). perf takes the end from
+    /// one of two symbols (`_edata` in the newest versions, else `_etext`), so a match of either is enough.
     fn check_end(&self, recorded: u64) -> Result<()> {
         let text = self.text.as_deref().unwrap_or_default();
         let mut ends = Vec::new();
@@ -192,7 +192,7 @@ impl KernelSymbols {
         )))
     }
 
-    /// `end` is where the recorded kernel ends, if that must be compared.
+    /// Parses a list. Fails if the kernel in the list ends elsewhere than at `end`, unless `end` is `None`.
     fn parse_and_check(
         text: io::Bytes,
         reference: Option<&KernelReference>,
@@ -218,8 +218,8 @@ impl KernelSymbols {
         let mut wanted: Vec<u64> = wanted.iter().map(|addr| addr.wrapping_add(shift)).collect();
         wanted.sort_unstable();
         let (mut symbols, mut has_addresses) = (Vec::new(), false);
-        // The previous symbol, and the lowest wanted address at or above its start. A symbol is dropped if the next one
-        // starts at or below that address, because then no wanted address lies in it.
+        // The previous symbol, and the lowest wanted address at or above its start. If the next symbol starts at or
+        // below that address, no wanted address lies in the previous symbol, which is then dropped.
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
@@ -238,17 +238,19 @@ impl KernelSymbols {
                 "shows no addresses, so kernel functions stay unnamed; run as root, or set kernel.kptr_restrict to 0",
             ));
         }
-        // The sort is stable: if several symbols share an address, the last one in the list is shown, as in perf.
+        // The sort is stable, so that of several symbols at the same address the last one in the list is shown, as in
+        // perf.
         symbols.sort_by_key(|symbol| symbol.addr);
         Ok(Self { text: Some(text), symbols, shift, at_reference })
     }
 
-    /// The text of the list that was found.
+    /// The bytes of the symbol list that was found; `None` if none was found.
     pub fn into_list(self) -> Option<io::Bytes> {
         self.text
     }
 
-    /// The function at an address of the recording. The address must be one of those passed to [`Self::find`].
+    /// The function at a recorded address; `None` if unknown. The address must be one of those that were passed to
+    /// [`Self::find`].
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         let addr = addr.wrapping_add(self.shift);
         let after = self.symbols.partition_point(|symbol| symbol.addr <= addr);
@@ -262,14 +264,14 @@ impl KernelSymbols {
     }
 }
 
-/// perf's cache has lists at `[kernel.kallsyms]/BUILDID/kallsyms`.
+/// The directory in perf's cache with kernel symbol lists: `[kernel.kallsyms]/BUILDID/kallsyms`.
 const CACHE_FOLDER: &str = "[kernel.kallsyms]";
 
-/// A candidate for the recorded kernel's symbol list.
+/// A file that may be the recorded kernel's symbol list.
 enum KernelList {
-    /// The path given by the user.
+    /// The file given with `--kallsyms`.
     Given(PathBuf),
-    /// The list in a directory recording.
+    /// The list stored in the recording, which is a directory.
     Recorded(PathBuf),
     /// A list in perf's cache.
     Cached {
@@ -281,8 +283,8 @@ enum KernelList {
     Running(PathBuf),
 }
 
-/// All lists that may be the recorded kernel's, in the order in which they are to be tried. `is_running` tells whether
-/// the recorded kernel is the running one, if known.
+/// All files that may be the recorded kernel's list, in the order in which they should be tried. `is_running` says
+/// whether the recorded kernel is the one running here; `None` if unknown.
 fn candidate_lists(
     running: &RunningKernel,
     is_running: Option<bool>,
@@ -313,7 +315,7 @@ impl KernelList {
         }
     }
 
-    /// Opens the list; `None` if the file doesn't exist.
+    /// Opens the list; `None` if the file doesn't exist. Fails if it may not be read or isn't a text file.
     fn open(&self) -> Option<Result<io::Bytes>> {
         let opened = match self {
             Self::Given(path) => return Some(io::map_file(path)),
@@ -330,11 +332,11 @@ impl KernelList {
     }
 }
 
-/// The check for a symbol list: it must be a text file.
+/// Which files are accepted as a symbol list: only text files.
 const LIST: door::Kind =
     door::Kind { holes: |head| (!head.contains(&0)).then_some(door::Holes::Small), otherwise: "is not a text file" };
 
-/// True if the list lies in perf's cache, in the directory of another build ID.
+/// True if `list` is in perf's cache, in a directory named after a build ID other than `id`.
 fn is_for_other_kernel(list: &Path, id: BuildId) -> bool {
     let Some(directory) = list.parent() else { return false };
     directory.parent().is_some_and(|folder| folder.ends_with(CACHE_FOLDER)) && !directory.ends_with(files::hex(id))

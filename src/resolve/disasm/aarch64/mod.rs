@@ -1,7 +1,7 @@
 //! Disassembles AArch64 code with yaxpeax-arm, in objdump's spelling.
 //!
 //! The library spells numbers and some aliases differently, so `spelling.rs` rewrites its text. `system.rs` formats the
-//! few instructions for which the library's text lacks something or is wrong.
+//! few instructions for which the library's text is incomplete or wrong.
 
 mod reserved;
 mod spelling;
@@ -12,7 +12,7 @@ use super::instruction::{Instruction, Target, TargetKind};
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::InstDecoder;
 
-/// The length of every instruction in bytes.
+/// Every AArch64 instruction has this many bytes.
 const LENGTH: usize = 4;
 
 /// The AArch64 decoder.
@@ -47,8 +47,8 @@ impl Aarch64 {
     }
 }
 
-/// The address that an instruction at `addr` refers to, if it is a branch or has an operand relative to the
-/// instruction. `None` for other instructions.
+/// The address to which the instruction `word` at `addr` refers: the target of a direct branch, or an operand relative
+/// to the instruction. `None` for other instructions.
 fn target(word: u32, addr: u64) -> Option<Target> {
     let (kind, distance) = match word {
         _ if bits(word, 26, 6) == 0b00_0101 => (TargetKind::Jump, signed_bits(word, 0, 26) * 4), // b
@@ -63,7 +63,7 @@ fn target(word: u32, addr: u64) -> Option<Target> {
     Some(Target { addr: addr.wrapping_add_signed(distance), kind })
 }
 
-/// The target of `adr` (a byte) or `adrp` (a 4 KiB page).
+/// What `adr` or `adrp` at `addr` computes: the address of a byte, or of a 4 KiB page.
 fn relative(word: u32, addr: u64) -> Target {
     let distance = signed_bits(word, 5, 19) << 2 | i64::from(bits(word, 29, 2));
     let is_page = bits(word, 31, 1) == 1;
