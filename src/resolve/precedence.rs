@@ -30,8 +30,8 @@ pub fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &
     }
 }
 
-/// Like [`code_wins`], but decides whether JIT code is written into the profile for perf. Timed code that the process
-/// itself logged is always written, whatever was mapped at the address.
+/// Like [`code_wins`], but decides whether `inject` reports the JIT code at an address to perf. Timed code that the
+/// process itself logged is always reported, whatever was mapped at the address.
 pub fn is_reported(
     hit: &Hit,
     codes: &CodeMap<'_>,

@@ -1,11 +1,11 @@
 //! Demangles C++ names of the Itanium ABI. The result is spelled as by c++filt and gdb.
 //!
 //! [`parse`] turns a name into a graph. Parts to which the name refers back are shared, so a name of one kilobyte can
-//! stand for an arbitrarily long text. [`print`] walks the graph and gives up once the text is longer than any real
-//! name. Both limit their depth, because names are untrusted and are processed on threads with small stacks.
+//! stand for a text of any length. [`print`] walks the graph and gives up once the text is longer than any real name.
+//! Both limit the depth of nesting, because names are untrusted and are demangled on threads with small stacks.
 //!
-//! Template parameters are replaced, and packs expanded, only when printing: a back reference stands for mangled
-//! letters, which may refer to different templates in different places.
+//! Template parameters are replaced, and packs expanded, only when printing. The reason is that a back reference stands
+//! for mangled letters, which may refer to different templates in different places.
 //!
 //! Spec: <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling>
 
@@ -14,7 +14,7 @@ mod operators;
 mod parse;
 mod print;
 
-/// The demangled form of a name that begins with `_Z`, without parameters. `None` if it can't be demangled.
+/// The demangled form of a C++ name that begins with `_Z`, without its parameters. `None` if it can't be demangled.
 pub(super) fn demangle(mangled: &str) -> Option<String> {
     let (graph, root) = parse::parse(mangled)?;
     print::print(&graph, root)
