@@ -51,7 +51,7 @@ pub(super) enum Node<'a> {
     Pack(List),
     /// `T_`, `T0_` and so on: stands for the template argument with this index (from 0) of the enclosing function.
     TemplateParameter(u32),
-    /// `pattern...`
+    /// `pattern...`: the pattern is repeated for each element of the pack in it.
     Expansion(NodeId),
     /// The constructor or destructor of the class with this name.
     Constructor {
