@@ -188,8 +188,8 @@ impl Image {
         std::array::from_fn(|at| hash[at])
     }
 
-    /// The file's bytes for these link-time addresses. If the file lacks the last ones, only the first ones. `None` if it
-    /// lacks the first one.
+    /// The file's bytes for these link-time addresses. If the file lacks the last ones, only the first ones. `None` if
+    /// it lacks the first one.
     pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
         let Range { start, end } = addresses;
         if self.blank.iter().any(|blank| blank.contains(&start)) {
