@@ -33,7 +33,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The process ID under which perf records the mappings of the kernel.
+/// The process ID that perf writes into mmap records of the kernel.
 const KERNEL_PID: Pid = Pid(-1);
 
 /// What was mapped at an address of a process at some time. Returned by [`AddressSpaces::lookup`].
@@ -50,8 +50,8 @@ pub struct Place {
     /// The time up to which a lookup of the same address gives the same answer, exclusive. Equal to the requested time
     /// if that isn't known.
     pub until: Nanos,
-    /// True if anonymous memory was mapped over a library and is most likely the library's own code on huge pages. JIT
-    /// code known to be there takes precedence.
+    /// True if anonymous memory was mapped over a library and is most likely the library's own code, moved to huge
+    /// pages. JIT code that is known to be there wins over the library.
     pub is_remapped: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Place {
 /// address. This symbol's address tells how far recorded addresses are from those in a symbol list or kernel image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelReference {
-    /// The symbol's name: `_text` or `_stext`.
+    /// The name of the symbol: `_text` or `_stext`.
     pub symbol: Vec<u8>,
     /// The symbol's address in the recorded boot.
     pub addr: Addr,
@@ -77,12 +77,12 @@ pub struct AddressSpaces {
     /// The mmap records that only report that a program moved its own code, each by its byte offset in the recording;
     /// see [`Self::own_text()`].
     own_text: Vec<u64>,
-    /// What each forked process inherited: the mappings of its parent at the fork.
+    /// For each forked process, what its parent had mapped at the fork.
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
-    /// Tells how long inherited mappings remain valid, that is, until the child calls exec.
+    /// The forks and execs of processes. They tell how long inherited mappings stay valid: until the child calls exec.
     ancestry: Ancestry,
-    /// When each process was executing a new program. During that time, its recorded user registers are still those of
-    /// the previous program.
+    /// When each process was replacing its program by another one (exec). In these periods, a sample's user registers
+    /// are still those of the previous program.
     executing: FxHashMap<Pid, Vec<Range<Nanos>>>,
 }
 
@@ -95,10 +95,10 @@ enum Realm {
     GuestKernel,
 }
 
-/// One address space over time.
+/// The mappings of one address space over time.
 #[derive(Debug, Default)]
 struct Space {
-    /// Disjoint rectangles, ordered by start time.
+    /// What was mapped where and when: rectangles that don't overlap, ordered by start time.
     regions: OrderedRanges<MappedRegion>,
 }
 
@@ -106,12 +106,12 @@ struct Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedRegion {
     start: u64,
-    /// One past the last address. No mapping reaches the last byte of the address space, so this doesn't overflow.
+    /// One past the last address. This can't overflow, because no mapping reaches the last byte of the address space.
     end: u64,
     from: Nanos,
     until: Nanos,
     dso: DsoId,
-    /// The file-relative address of `start`; see [`Place::offset`].
+    /// The address relative to the file at `start`; see [`Place::offset`].
     offset: u64,
     is_remapped: bool,
 }
@@ -172,7 +172,7 @@ impl AddressSpaces {
         spaces
     }
 
-    /// Computes what each forked process inherited, by replaying its parent up to the fork.
+    /// Computes what each forked process inherited, by replaying the history of its parent up to the fork.
     fn inherit(&mut self, processes: &Processes) {
         let (mut ranks, mut parents) = (Ranks::default(), FxHashMap::default());
         for Descent { child, parent, at } in self.ancestry.descents() {
@@ -268,7 +268,7 @@ impl AddressSpaces {
         Some(Place { dso, offset, mapped, until: time, is_remapped })
     }
 
-    /// Adds BPF programs and other kernel code that is registered and unregistered while the kernel runs.
+    /// Adds kernel code that came and went while the kernel was running, such as BPF programs.
     fn add_kernel_symbols(&mut self, processes: &Processes, builder: &mut SpaceBuilder) {
         for symbol in &processes.kernel_symbols {
             let end = symbol.addr.0.saturating_add(symbol.len);
@@ -294,7 +294,8 @@ impl Realm {
         }
     }
 
-    /// The process ID under which the realm's mappings are stored: all processes share one kernel.
+    /// The process ID under which mappings of this realm are stored. It isn't `pid` for the kernel, which all processes
+    /// share.
     fn pid(self, pid: Pid) -> Pid {
         match self {
             Self::User | Self::GuestUser => pid,
@@ -314,8 +315,8 @@ fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     Some(KernelReference { symbol: symbol.to_vec(), addr: Addr(mapping.pgoff), end })
 }
 
-/// The periods in which a process was replacing its program: from the exec, which replaces the memory, until the vDSO
-/// was mapped, which comes last. The user address of a sample in such a period belongs to the previous program, which
+/// The periods in which a process was replacing its program: from the exec, which replaces the memory, to the mapping
+/// of the vDSO, which comes last. A sample's user address in such a period belongs to the previous program, which
 /// called `execve`.
 fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
     let vdsos = process.mappings.iter().filter(|mapping| mapping.backing() == Backing::Vdso);
@@ -354,7 +355,7 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     const FOUR_GIGABYTES: u64 = 1 << 32;
     let kind = match realm {
         Realm::User if mapping.backing() == Backing::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
-        // A file with a build ID was made by a linker, even if it is in shared memory.
+        // If a file has a build ID, a linker made it, even if it is in shared memory.
         Realm::User if mapping.backing() == Backing::PosixShared && mapping.build_id.is_some() => DsoKind::File,
         Realm::User => Dso::kind_of_user_path(&mapping.path),
         Realm::Kernel if mapping.backing().is_kernel() => DsoKind::Kernel,
@@ -367,7 +368,8 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     Dso { path: mapping.path.clone(), build_id, file, kind }
 }
 
-/// True if the DSO is a file that a linker made. JIT compilers also map files, but those have been deleted.
+/// True if a linker made the file that was mapped. JIT compilers also map files, but those have been deleted and have
+/// no build ID.
 fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
     let Dso { path, kind, build_id, .. } = dsos.get(dso);
     *kind == DsoKind::File && (build_id.is_some() || !Backing::of(path).is_deleted())
@@ -378,11 +380,12 @@ fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
 struct SpaceBuilder {
     /// The parts of mappings that are visible at the current moment of the replay.
     live: RangeMap<VisiblePart>,
-    /// Parts of mappings that have ended.
+    /// Parts of mappings that are no longer visible, each with its period.
     done: Vec<MappedRegion>,
-    /// How many of the process's execs were replayed.
+    /// How many of the process's execs have been replayed.
     execs: usize,
-    /// The program's own file: the first one that was mapped as executable since the last exec.
+    /// The program's own file: the first file that was mapped as executable since the last exec. `None` if there is
+    /// none yet.
     program: Option<DsoId>,
 }
 
@@ -396,7 +399,7 @@ struct VisiblePart {
     is_remapped: bool,
 }
 
-/// The size of the huge pages to which programs move their code.
+/// The size in bytes of the huge pages to which programs move their code.
 const HUGE_PAGE: u64 = 2 << 20;
 
 impl Entry<VisiblePart> {
@@ -405,15 +408,15 @@ impl Entry<VisiblePart> {
         self.value.offset.wrapping_add(self.skipped)
     }
 
-    /// True if a mapping of `dso` at `start` and `offset` would show the same bytes of the same file at the same
-    /// addresses.
+    /// True if a mapping of `dso` at `start` with this offset would show the same bytes of the file at the same
+    /// addresses as this one does.
     fn continues_in(&self, dso: DsoId, start: u64, offset: u64) -> bool {
         self.value.dso == dso && self.offset().wrapping_sub(self.start) == offset.wrapping_sub(start)
     }
 }
 
 impl SpaceBuilder {
-    /// Ends all mappings at each exec that happened no later than `time`.
+    /// Replays the process's execs up to and including `time`. Each ends all mappings.
     fn replay_execs(&mut self, time: Nanos, process: &Process) {
         while let Some(&exec) = process.execs.get(self.execs)
             && exec <= time
@@ -455,7 +458,7 @@ impl SpaceBuilder {
         false
     }
 
-    /// True if `dso` already covers the whole range, at this offset.
+    /// True if `dso` is mapped in the whole range already, with the same bytes at the same addresses.
     fn is_mapped(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
@@ -468,8 +471,8 @@ impl SpaceBuilder {
     }
 
     /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
-    /// there before; if so, the file's mapping continues, and the result is true. This is certain for the program's own
-    /// file and likely for a library, whose mapping is marked as remapped.
+    /// there before. If so, keeps the file's mapping and returns true. This is certain for the program's own file. For
+    /// a library it is likely, and the mapping is marked as remapped.
     fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -490,9 +493,9 @@ impl SpaceBuilder {
         true
     }
 
-    /// Checks whether a deleted file that is being mapped over `range` holds the program's own code; if so, the
-    /// program's mapping continues, and the result is true. libhugetlbfs copies code to such files, which are in huge
-    /// pages and therefore may extend beyond the code, up to the end of the last huge page.
+    /// Checks whether a deleted file that is being mapped over `range` holds the program's own code. If so, keeps the
+    /// program's mapping and returns true. libhugetlbfs copies code to such files. They consist of huge pages and may
+    /// therefore extend beyond the code, up to the end of the last page.
     fn continue_text_in_deleted_file(&self, range: &Range<u64>, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -509,8 +512,8 @@ impl SpaceBuilder {
     }
 
     /// Checks whether the memory before a newly mapped part of a file is anonymous and exactly fills a hole between two
-    /// parts of the file; if so, the memory counts as the file's code. This happens if recording starts after a program
-    /// moved its code: only the final mappings are reported. `start` is where the part after the hole begins.
+    /// parts of the file. If so, it counts as the file's code. This happens if recording starts after a program moved
+    /// its code, because only the final mappings are reported. `start` is the address of the part after the hole.
     fn fill_hole(&mut self, start: u64, dso: DsoId, offset: u64, dsos: &Dsos) {
         if !is_linked_file(dso, dsos) {
             return;
@@ -551,9 +554,9 @@ impl SpaceBuilder {
 /// A parent process whose history is being replayed: all that is mapped in it now, by itself or inherited.
 #[derive(Debug)]
 struct FollowedProcess<'a> {
-    /// When the process was forked; `None` once that has been replayed.
+    /// When the process was forked; `None` if it wasn't, or once the fork has been replayed.
     forked: Option<Nanos>,
-    /// Execs still to be replayed.
+    /// The times of execs that are still to be replayed.
     execs: &'a [Nanos],
     /// The process's own mappings that are still to be replayed.
     regions: &'a [MappedRegion],
@@ -561,7 +564,7 @@ struct FollowedProcess<'a> {
 }
 
 impl FollowedProcess<'_> {
-    /// Replays everything that happens up to and including `until`.
+    /// Replays all forks, execs and mappings up to and including `until`.
     fn advance(&mut self, until: Nanos, inherited: Option<&SharedRanges<VisiblePart>>, ranks: &mut Ranks) {
         loop {
             let exec = self.execs.first().copied();
@@ -570,7 +573,7 @@ impl FollowedProcess<'_> {
             if next > until {
                 return;
             }
-            // At equal times, a fork comes first, then an exec.
+            // At the same time, a fork comes before an exec, and an exec before a mapping.
             if self.forked == Some(next) {
                 self.replay_fork(inherited, ranks);
             } else if exec == Some(next) {
@@ -678,7 +681,7 @@ mod tests {
         Some((path, place.offset))
     }
 
-    /// Checks that repeating a lookup gives the same answer for as long as the first answer claims to hold.
+    /// Checks that a lookup gives the same answer for as long as the first lookup says.
     fn assert_lasting(spaces: &AddressSpaces, addrs: &[u64], times: u64) {
         let mode = CpuMode::User;
         for (pid, &addr) in (0..=8).flat_map(|pid| addrs.iter().map(move |addr| (Pid(pid), addr))) {

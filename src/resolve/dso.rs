@@ -12,7 +12,7 @@ pub struct DsoId(pub u32);
 /// What an address can belong to (perf calls it a DSO): one build of a file, or memory that isn't from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Dso {
-    /// The path as recorded. For [`DsoKind::KernelSymbol`], the symbol's name.
+    /// The path as it is in the recording. For [`DsoKind::KernelSymbol`], the name of the symbol.
     pub path: Vec<u8>,
     /// The file's build ID; `None` if the recording doesn't state it.
     pub build_id: Option<BuildId>,
@@ -25,13 +25,14 @@ pub struct Dso {
 /// What kind of memory a [`Dso`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DsoKind {
-    /// A program or library.
+    /// A file, usually a program or library.
     File,
     /// The vDSO: the page of functions that the kernel maps into every process.
     Vdso,
     /// The vDSO of a 32-bit process.
     Vdso32,
-    /// Memory without a file, where a JIT compiler may have put code. Includes huge pages, memfd and shared memory.
+    /// Memory that isn't from a file, so that a JIT compiler may have put code there. Includes huge pages, memfd and
+    /// shared memory.
     Anonymous,
     /// The kernel itself, without its modules.
     Kernel,
@@ -65,7 +66,7 @@ impl Dso {
         }
     }
 
-    /// Derives the kind from the path of a user-space mapping.
+    /// The kind of DSO for a mapping in user space, judging by its path.
     pub fn kind_of_user_path(path: &[u8]) -> DsoKind {
         match Backing::of(path) {
             Backing::Vdso => DsoKind::Vdso,
@@ -83,7 +84,7 @@ pub struct Dsos {
 }
 
 impl Dsos {
-    /// Returns the number of a DSO, adding it if it is new.
+    /// The number of a DSO. If the DSO is new, it is added.
     pub fn intern(&mut self, dso: Dso) -> DsoId {
         *self.ids.entry(dso).or_insert_with_key(|dso| {
             self.list.push(dso.clone());

@@ -21,7 +21,7 @@ pub struct Frame {
     pub file: Option<TextId>,
     /// The line in `file`, counted from 1; 0 if unknown.
     pub line: u32,
-    /// True if the compiler inlined this call into the function of the next frame.
+    /// True if this is an inlined call. The compiler inlined it into the function of the next frame.
     pub inlined: bool,
 }
 
@@ -121,7 +121,7 @@ impl Frames {
         self.open.push(frame);
     }
 
-    /// Completes the current address and moves on to the next one.
+    /// Completes the current address. Frames that are pushed from now on belong to the next one.
     pub(super) fn end(&mut self) {
         let frames = std::mem::take(&mut self.open);
         let answer = self.store(&frames);

@@ -34,13 +34,13 @@ use std::path::{Path, PathBuf};
 pub struct KernelOptions {
     /// The file given with `--kallsyms`. It is used even if nothing shows that it belongs to the recorded kernel.
     pub kallsyms: Option<PathBuf>,
-    /// `kcore_dir/kallsyms` in a directory recording.
+    /// The list in a recording that is a directory: `kcore_dir/kallsyms`.
     pub recorded: Option<PathBuf>,
     /// The release of the recorded kernel, as printed by `uname -r`.
     pub os_release: Option<Vec<u8>>,
 }
 
-/// Kernel functions by address. A list has about 100,000 functions; only those that contain wanted addresses are kept.
+/// Kernel functions by address. A list has about 100,000 of them; only those with wanted addresses are kept.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     text: Option<io::Bytes>,
@@ -73,15 +73,16 @@ pub struct KernelSymbol<'a> {
 const LIST_OF_RUNNING_KERNEL: &str =
     "not used: it lists the kernel running here, not the recorded one (perf inject puts it there)";
 
-/// Warning about a list whose directory in perf's cache is named after another kernel's build ID.
+/// Warning about a list in perf's cache whose directory is named after the build ID of another kernel.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
 
 /// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). If an address is further
 /// behind the last symbol, it lies in a gap between modules and has no function.
 const MAX_FUNCTION_LEN: u64 = 1 << 20;
 
-/// What to add to a recorded kernel address to get the address in the kernel's image. The two differ because each boot
-/// loads the kernel at a random address. 0 if the image or the reference is missing.
+/// The difference between an address in the kernel's image and the same address in the recording, modulo 2^64. They
+/// differ because each boot loads the kernel at a random address. 0 if the image or the kernel's reference symbol is
+/// missing.
 pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kernel: DsoId) -> u64 {
     let (Some(image), Some(reference)) = (images.get(kernel), reference) else { return 0 };
     let Ok(object) = image.object() else { return 0 };
@@ -92,8 +93,8 @@ pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kern
 }
 
 impl KernelSymbols {
-    /// Finds the symbol list of the recorded kernel. If no list certainly belongs to it, the result is empty and a
-    /// warning says so. Only the `wanted` addresses can be looked up later.
+    /// Finds the symbol list of the recorded kernel. If no list certainly belongs to it, the result is empty and there
+    /// is a warning. Only addresses in `wanted` can be looked up later.
     pub fn find(
         wanted: &[u64],
         dsos: &Dsos,
@@ -144,8 +145,8 @@ impl KernelSymbols {
                 _ => None,
             };
             match Self::parse_and_check(text, reference, end, wanted) {
-                // Without a build ID or release in the recording, only an equal load address shows that the running
-                // kernel is the recorded one.
+                // The recording has neither a build ID nor a release. Only an equal load address can show then that the
+                // running kernel is the recorded one.
                 Ok(symbols) if is_of_running && is_running.is_none() && !symbols.at_reference => {}
                 Ok(symbols) => return symbols,
                 Err(error) => warnings.push(error.in_file(list.path()).into_warning()),
@@ -273,13 +274,13 @@ enum KernelList {
     Given(PathBuf),
     /// The list stored in the recording, which is a directory.
     Recorded(PathBuf),
-    /// A list in perf's cache.
+    /// A list in perf's cache of kernel symbol lists.
     Cached {
         path: PathBuf,
-        /// True if files owned by other users are trusted.
+        /// True if the list may be owned by another user (`-f`).
         force: bool,
     },
-    /// The list of the running kernel.
+    /// The list of the kernel that is running here.
     Running(PathBuf),
 }
 
@@ -296,7 +297,7 @@ fn candidate_lists(
     lists.extend(options.kallsyms.clone().map(KernelList::Given));
     lists.extend(options.recorded.clone().map(KernelList::Recorded));
     if let Some(id) = build_id {
-        // perf keeps the list of each kernel it recorded, and `perf archive` packs it.
+        // perf keeps the list of each kernel that it has recorded, and `perf archive` packs the list.
         for dir in search.id_dirs() {
             let path = dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms");
             lists.push(KernelList::Cached { path, force: search.force });
@@ -319,7 +320,7 @@ impl KernelList {
     fn open(&self) -> Option<Result<io::Bytes>> {
         let opened = match self {
             Self::Given(path) => return Some(io::map_file(path)),
-            // The file in /proc reports a size of 0, so it is read to its end instead of being mapped.
+            // The size of the file in /proc is given as 0, so it is read to its end instead of being mapped.
             Self::Running(path) => return io::is_there(path).then(|| io::map_file(path)),
             Self::Recorded(path) => {
                 let recording = path.ancestors().nth(2)?;
@@ -358,8 +359,8 @@ mod tests {
         Some((String::from_utf8_lossy(found.name).into_owned(), found.offset))
     }
 
-    /// The name at an address, and the offset of the address. Checks that the result doesn't depend on which other
-    /// addresses are wanted.
+    /// The name of the function at an address, and the offset of the address in it. Checks that the result doesn't
+    /// depend on which other addresses are wanted.
     fn name_in(list: &str, reference: Option<&KernelReference>, addr: u64) -> Option<(String, u64)> {
         let alone = name(&parse(list, reference, &[addr]).unwrap(), addr);
         let around: Vec<u64> = (0..0x400).rev().map(|at| (addr + at).saturating_sub(0x200)).collect();
@@ -402,13 +403,14 @@ mod tests {
         assert!(error.contains("kptr_restrict"), "{error}");
     }
 
-    /// Looks up a function of a recorded kernel that had this build ID, release and `_text` address, on a machine that
-    /// runs a kernel with `LIST`, with an optional list in perf's cache. Returns the name and the warnings.
+    /// Looks up a kernel function on a machine whose running kernel has the list `LIST`. `recorded` is the recorded
+    /// kernel's build ID, release and address of `_text`; `cached` is a list in perf's cache. Returns the function's
+    /// name and the warnings.
     fn found(recorded: (Option<u8>, Option<&str>, u64), cached: Option<&str>) -> (Option<String>, Vec<String>) {
         found_by_end(recorded, cached, None)
     }
 
-    /// Like [`found`], for a recorded kernel of this length.
+    /// Like [`found`], for a recorded kernel that is `len` bytes long.
     fn found_by_end(
         recorded: (Option<u8>, Option<&str>, u64),
         cached: Option<&str>,

@@ -47,9 +47,9 @@ pub struct Resolver<'a> {
     pub spaces: &'a AddressSpaces,
     /// The JIT code of every process.
     pub codes: &'a CodeMap<'a>,
-    /// The BPF programs described in the recording.
+    /// The BPF programs that the recording describes.
     pub bpf: &'a [BpfFunction],
-    /// Symbols stored in the recording itself, as simpleperf does.
+    /// The symbols that the recording itself contains, as simpleperf's recordings do.
     pub recorded: &'a RecordedSymbols,
     /// The mapped files, opened when first needed. An unwinder may share them.
     pub images: &'a Images<'a>,
@@ -193,7 +193,7 @@ impl Resolver<'_> {
         matches!(self.spaces.dsos().get(dso).kind, DsoKind::KernelSymbol(_))
     }
 
-    /// Loads the kernel's symbol list (kallsyms) if any location needs it.
+    /// Loads the kernel's symbol list (kallsyms), if it is needed for any of these locations.
     fn load_kernel_symbols(&self, locations: &[FileLocation], warnings: &mut Warnings) -> KernelSymbols {
         let unnamed = locations.iter().filter(|location| !self.is_kernel_symbol(location.dso));
         let wanted: Vec<u64> = unnamed.map(|location| location.offset).collect();

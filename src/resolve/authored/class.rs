@@ -60,7 +60,7 @@ fn depth(text: &str) -> Option<usize> {
                 divides = true;
                 continue;
             }
-            // After `)` or `}`, a `/` can start a regular expression or be a division.
+            // After `)` or `}`, a `/` may start a regular expression or be a division. That can't be decided here.
             b'/' if matches!(text[..at].trim_end().as_bytes().last(), Some(b')' | b'}')) => return None,
             brace @ (b'{' | b'(' | b'[') => {
                 in_body |= brace == b'{' && open.is_empty();

@@ -18,13 +18,13 @@ pub(super) struct Declared<'t> {
 /// Which part of a function's name a word is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The whole name.
+    /// The word is the whole name.
     Whole,
-    /// An object whose property is named: `a` in `a.b`.
+    /// The word is an object before the last property: `a` in `a.b`.
     Object,
-    /// The property of an object: `b` in `a.b`.
+    /// The word is the property of an object: `b` in `a.b`.
     Property,
-    /// The key of a method or property in an object or class.
+    /// The word is the key of a method or property in an object literal or class.
     Key,
 }
 
@@ -51,7 +51,7 @@ impl Role {
     }
 }
 
-/// Keywords that may precede the name in a declaration.
+/// Keywords that may come before the name in a declaration.
 const KEYWORDS: &[&str] = &[
     "abstract",
     "async",
@@ -166,8 +166,8 @@ fn declared_at(text: &str) -> usize {
     at
 }
 
-/// True if a tool may have changed one word into the other to make it unique: `_Matrix`, `Matrix2` or `Matrix$1` from
-/// `Matrix`.
+/// True if a tool may have made `word` from the authored word to get a unique name: `_Matrix`, `Matrix2` or `Matrix$1`
+/// from `Matrix`.
 fn is_spelling_of(word: &str, authored: &str) -> bool {
     if word == authored {
         return !word.is_empty();
@@ -178,7 +178,7 @@ fn is_spelling_of(word: &str, authored: &str) -> bool {
     before.bytes().all(|byte| byte == b'_') && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A word without the prefix and suffix that tools add.
+/// A word without the prefix and suffix that tools add to make it unique.
 fn unnumbered(word: &str) -> &str {
     let plain = word.trim_start_matches('_').trim_end_matches(|last: char| last.is_ascii_digit());
     plain.strip_suffix('$').unwrap_or(plain)

@@ -22,7 +22,8 @@ pub(super) struct Fit {
     whole: Counts,
     /// True if every segment of the map was checked, not just a sample.
     is_complete: bool,
-    /// The packed [`Counts`] of each block of [`BLOCK_LEN`] segments; 0 if not checked yet.
+    /// For each block of [`BLOCK_LEN`] segments: the [`Counts`] of its segments, packed; 0 if they haven't been checked
+    /// yet.
     blocks: Vec<AtomicU16>,
 }
 
@@ -54,8 +55,8 @@ impl Counts {
         Some(Self { right: both % (BLOCK_LEN + 1), wrong: both / (BLOCK_LEN + 1) })
     }
 
-    /// True unless more than one segment in ten is wrong. Some are wrong even in a map that fits, because some tools
-    /// map to the middle of words that they joined.
+    /// True if at most one in ten of the counted segments is wrong. Some are wrong even in a map that fits, because
+    /// some tools map to the middle of words that they joined.
     fn is_fitting(self) -> bool {
         self.wrong * 9 <= self.right
     }

@@ -31,9 +31,9 @@ pub(super) struct FunctionText {
     /// The offsets of the words that form the function's name, from the outermost object to the property. Empty if the
     /// text doesn't tell the name.
     pub(super) name: Vec<Range<usize>>,
-    /// True if the name is that of the variable or property that the function is bound to, not the function's own.
+    /// True if `name` isn't the function's own name but that of the variable or property to which it is bound.
     pub(super) is_bound: bool,
-    /// True if the name is the key of an object or class. Tools may rename variables but not keys.
+    /// True if `name` is a key in an object literal or class. Tools may rename variables but not keys.
     pub(super) is_key: bool,
 }
 
@@ -45,8 +45,8 @@ impl FunctionText {
         self
     }
 
-    /// Examines the function at byte offset `at`, which the engine calls `name`. `None` if the text has no function
-    /// with that name at the offset.
+    /// Examines the function at byte offset `at` of the script, which the engine calls `name`. `None` if no function
+    /// with that name is there. `effort` is the number of bytes that may still be read to find classes.
     pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
         let rest = text.get(at..)?;
         let first = rest.chars().next()?;

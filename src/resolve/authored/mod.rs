@@ -45,17 +45,17 @@ pub struct Authored {
 }
 
 impl Authored {
-    /// Adds a script.
+    /// Adds a script by the path or URL that the engine uses for it.
     pub fn add(&mut self, path: &str, script: AuthoredScript) {
         self.scripts.insert(path.into(), script);
     }
 
-    /// Adds a WebAssembly module.
+    /// Adds a WebAssembly module by the URL that the engine uses for it.
     pub fn add_module(&mut self, url: &str, module: AuthoredModule) {
         self.modules.insert(url.into(), module);
     }
 
-    /// The script with this path or URL; `None` if there is none.
+    /// The script for which the engine uses this path or URL; `None` if there is none.
     pub fn script(&self, path: &str) -> Option<&AuthoredScript> {
         self.scripts.get(path)
     }
@@ -65,8 +65,8 @@ impl Authored {
         self.scripts.is_empty() && self.modules.is_empty()
     }
 
-    /// The name that V8 would have given the function if it had run the authored file. Returns `name` unchanged if the
-    /// authored name isn't known.
+    /// The name that V8 would give to the function if the authored file were running. `name` is V8's name in the
+    /// recording, which includes script, line and column. Returns it unchanged if nothing is known about the function.
     pub fn name<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         self.renamed(name).map_or(Cow::Borrowed(name), |renamed| Cow::Owned(renamed.into_bytes()))
     }

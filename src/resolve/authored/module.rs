@@ -11,10 +11,10 @@ use crate::resolve::symbols::demangle::demangle;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// What is known about the functions of one module.
+/// The functions of one module, with what is known about each.
 #[derive(Debug, Default)]
 pub struct AuthoredModule {
-    /// The engine's name for the module.
+    /// What the engine calls the module.
     url: String,
     functions: BTreeMap<u32, AuthoredFunction>,
     /// Function numbers by the offset in the module where the function starts.
@@ -26,7 +26,7 @@ pub struct AuthoredModule {
 struct AuthoredFunction {
     /// The function's demangled name; empty if it has none.
     name: String,
-    /// The source file; empty if unknown.
+    /// The name of the authored file; empty if unknown.
     file: String,
     line: u32,
     column: u32,

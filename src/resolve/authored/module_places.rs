@@ -21,7 +21,7 @@ type Reader<'a> = EndianSlice<'a, LittleEndian>;
 /// declaration, an inlined function to its original.
 const MAX_REFERENCES: usize = 4;
 
-/// Where a function was declared.
+/// The position where a function was declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DeclaredPlace {
     pub(super) file: String,
@@ -30,7 +30,7 @@ pub(super) struct DeclaredPlace {
     pub(super) column: u32,
 }
 
-/// The DWARF of one module.
+/// The DWARF of one module, read when it is needed.
 pub(super) struct ModulePlaces<'a> {
     module: &'a WasmModule,
     context: Context<Reader<'a>>,
@@ -50,7 +50,7 @@ impl<'a> ModulePlaces<'a> {
         Some(Self { module, context, units: RefCell::default() })
     }
 
-    /// The function's name, still mangled; `None` if DWARF doesn't tell it.
+    /// The name, still mangled, of the function with this number; `None` if DWARF doesn't tell it.
     pub(super) fn name(&self, function: u32) -> Option<String> {
         let mut frames = self.context.find_frames(self.address(function)?).skip_all_loads().ok()?;
         let mut outermost = None;
@@ -60,7 +60,7 @@ impl<'a> ModulePlaces<'a> {
         Some(outermost?.function?.raw_name().ok()?.into_owned())
     }
 
-    /// The position where the function was declared; `None` if DWARF doesn't tell it.
+    /// The position where the function with this number was declared; `None` if DWARF doesn't tell it.
     pub(super) fn declared(&self, function: u32) -> Option<DeclaredPlace> {
         let address = self.address(function)?;
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
@@ -75,7 +75,7 @@ impl<'a> ModulePlaces<'a> {
     }
 }
 
-/// Where the functions of a unit were declared, by address.
+/// The positions where the functions of a DWARF unit were declared, by address.
 fn read_declarations(unit: UnitRef<'_, Reader<'_>>) -> FxHashMap<u64, DeclaredPlace> {
     let mut functions = FxHashMap::default();
     let mut entries = unit.entries();
@@ -115,8 +115,8 @@ fn find_number<'a>(
     }
 }
 
-/// The value of an attribute of a DWARF entry, or of an entry that it refers to. At most `max_references` references
-/// are followed.
+/// The value of an attribute of a DWARF entry. If the entry doesn't have the attribute, follows up to `max_references`
+/// references to other entries. `None` if none of them has it.
 fn find_attribute<'a>(
     unit: UnitRef<'_, Reader<'a>>,
     entry: &DebuggingInformationEntry<Reader<'a>>,
@@ -136,7 +136,7 @@ fn find_attribute<'a>(
     None
 }
 
-/// The path of the file with this number in the unit's line table.
+/// The path of the file with this number in the unit's line table; `None` if there is none.
 fn file_path(unit: UnitRef<'_, Reader<'_>>, number: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(number)?;

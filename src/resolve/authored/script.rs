@@ -40,7 +40,7 @@ const AFTER: usize = 1 << 11;
 pub struct AuthoredScript {
     text: Text,
     map: ScriptMap,
-    /// Names of the authored files, in the order of the source map.
+    /// The names of the authored files, in the order of the source map.
     files: Vec<String>,
     /// The indices of the authored files, sorted by file name, for finding a file by its name.
     by_name: OnceLock<Vec<u32>>,
@@ -92,7 +92,8 @@ pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>
 pub struct Contradiction;
 
 impl AuthoredScript {
-    /// Creates the script from its text and its source map. `files` are the names of the authored files.
+    /// Creates the script from its text and its source map. `files` are the names of the authored files, in the order
+    /// of the map.
     pub fn new(text: String, mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let contents = map.sources.iter_mut().map(|source| source.content.take().map(Content::new)).collect();
@@ -203,7 +204,7 @@ impl AuthoredScript {
     pub fn place(&self, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         let place = Place::from_one(line, column)?;
         let (segment, number) = self.segment_at(place)?;
-        // The script may be shorter than the one that ran.
+        // The position must exist in the script, which may be shorter than the one that ran.
         self.text.byte_offset(place)?;
         if self.fits_at(number) { self.authored_place(segment) } else { None }
     }
@@ -346,7 +347,8 @@ impl AuthoredScript {
             name => name.map(Cow::Borrowed),
         };
         let Some((text, offset)) = self.authored_text(segment) else {
-            // For a property, tools may record the name of its object instead, so a different name proves nothing.
+            // For a property, tools may record the name of its object instead. A name that differs therefore proves
+            // nothing.
             if matches!(role, Role::Property | Role::Key) && recorded.as_deref().is_some_and(|name| name != generated) {
                 return Ok(None);
             }
@@ -442,9 +444,9 @@ impl AuthoredScript {
     }
 }
 
-/// True if the text contains this word near an offset.
+/// True if the text contains `word` near the offset `offset`.
 fn is_near(text: &str, offset: usize, word: &[u8]) -> bool {
-    /// How many bytes before and after the offset are searched.
+    /// How many bytes are searched before the offset, and how many after it.
     const NEAR: usize = 1 << 16;
     let (near, _) = text_around(text, offset, NEAR, NEAR);
     let is_whole_word = |found: usize| {
@@ -453,7 +455,7 @@ fn is_near(text: &str, offset: usize, word: &[u8]) -> bool {
     memchr::memmem::find_iter(near.as_bytes(), word).any(is_whole_word)
 }
 
-/// True if the rest of the line after an offset contains this word.
+/// True if the text contains `word` between the offset `offset` and the end of the line.
 fn is_on_line(text: &str, offset: usize, word: &[u8]) -> bool {
     let rest = text_after(text, offset, AFTER).as_bytes();
     // Usually the word is at the offset itself.
@@ -469,9 +471,9 @@ struct AuthoredWord<'a> {
     text: Cow<'a, str>,
     /// The segment that leads to the word in the authored file.
     segment: &'a Segment,
-    /// The own name of the function that the author bound to this word; `None` if it has none.
+    /// The function's own name, if the author wrote a named function as the value of this word; otherwise `None`.
     function: Option<String>,
-    /// True if the word is one of several words in parentheses in the authored text.
+    /// True if a `,` or `)` follows the word in the authored file, as after an argument.
     is_argument: bool,
 }
 
@@ -488,7 +490,7 @@ impl<'a> AuthoredWord<'a> {
         if self.segment.source != function.source || self.is_argument {
             return false;
         }
-        // A class may be named far before its constructor.
+        // The name of a class may be many lines before its constructor.
         let is_class = found.name.last().is_some_and(|name| name.end < found.begin);
         match function.authored.line.checked_sub(self.segment.authored.line) {
             Some(lines_between) => is_class || lines_between < 2,

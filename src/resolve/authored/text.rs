@@ -5,11 +5,11 @@
 
 use crate::model::script_map::{JsonString, Place};
 
-/// A text with an index of its positions. The index is needed because minified scripts have lines of megabytes.
+/// A text in which lines and columns are found fast. Needed because minified scripts have lines of megabytes.
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    /// Where each line starts. Scripts and source maps have at most 1 GiB, so 32 bits are enough.
+    /// The offset where each line starts. Scripts and source maps have at most 1 GiB, so 32 bits are enough.
     lines: Vec<u32>,
     /// The number of UTF-16 units before byte 0, [`STEP`], 2·[`STEP`] and so on. A byte inside a character counts as
     /// the next character's start. Empty for ASCII texts, where each byte is one unit.
@@ -27,7 +27,8 @@ impl Text {
         Self::with_lines(text, lines)
     }
 
-    /// Decodes a text stored in a source map. Its line ends are found on the way, because most are escaped.
+    /// Decodes a text stored in a source map. Line ends are found while decoding, because most of them are escaped.
+    /// `None` if the text can't be decoded.
     pub(super) fn from_json(json: &JsonString) -> Option<Self> {
         let mut lines = vec![0];
         let text = json.text_with_escapes(|letter, end| {

@@ -25,7 +25,7 @@ pub(super) fn text_after(text: &str, at: usize, most: usize) -> &str {
     &text[at..text.floor_char_boundary(at.saturating_add(most)).max(at)]
 }
 
-/// The identifier at the start of a text; empty if there is none.
+/// The identifier with which a text starts; empty if it doesn't start with one.
 pub(super) fn first_word(text: &str) -> &str {
     let is_plain = |byte: &u8| PLAIN[usize::from(*byte)];
     let plain = text.as_bytes().iter().take_while(|byte| is_plain(byte)).count();
@@ -47,7 +47,7 @@ const fn plain() -> [bool; 256] {
     plain
 }
 
-/// The range of the identifier that ends at an offset; empty if there is none.
+/// The range of the identifier that ends at offset `end`; an empty range if there is none.
 pub(super) fn word_before(text: &str, end: usize) -> Range<usize> {
     let begin = text[..end].char_indices().rev().take_while(|(_, letter)| is_word(*letter)).last();
     begin.map_or(end, |(begin, _)| begin)..end
@@ -58,7 +58,8 @@ pub(super) fn skip_blanks_before(text: &str, at: usize) -> usize {
     let mut end = at;
     loop {
         end = text[..end].trim_end().len();
-        // A line comment can't end directly before a token on the same line, so only block comments matter.
+        // A line comment reaches to the end of its line and so can't be before a token on the same line. Only block
+        // comments can.
         let comment = text[..end].strip_suffix("*/").and_then(|comment| comment.rfind("/*"));
         match comment {
             Some(begin) => end = begin,
@@ -67,7 +68,7 @@ pub(super) fn skip_blanks_before(text: &str, at: usize) -> usize {
     }
 }
 
-/// True for keywords that are followed by an expression or start a statement, and so can't be the name of a function.
+/// True for keywords after which an expression comes, or which start a statement. They can't be the name of a function.
 pub(super) fn is_keyword(word: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "await",

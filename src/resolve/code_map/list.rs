@@ -38,7 +38,7 @@ pub struct ListedCode<'data> {
     pub pid: Pid,
     /// The code with the address at which it was loaded, even if this event is a move.
     pub code: Code<'data>,
-    /// True if the code moved, false if it was loaded.
+    /// True if the event is a move, false if it is a load.
     pub is_move: bool,
 }
 
@@ -176,7 +176,7 @@ impl<'data> CodeList<'data> {
         self.changes.is_empty()
     }
 
-    /// The number of loads.
+    /// The number of loads, each of which has its own code.
     pub fn code_count(&self) -> usize {
         self.codes.len()
     }
@@ -214,7 +214,7 @@ impl<'data> FromIterator<CodeEvent<'data>> for CodeList<'data> {
     }
 }
 
-/// All loaded code, by number.
+/// All loaded code, by its number: the index of its load.
 #[derive(Debug, Default)]
 pub(super) struct Codes<'data> {
     packed: Vec<PackedCode<'data>>,
@@ -228,7 +228,7 @@ struct PackedCode<'data> {
     body: EventBody<'data>,
     addr: Addr,
     origin: OriginId,
-    /// An index into [`Codes::details`], or [`NO_DETAILS`].
+    /// The index of the code's details in [`Codes::details`]; [`NO_DETAILS`] if it has none.
     details: u32,
 }
 

@@ -60,7 +60,7 @@ impl Live {
 }
 
 fn end_piece(ended: &mut Vec<(Entry<LivePiece>, Nanos)>, piece: Entry<LivePiece>, until: Nanos) {
-    // Code that was replaced at the very time it appeared never ran.
+    // Code that was replaced at the very time when it appeared never ran.
     if piece.value.from < until {
         ended.push((piece, until));
     }

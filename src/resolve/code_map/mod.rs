@@ -52,16 +52,16 @@ use sweep::Batch;
 /// The kind of entry in which a [`Hit`] was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// A timed load that was live at the requested time. If no time was requested, the last load at the address.
+    /// A timed load that was live at the requested time; if no time was requested, the last load at the address.
     Live,
-    /// Like `Live`, from a source that only fills gaps ([`CodeList::fill_in`]).
+    /// Like `Live`, but from a source that only fills gaps ([`CodeList::fill_in`]).
     FilledIn,
     /// An entry without a time, such as one from a perf map.
     Untimed,
 }
 
 impl How {
-    /// True if the entry has a time, so that other code may have been at the address before or after.
+    /// True if the entry has a time. Other code may then have been at the address before or after it.
     pub fn is_timed(self) -> bool {
         matches!(self, Self::Live | Self::FilledIn)
     }
@@ -105,7 +105,7 @@ impl Layer {
 #[derive(Debug, Default)]
 struct Layer {
     timed: SegmentIndex,
-    /// Timed loads of sources that only fill gaps.
+    /// Timed loads from sources that only fill gaps.
     gap_filling: SegmentIndex,
     untimed: SegmentIndex,
     /// When the program to which the untimed entries belong was running. `None` if the process never called exec.
@@ -339,7 +339,7 @@ impl<'data> CodeMap<'data> {
         SelectedCode::new(self.codes, self.segments, set)
     }
 
-    /// The processes that have code of their own.
+    /// The processes that have loaded code themselves. Processes that only inherited code are not included.
     pub fn pids(&self) -> impl Iterator<Item = Pid> + '_ {
         self.layers.keys().copied()
     }

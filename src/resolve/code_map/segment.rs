@@ -13,11 +13,11 @@ pub struct SegmentId(pub u32);
 /// A range of addresses that held one piece of code during a range of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// The process that loaded the code. A forked child that inherits the code has another process ID.
+    /// The process that loaded the code. A child process that inherited the code at a fork has another ID.
     pub pid: Pid,
     /// The code that was at these addresses.
     pub code: CodeId,
-    /// First address.
+    /// The first address.
     pub start: Addr,
     /// One past the last address.
     pub end: Addr,

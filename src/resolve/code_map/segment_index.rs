@@ -17,7 +17,7 @@ use std::ops::Range;
 /// scans (measured by `benches/code_map.rs`).
 const LEAF: usize = 16;
 
-/// Groups with more segments than this get a tree.
+/// A group with more segments than this gets a tree.
 const TREE: usize = 64;
 
 /// While a tree is built, halves with at most this many segments are arranged on the current thread, larger ones in
@@ -51,7 +51,7 @@ impl Reach {
     }
 }
 
-/// The distance of an address from the start of its group, clamped to `u32::MAX`.
+/// How far an address is behind the start of its group, in bytes, clamped to `u32::MAX`.
 fn distance(addr: Addr, start: Addr) -> u32 {
     u32::try_from(addr.0.saturating_sub(start.0)).unwrap_or(u32::MAX)
 }
@@ -62,7 +62,7 @@ const NO_TREE: u32 = u32::MAX;
 /// tree.
 const LARGE: usize = 1 << 16;
 
-/// The index of one process's segments.
+/// Finds the segments of one process.
 #[derive(Debug, Default)]
 pub(super) struct SegmentIndex {
     /// The first address of each group, sorted. Stored apart from the rest of the groups because lookups search only
@@ -80,7 +80,7 @@ pub(super) struct SegmentIndex {
 #[derive(Debug, Default)]
 struct GroupIndex {
     first: Addr,
-    /// A slot has 2 to the power of `shift` bytes.
+    /// A slot covers 2 to the power of `shift` bytes.
     shift: u32,
     /// For each slot, the number of groups that start before it.
     before: Vec<u32>,
@@ -323,7 +323,7 @@ impl SegmentTree {
             levels += 1;
         }
         let mut boxes = vec![NOTHING; (2 << levels) - 1];
-        // Each level of the tree is a slice of `boxes`. As `boxes` is filled in a separate pass, the halves can be
+        // Each level of the tree is a slice of `boxes`. `boxes` is filled in a separate pass, so that the halves can be
         // arranged in parallel.
         arrange(segments, levels);
         fill_boxes(segments, levels, &mut boxes);

@@ -61,7 +61,7 @@ impl SelectedIds {
     }
 }
 
-/// The selected segments of a code map and their code. It has no index for finding them by address.
+/// The selected segments of a code map, and the code in them. Segments are found by their ID, not by address.
 #[derive(Debug, Default)]
 pub struct SelectedCode<'data> {
     codes: Codes<'data>,
@@ -80,7 +80,7 @@ fn numbers(members: &[bool]) -> impl Iterator<Item = u32> + '_ {
 }
 
 impl<'data> SelectedCode<'data> {
-    /// Keeps only the segments in `set` and the code they use.
+    /// Keeps only the segments in `set` and the code in them, and renumbers both.
     pub(super) fn new(mut codes: Codes<'data>, mut segments: Vec<Segment>, set: &SegmentSet) -> (Self, SelectedIds) {
         let mut members = set.members.iter();
         segments.retain(|_| members.next().is_some_and(|member| *member));

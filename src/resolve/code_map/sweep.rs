@@ -161,9 +161,9 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
 /// code.
 #[derive(Debug, Default)]
 struct Cuts {
-    /// The times of execs, in order.
+    /// When the process called exec, in order.
     execs: Vec<Nanos>,
-    /// The mappings of files, in time order.
+    /// Where and when executable memory of files was mapped, ordered by time.
     files: OrderedRanges<MappedFileAt>,
 }
 

@@ -26,7 +26,7 @@ pub struct Arm {
 
 /// A decoded instruction or piece of data, without its offset.
 struct Decoded {
-    /// Length in bytes.
+    /// The length in bytes.
     len: usize,
     text: String,
     target: Option<Target>,
@@ -376,7 +376,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
     match (&stem[..], is_wide) {
         ("bl" | "blx" | "bic" | "bics", true) if stem.starts_with("bl") => width.clear(),
         ("bic" | "bics", true) => width = ".w".to_owned(),
-        // The library prints the number of the highest bit instead of the width.
+        // The last number must be the width. The library prints the number of the highest bit instead.
         ("bfi" | "bfc", true) => {
             width.clear();
             let (one, two) = (u32::from(first), u32::from(second));
@@ -395,7 +395,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
             width = if is_wide { ".w" } else { "" }.to_owned();
         }
         ("add" | "sub", true) if plain_number => (stem, width) = (format!("{stem}w"), String::new()),
-        // mov with a 16-bit immediate
+        // A mov with a 16-bit immediate.
         ("mov", true) if first & 0xfbf0 == 0xf240 => (stem, width) = ("movw".to_owned(), String::new()),
         ("rsb" | "rsbs", true) => width.clear(),
         ("uxth" | "uxtb" | "sxth" | "sxtb" | "rev" | "rev16" | "revsh", true) => width = ".w".to_owned(),
@@ -410,7 +410,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
         }
         _ => {}
     }
-    // objdump shows a register shifted by a number as a `mov`.
+    // objdump shows an instruction that shifts a register by a number as a `mov`.
     if first & 0xffef == 0xea4f
         && let Some((shift, flags)) = ["lsl", "lsr", "asr", "ror"].iter().find_map(|shift| {
             stem.strip_prefix(shift).filter(|flags| matches!(*flags, "" | "s")).map(|flags| (*shift, flags))
@@ -420,7 +420,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
         operands = format!("{registers}, {shift} {by}");
         stem = format!("mov{flags}");
     }
-    // A push or pop of a single register is shown as `str` or `ldr`.
+    // objdump shows a push or pop of a single register as `str` or `ldr`.
     if first == 0xf84d && second & 0xfff == 0xd04 || first == 0xf85d && second & 0xfff == 0xb04 {
         let name = operands.trim_start_matches("sp!, ").trim_matches(['{', '}']).to_owned();
         let (name_of, offset) = if first == 0xf84d { ("str", "[sp, #-4]!") } else { ("ldr", "[sp], #4") };
@@ -462,7 +462,7 @@ mod tests {
         lines.iter().map(|line| line.text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
-    /// Bytes and the text that objdump (binutils 2.40) shows for them.
+    /// The bytes of Thumb instructions, and the text that objdump (binutils 2.40) shows for each.
     const THUMB: &[(&[u8], &str)] = &[
         (&[0x47, 0x2a], "cmp r2, #71"),
         (&[0x09, 0x4c], "ldr r4, [pc, #36]"),

@@ -15,7 +15,7 @@ pub enum Syntax {
 pub struct Instruction {
     /// The distance of the instruction from the start of the code, in bytes.
     pub offset: u64,
-    /// Length in bytes.
+    /// The length in bytes.
     pub len: u64,
     /// The instruction in objdump's spelling. For a direct branch, it ends with the target address.
     pub text: String,
@@ -29,11 +29,11 @@ pub struct Instruction {
 pub struct Target {
     /// The address in memory, if the code runs at the address that was given to the disassembler.
     pub addr: u64,
-    /// How the instruction uses the address.
+    /// What the instruction does with the address.
     pub kind: TargetKind,
 }
 
-/// How an instruction uses an address.
+/// What an instruction does with an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
     /// A jump to the address, always or conditionally.

@@ -25,7 +25,7 @@ pub enum Disassembler {
     Aarch64(aarch64::Aarch64),
     /// 32-bit Arm: Arm instructions, Thumb instructions, or data between them.
     Arm(arm::Arm),
-    /// Any other machine. Its code is shown as bytes.
+    /// Any other machine. Its code is shown as bytes only.
     Unknown,
 }
 

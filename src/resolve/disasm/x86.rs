@@ -18,7 +18,7 @@ const IMPLIED_SIZES: [(&str, &str); 8] = [
     ("popl ", "pop  "),
 ];
 
-/// The x86 decoder and formatter.
+/// The decoder and formatter for x86 code.
 pub struct X86 {
     bitness: u32,
     syntax: Syntax,
@@ -47,7 +47,7 @@ impl X86 {
         options.set_always_show_scale(true);
         options.set_show_zero_displacements(true);
         options.set_show_branch_size(false);
-        // The column where objdump starts the operands.
+        // The column in which objdump starts the operands.
         options.set_first_operand_char_index(7);
         Self { bitness, syntax, formatter }
     }

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SymbolLine {
     pub(super) addr: u64,
-    /// The type letter, as in nm(1).
+    /// The letter for the symbol's type, as in nm(1).
     pub(super) kind: u8,
     /// The offset of the name in the text that was parsed: a line, or the whole list.
     pub(super) name: usize,

@@ -51,7 +51,8 @@ fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
 /// The first symbols of a list that belong to the kernel itself, not to a module. Addresses are relative to the first
 /// symbol.
 fn core_symbols(list: &[u8]) -> Vec<(u64, &[u8])> {
-    /// This many symbols are more than enough to tell two kernels apart, even if both were built from the same source.
+    /// How many symbols are compared at most. This is more than enough to tell two kernels apart, even if both were
+    /// built from the same source.
     const MAX_SYMBOLS: usize = 20_000;
     let mut symbols = Vec::new();
     let mut first = None;

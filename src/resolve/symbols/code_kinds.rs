@@ -11,7 +11,7 @@ use std::ops::Range;
 /// What a range of addresses in a code section contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeKind {
-    /// Instructions; on 32-bit Arm, 4-byte ones.
+    /// Instructions other than Thumb. On 32-bit Arm, each has 4 bytes.
     Code,
     /// Thumb instructions.
     Thumb,
@@ -66,7 +66,7 @@ impl Mark {
             b'd' => CodeKind::Data,
             _ => return None,
         };
-        // A mapping symbol that belongs to no section doesn't describe code.
+        // A mapping symbol that isn't in any section doesn't describe code.
         symbol.section_index()?;
         Some(Self { addr: symbol.address(), kind })
     }

@@ -35,33 +35,36 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Where to look for the files that ran and for debug information, and which of them to trust.
 #[derive(Debug, Clone)]
 pub struct SearchOptions {
-    /// Directories that hold the root of the recorded machine: `--symfs DIR`, and files packed with a recording.
+    /// Directories that contain the root file system of the recorded machine: each `--symfs DIR`, and files packed with
+    /// a recording.
     pub symfs: Vec<PathBuf>,
-    /// `--debug-dir DIR`: directories laid out like `/usr/lib/debug`, which is searched last.
+    /// Each `--debug-dir DIR`: directories laid out like `/usr/lib/debug`, which itself is searched last.
     pub debug_dirs: Vec<PathBuf>,
-    /// perf's cache of recorded files, `~/.debug`.
+    /// perf's cache of the files that it recorded, `~/.debug`. `None` if there is no home directory.
     pub cache: Option<PathBuf>,
-    /// The cache of debuginfod's client, `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`: a directory per
-    /// build ID with `executable` and `debuginfo`, which are empty if no server had the file
+    /// The cache of debuginfod's client, `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`. It has a directory
+    /// per build ID with the files `executable` and `debuginfo`, which are empty if no server had them
     /// (debuginfod_find_debuginfo(3)). Nothing is downloaded.
     pub debuginfod: Option<PathBuf>,
     /// `--vmlinux FILE`: the image of the recorded kernel.
     pub vmlinux: Option<PathBuf>,
     /// The release of the recorded kernel, as printed by `uname -r`.
     pub os_release: Option<Vec<u8>>,
-    /// `e_machine` of the recorded machine. Files for other machines can't be the ones that ran.
+    /// The ELF machine number (`e_machine`) of the recorded machine; `None` if unknown. Files for other machines can't
+    /// be the ones that ran.
     pub machine: Option<u16>,
-    /// `-f`: also use files owned by other users.
+    /// `-f`: also use files that other users own.
     pub force: bool,
-    /// True if the recording comes from another machine and was packed with its files. Source files on this machine
-    /// then don't belong to it.
+    /// True if the recording comes from another machine and was packed with that machine's files. The source files on
+    /// this machine then have nothing to do with the recording.
     pub is_packed: bool,
-    /// `--trust-sources`: show any source file that a recording names, regardless of its permissions and of the machine
-    /// that made the recording.
+    /// `--trust-sources`: show any source file that a recording names, whatever its permissions and whichever machine
+    /// made the recording.
     pub trust_sources: bool,
-    /// True if the recorded kernel is running on this machine, so that its vDSO can be read from our own memory.
+    /// True if the recorded kernel is running on this machine. Its vDSO can then be read from this process's own
+    /// memory.
     pub kernel_runs_here: bool,
-    /// When the recording was made, if it was made on this machine.
+    /// When the recording was made. `None` if it is unknown or the recording was made on another machine.
     pub recorded_here: Option<RecordedTime>,
 }
 
@@ -408,7 +411,7 @@ impl SearchOptions {
         false
     }
 
-    /// True if the recorded machine can run this file. 64-bit machines also run 32-bit programs.
+    /// True if the recorded machine can run programs in this file. 64-bit machines also run 32-bit programs.
     pub fn is_of_machine(&self, image: &Image) -> bool {
         match self.machine.map(elf::Machine) {
             None => true,
@@ -479,7 +482,7 @@ fn id_path(dir: &Path, id: BuildId) -> PathBuf {
     dir.join(".build-id").join(first).join(rest)
 }
 
-/// A build ID in hexadecimal, as used in paths, without the zeros that pad it in a recording.
+/// A build ID in hexadecimal, as it is used in paths: without the zeros that pad it in a recording.
 pub fn hex(id: BuildId) -> String {
     let bytes = id.as_bytes();
     // Real build IDs have 8, 16 or 20 bytes. The rare one that really ends in zeros is only found by the file's own
@@ -593,7 +596,7 @@ mod tests {
         assert_eq!([before, during, after].map(|time| is_used(here, time)), [true, false, true]);
         assert_eq!([before, during, after].map(|time| is_used(other, time)), [true, false, true]);
         assert_eq!([before, during, after].map(|time| is_used(elsewhere, time)), [true; 3]);
-        // A hard link, as perf's cache makes, changes only the ctime.
+        // perf's cache makes hard links, which only change the ctime.
         std::thread::sleep(Duration::from_millis(20));
         let linked = SystemTime::now();
         std::fs::hard_link(&path, dir.path().join("cached")).unwrap();

@@ -152,7 +152,7 @@ impl<'a> Words<'a> {
 }
 
 impl<'a> GoTable<'a> {
-    /// Finds and checks the table of a file. `None` if the file isn't a Go program or its table is damaged.
+    /// Finds the table of a file and checks it. `None` if the file isn't a Go program or the table is damaged.
     pub fn read(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let (address, bytes) = find_table(image, &object)?;
@@ -380,7 +380,7 @@ struct ValueReader<'t, 'a> {
     start: u64,
     /// The offset of the function's record in the table.
     record: usize,
-    /// How many more entries may be read, because reading a malicious table could take hours.
+    /// How many more entries may be read for this lookup. Without a limit, reading a malicious table could take hours.
     steps_left: usize,
 }
 
@@ -598,7 +598,8 @@ mod tests {
         assert!(go.find(go.extent().end).is_none() && go.find(0x1000).is_none());
     }
 
-    /// A table of a given version with one function at 0x1000, `a.b`, with line 7 for 3 quanta, then line 9.
+    /// A table of this version. It has one function, `a.b` at 0x1000, which is at line 7 for 3 quanta and then at line
+    /// 9.
     fn table(version: Version) -> Vec<u8> {
         let mut bytes: Vec<u8> = match version {
             Version::Go12 => b"\xfb\xff\xff\xff\0\0\x04\x08".to_vec(),

@@ -18,7 +18,7 @@ use std::fs::Metadata;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// An opened file that contains code, or debug information about code.
+/// A file that contains code, or debug information about code.
 #[derive(Debug)]
 pub struct Image {
     path: PathBuf,
@@ -36,7 +36,7 @@ pub struct Image {
     is_everybodys: bool,
 }
 
-/// The part of a loadable segment that has bytes in the file.
+/// A loadable segment, as far as its bytes are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LoadSegment {
     offset: u64,
@@ -56,7 +56,7 @@ impl LoadSegment {
     }
 }
 
-/// True for a core dump: an ELF file with the memory of a process.
+/// True for a core dump: an ELF file with the memory that a process had.
 pub fn is_core_dump(bytes: &[u8]) -> bool {
     let Some([0x7f, b'E', b'L', b'F', _, order, .., low, high]) = bytes.first_chunk::<18>() else { return false };
     let kind = if *order == elf::ELFDATA2MSB.0 { [*high, *low] } else { [*low, *high] };
@@ -64,7 +64,7 @@ pub fn is_core_dump(bytes: &[u8]) -> bool {
 }
 
 impl Image {
-    /// Parses an opened file.
+    /// Parses a file that has been opened, and keeps its metadata.
     pub fn from_opened(path: &Path, opened: Opened) -> Result<Self> {
         let (about, is_everybodys) = (Some(opened.about), opened.is_everybodys);
         Ok(Self { about, is_everybodys, ..Self::new(path, opened.bytes)? })
@@ -174,8 +174,8 @@ impl Image {
         self.segments.iter().find_map(|segment| Some((segment, segment.distance_of_vaddr(vaddr)?)))
     }
 
-    /// OpenTelemetry's build ID for any kind of file, `process.executable.build_id.htlhash`: the first half of the
-    /// SHA-256 of the first 4096 bytes, the last 4096 bytes and the length (64 bits, big-endian). See
+    /// OpenTelemetry's build ID for files of any kind, `process.executable.build_id.htlhash`. It is the first half of
+    /// the SHA-256 of: the first 4096 bytes, the last 4096 bytes, the length (64 bits, big-endian). See
     /// <https://opentelemetry.io/docs/specs/semconv/resource/process/>.
     pub fn htl_hash(&self) -> [u8; 16] {
         const END: usize = 4096;
@@ -206,7 +206,7 @@ impl Image {
         parse(&self.bytes).map_err(|error| error.in_file(&self.path))
     }
 
-    /// The contents of a section, decompressed. Empty if it is missing or damaged.
+    /// The contents of the section with this name, decompressed. Empty if the section is missing or damaged.
     pub fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Cow<'a, [u8]> {
         self.section_up_to(object, name, |_| usize::MAX)
     }

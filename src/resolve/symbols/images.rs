@@ -17,7 +17,7 @@ pub struct Images<'a> {
 }
 
 impl<'a> Images<'a> {
-    /// Creates the set for these DSOs, in the order of their IDs. No file is opened yet.
+    /// Prepares to open the files of these DSOs, which must be in the order of their IDs. Opens none yet.
     pub fn new(dsos: impl Iterator<Item = (DsoId, &'a Dso)>, options: SearchOptions) -> Self {
         let wanted: Vec<_> = dsos.map(|(_, dso)| dso).collect();
         let slots = wanted.iter().map(|_| OnceLock::new()).collect();

@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 type SectionBytes<'data> = DwarfSections<Cow<'data, [u8]>>;
 
-/// The additional files to which an image's debug information refers.
+/// Other files to which the debug information of an image refers.
 #[derive(Debug, Default)]
 pub struct DebugFiles {
     shared: Option<Image>,
@@ -35,7 +35,7 @@ pub struct DebugFiles {
     units: Vec<(DwoId, Image)>,
 }
 
-/// The sections of an image and of its additional files.
+/// The debug sections of an image and of the other files to which they refer.
 #[derive(Debug)]
 pub struct DebugSections<'data> {
     endian: RunTimeEndian,
@@ -312,7 +312,7 @@ mod tests {
             SearchOptions::default().open(&std::env::current_exe().unwrap(), ELF, &mut Warnings::new()).unwrap();
         let object = image.object().unwrap();
         use object::ObjectSymbol;
-        // What DWARF says about this crate's functions depends on the build.
+        // A function of the standard library, because DWARF for this crate's functions differs between builds.
         let start =
             object.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("lang_start_internal")));
         let addr = start.unwrap().address();

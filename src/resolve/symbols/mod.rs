@@ -42,7 +42,7 @@ use table::SymbolTable;
 /// Which details of functions to find, and where to look for files.
 #[derive(Debug, Clone)]
 pub struct SymbolOptions {
-    /// Where to look for the files.
+    /// Where to look for files that were mapped, and for their debug information.
     pub search: SearchOptions,
     /// Whether to show inlined calls (false with `--no-inline`).
     pub inlines: bool,
@@ -90,7 +90,7 @@ pub struct Request {
 pub enum Base {
     /// Offsets count from the start of the file.
     File,
-    /// Offsets are addresses in the kernel's memory. Adding this value gives the address that the file was linked for.
+    /// Offsets are kernel addresses in the recording. Adding this number (wrapping) gives the link-time address.
     Linked(u64),
 }
 
@@ -119,7 +119,7 @@ struct OpenedObject<'a> {
 struct LoadedSymbols<'a> {
     table: SymbolTable<'a>,
     sections: Option<DebugSections<'a>>,
-    /// Go's own table, used if there is no DWARF.
+    /// Go's own table of functions; only read if there is no DWARF.
     go: Option<GoTable<'a>>,
 }
 
@@ -171,7 +171,7 @@ fn resolve_file(
     frames
 }
 
-/// The warning that `calls` inlined calls were omitted because they are nested too deep.
+/// The warning that this many inlined calls are left out because they are nested too deep.
 pub fn too_deep(calls: u64) -> Warning {
     Warning::new(format!(
         "{calls} inlined calls nested more than {MOST_INLINED} deep are not shown and count for their caller"
@@ -235,7 +235,7 @@ fn wanted_addresses(request: &Request, running: &Image) -> Vec<u64> {
 /// The frames found so far for one shard of addresses.
 struct Shard<'a> {
     frames: Frames,
-    /// For each raw name (as the linker or compiler writes it), the ID of the name to show.
+    /// The names added so far: for each raw name (as the linker or compiler writes it), the ID of the name to show.
     names: FxHashMap<&'a [u8], TextId>,
     options: &'a SymbolOptions,
 }

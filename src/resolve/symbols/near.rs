@@ -233,7 +233,7 @@ mod tests {
     use constants::{DW_AT_high_pc, DW_AT_low_pc, DW_AT_producer, DW_AT_stmt_list};
     use gimli::{DwAt, DwTag};
 
-    /// An abbreviation table with these entries; every attribute name and form takes one byte.
+    /// An abbreviation table with these entries. The name and the form of each attribute take one byte.
     fn table(entries: &[(DwTag, &[DwAt])]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for ((tag, attributes), code) in entries.iter().zip(1..) {

@@ -12,7 +12,7 @@ pub enum NoElf {
     SbclCore,
     /// A macOS program or library.
     MachO,
-    /// A jitdump. Runtimes map it to tell perf where it is.
+    /// A jitdump. It is mapped although it isn't code, because runtimes thereby tell perf where it is.
     JitDump,
     /// A ZIP archive, such as a JAR or APK.
     Zip,
@@ -20,7 +20,7 @@ pub enum NoElf {
     Other,
 }
 
-/// How many bytes at the start of a file are needed to recognize it. They include the headers of a PE image.
+/// How many bytes from the start of a file are needed to recognize it. The headers of a PE image lie within them.
 pub(super) const HEAD: u64 = 4096;
 
 /// The bytes with which files of each kind start.
@@ -35,7 +35,7 @@ const MAGICS: &[(&[u8], NoElf)] = &[
 ];
 
 impl NoElf {
-    /// Recognizes a file by its first bytes; `None` for an ELF file.
+    /// Recognizes a file by its first bytes (`head`). `None` if it is an ELF file.
     pub fn of(head: &[u8]) -> Option<Self> {
         if head.starts_with(b"\x7fELF") {
             return None;

@@ -16,7 +16,7 @@ pub struct Stub {
     pub start: u64,
     /// One past the last link-time address.
     pub end: u64,
-    /// The name `function@plt`.
+    /// The name of the stub: `function@plt`.
     pub name: Vec<u8>,
 }
 
@@ -59,9 +59,9 @@ pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
 struct PltSection<'data> {
     code: &'data [u8],
     addr: u64,
-    /// True for `.plt.got`, whose stubs are shorter on x86.
+    /// True if the section is `.plt.got`, whose stubs are shorter on x86.
     is_got: bool,
-    /// The address of the GOT. Slots are relative to it on 32-bit x86.
+    /// The address of the GOT, from which 32-bit x86 code counts the positions of slots.
     got: u64,
 }
 
@@ -159,7 +159,8 @@ fn words(code: &[u8]) -> impl Iterator<Item = u32> {
     code.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word))
 }
 
-/// Decodes `[bti c]; adrp x16, page; ldr x17, [x16, #offset]; add x16, x16, #offset; [autia1716]; br x17; [nop]`.
+/// Decodes a stub `[bti c]; adrp x16, page; ldr x17, [x16, #offset]; add x16, x16, #offset; [autia1716]; br x17;
+/// [nop]`.
 fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const BTI_C: u32 = 0xd503_245f;
     const NOP: u32 = 0xd503_201f;
@@ -205,7 +206,7 @@ fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     None
 }
 
-/// Decodes `auipc t3, n; ld t3, n(t3); jalr t1, t3; nop`.
+/// Decodes a stub `auipc t3, n; ld t3, n(t3); jalr t1, t3; nop`.
 fn riscv64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     let mut words = words(code);
     let (auipc, load, jump) = (words.next()?, words.next()?, words.next()?);

@@ -41,7 +41,7 @@ pub struct Symbol<'data> {
     pub name: Cow<'data, [u8]>,
     sized: bool,
     binding: Binding,
-    /// How well the name reads; computed when first needed.
+    /// How readable the name is; computed when first needed.
     spelling: OnceLock<NameQuality>,
 }
 
@@ -89,7 +89,7 @@ impl<'data> SymbolTable<'data> {
         table
     }
 
-    /// The methods of a ReadyToRun image, which has no symbols.
+    /// Makes the table from the methods of a ReadyToRun image, which has no symbols.
     pub fn from_methods(methods: &'data [Method]) -> Self {
         let symbols = methods.iter().map(|method| Symbol::global(method.start, method.end, (&*method.name).into()));
         Self::from_symbols(symbols.collect())
@@ -253,7 +253,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
     ) {
         let is_arm = file.elf_header().e_machine(file.endian()) == elf::EM_ARM;
         for table in [file.elf_symbol_table(), file.elf_dynamic_symbol_table()] {
-            // The first entry of a symbol table is a placeholder.
+            // The first entry of every symbol table is a placeholder.
             for (index, symbol) in table.enumerate().skip(1) {
                 self.add_symbol(file.endian(), table, index, symbol, sections, is_arm);
             }
@@ -345,7 +345,8 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     for section in object.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let text = section.name().is_ok_and(|name| name.contains("text"));
-        // ELF images written by jitgraft have code without known bytes in `.text.names`, which isn't marked executable.
+        // In ELF images written by jitgraft, code whose bytes are unknown is in `.text.names`, which isn't marked as
+        // executable.
         let without_bytes = text && section.file_range().is_none();
         if sh_flags.contains(elf::SHF_EXECINSTR) || without_bytes {
             let at = section.index().0;

@@ -72,7 +72,7 @@ enum Rule {
 }
 
 impl<'a> FrameTable<'a> {
-    /// Reads a file's call frame information. `None` if it has none or if its machine is not supported.
+    /// Reads the call frame information of a file. `None` if it has none, or if its machine isn't supported.
     pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let machine = Machine::from_elf(image.machine(), object.is_64())?;
@@ -152,7 +152,7 @@ impl<'a> FrameTable<'a> {
         header.table().is_some().then_some(header)
     }
 
-    /// The rules at a link-time address; `None` if the call frame information doesn't cover it.
+    /// The rules for a frame at this link-time address; `None` if the call frame information doesn't cover the address.
     pub fn row(&self, addr: u64, scratch: &mut Scratch) -> Option<UnwindRow> {
         if let Some(header) = self.header() {
             let section = self.eh_frame_section();

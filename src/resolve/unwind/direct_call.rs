@@ -25,7 +25,7 @@ use object::{Object, ObjectSymbol, SymbolKind};
 pub struct Function<'a> {
     /// The function's first address.
     pub start: u64,
-    /// True for Thumb code of 32-bit Arm.
+    /// True if the function is Thumb code of 32-bit Arm.
     pub is_thumb: bool,
     /// The bytes of the function's instructions.
     pub code: &'a [u8],
@@ -315,8 +315,8 @@ mod tests {
         assert_eq!(decode_riscv64(&[0, 0, 0, 0, 0x67, 0x03, 0x0e, 0], 0x698), None);
     }
 
-    /// True if the link register proves the caller. The functions consist of these words and start at 0x8000, 16 bytes
-    /// apart.
+    /// True if the link register proves the caller. Each entry of `words` is a function of four instructions. The first
+    /// function is at 0x8000, and they follow each other.
     fn is_proven(machine: Machine, words: &[[u32; 4]], running: u64, link: u64) -> bool {
         let code: Vec<u8> = words.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
         let function = |(at, code)| Function { start: 0x8000 + 16 * at as u64, is_thumb: false, code };
@@ -328,7 +328,7 @@ mod tests {
     const POP_PC: u32 = 0xe8bd_8010;
     const BLX_R3: u32 = 0xe12f_ff33;
 
-    /// A `bl` in the second word of a function, to the function this many places after it.
+    /// The instruction `bl`, as the second word of a function. It calls the function this many functions further on.
     const fn bl(functions: i32) -> u32 {
         0xeb00_0000 | (functions * 4 - 3).cast_unsigned() & 0xff_ffff
     }
@@ -348,7 +348,7 @@ mod tests {
     fn a_call_that_may_have_returned_proves_nothing() {
         let is_proven = |words: &[[u32; 4]], running, link| is_proven(Machine::Arm, words, running, link);
         assert!(!is_proven(&[[NOP, bl(0), NOP, POP_PC]], 0x8000, 0x8008), "recursive");
-        // The first calls the second, the second the third, and the third the first.
+        // Three functions: the first calls the second, the second the third, and the third the first.
         let each_other = [[NOP, bl(1), NOP, POP_PC], [NOP, bl(1), NOP, POP_PC], [NOP, bl(-2), NOP, POP_PC]];
         assert!(!is_proven(&each_other, 0x8000, 0x8028));
         let by_register = [[NOP, bl(1), NOP, POP_PC], [NOP, BLX_R3, NOP, POP_PC]];
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_call_of_a_function_that_jumps_on() {
-        // nop; ret; br x2; bl, b, cbz x0 from the second word to the third function
+        // Instructions: nop; ret; br x2; then bl, b and cbz x0, which lead from the second word to the third function.
         let (nop, ret, br, bl, b, cbz) = (0xd503_201f, 0xd65f_03c0, 0xd61f_0040, 0x9400_0007, 0x1400_0003, 0xb400_0060);
         let is_proven = |second| {
             let words = [[nop, bl - 4, nop, ret], second, [nop, nop, nop, ret]];

@@ -12,7 +12,7 @@ use crate::resolve::symbols::image::Image;
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
-/// The exception index of one file.
+/// The exception index of a file for 32-bit Arm.
 #[derive(Debug)]
 pub struct ExidxTable<'a> {
     index: Cow<'a, [u8]>,
@@ -200,7 +200,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 0xb8..=0xbf => self.raise(((low & 7) + 1) * 8 + 4),
                 0xc8 | 0xc9 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8),
                 0xd0..=0xd7 => self.raise(((low & 7) + 1) * 8),
-                // The operation concerns other vector registers, or it is undefined.
+                // The operation concerns other vector registers, or it is not defined.
                 _ => return None,
             }
         }
@@ -220,7 +220,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
             sp = sp.wrapping_add(4) & 0xffff_ffff;
         }
         self.has_pc |= mask >> arm::PC & 1 == 1;
-        // A popped stack pointer replaces the computed one.
+        // If the stack pointer itself was popped, its value replaces the computed one.
         self.sp = if mask >> arm::SP & 1 == 1 { self.registers.get(arm::SP)? } else { sp };
         Some(())
     }
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(caller(&[0x97, 0xab, 0xb0]), Some((0x2010, 0x2014, Some(0x2001))));
         assert_eq!(caller(&[0x88, 0x01, 0xb0]), Some((0x1004, 0x1008, Some(0x1001))));
         assert_eq!(caller(&[0xd0, 0xb2, 0x81, 0x01, 0xb0]), Some((0x110, 0x1000 + 8 + 0x204 + 0x204, None)));
-        // Refuses to be unwound, truncated, reserved, beyond the copy of the stack.
+        // Operations that must not be unwound, are truncated, are reserved, or read beyond the copy of the stack.
         for operations in [&[0x80, 0][..], &[0x80], &[0x9d], &[0xb1, 0], &[0xff], &[0x7f, 0xb2, 0x80], &[0x9f]] {
             assert_eq!(caller(operations), None, "{operations:x?}");
         }

@@ -18,9 +18,9 @@ use super::registers::{Machine, Registers};
 pub enum Stage {
     /// The function has no frame. The return address is on top of the stack.
     NoFrame,
-    /// The caller's frame pointer was pushed and is on top of the stack, followed by the return address.
+    /// The caller's frame pointer has been pushed. It is on top of the stack, followed by the return address.
     Pushed,
-    /// The return address is in the link register.
+    /// The return address is still in the link register.
     InLink {
         /// How many bytes the stack pointer is below that of the caller; `None` if that is uncertain.
         above: Option<u64>,

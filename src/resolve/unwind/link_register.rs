@@ -19,7 +19,7 @@ use std::ops::RangeInclusive;
 /// How many instructions are examined on all paths ahead. An epilogue can be further away than a prologue, for example
 /// after the loop of a function that calls nothing.
 const MAX_AHEAD: usize = 128;
-/// How many instructions of a prologue are examined, backwards or ahead.
+/// How many instructions of a prologue are examined, before the position or after it.
 const MAX_PROLOGUE: usize = 8;
 
 const FP: u32 = 29;
@@ -29,9 +29,9 @@ const SP: u32 = 31;
 /// What an instruction does to the link register, the frame pointer `x29`, the stack pointer or the control flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Saves the link register, and lowers the stack pointer by this many bytes.
+    /// Saves the link register on the stack, and lowers the stack pointer by this many bytes.
     SavesLink(i64),
-    /// Makes `x29` point to this function's frame.
+    /// Makes `x29` point to the frame of this function.
     MakesFrame,
     /// Returns to the address in the link register.
     Returns,
@@ -43,15 +43,15 @@ pub(super) enum Effect {
     Leaves,
     /// Adds this many bytes to the stack pointer; negative numbers lower it.
     MovesStack(i64),
-    /// Sets the stack pointer to an unknown value.
+    /// Sets the stack pointer to a value that isn't known.
     SetsStack,
     /// Changes neither the control flow nor the link register, `x29` or the stack pointer.
     Other,
-    /// May change the link register or `x29`.
+    /// May change the link register or `x29` in some other way.
     Changes,
 }
 
-/// The field of an instruction that starts at bit `low`.
+/// Returns `bits` bits of an instruction; `low` is the number of the lowest one.
 fn field(word: u32, low: u32, bits: u32) -> u32 {
     word >> low & ((1 << bits) - 1)
 }

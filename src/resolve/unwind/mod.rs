@@ -53,9 +53,9 @@ pub const MAX_DEPTH: usize = 127;
 /// The copy of a thread's user stack in a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct UserStack<'s> {
-    /// The sampled process.
+    /// The process that was sampled.
     pub pid: Pid,
-    /// The time of the sample.
+    /// When the sample was taken, on the recording's clock.
     pub time: Nanos,
     /// The thread's user registers when the sample was taken.
     pub registers: &'s Registers,
@@ -66,9 +66,9 @@ pub struct UserStack<'s> {
 /// Which process runs some code, and when.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// The process.
+    /// The process in which the code runs.
     pub pid: Pid,
-    /// The time of the sample.
+    /// The time of the sample, on the recording's clock.
     pub time: Nanos,
     /// The instruction set of the process.
     pub machine: Machine,

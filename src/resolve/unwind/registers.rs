@@ -99,7 +99,7 @@ pub mod s390x {
     pub(super) const F_OF_PERF: [u16; 16] = [16, 20, 17, 21, 18, 22, 19, 23, 24, 28, 25, 29, 26, 30, 27, 31];
 }
 
-/// Instruction sets whose stacks can be unwound.
+/// The instruction sets whose stacks can be unwound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// x86-64.
@@ -378,8 +378,8 @@ mod tests {
         let registers = Registers::from_perf(i386, 0b1_1100_0010, [3, 6, 7, 8]);
         assert_eq!((registers.get(3), registers.fp()), (Some(3), Some(6)));
         assert_eq!((registers.sp(), registers.pc()), (Some(7), Some(8)));
-        // For a 32-bit Arm process on a 64-bit kernel, the kernel also reports these registers under the numbers of a
-        // 64-bit process.
+        // For a 32-bit Arm process, a 64-bit kernel reports these registers under the numbers for 64-bit processes as
+        // well.
         let arm = Machine::from_sample(EM_AARCH64, ABI_32).unwrap();
         let registers = Registers::from_perf(arm, 0b111 << 13 | 0b111 << 30, [1, 2, 3, 2, 1, 3]);
         assert_eq!((registers.sp(), registers.link(), registers.pc()), (Some(1), Some(2), Some(3)));

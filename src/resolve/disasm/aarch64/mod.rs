@@ -15,7 +15,7 @@ use yaxpeax_arm::armv8::a64::InstDecoder;
 /// Every AArch64 instruction has this many bytes.
 const LENGTH: usize = 4;
 
-/// The AArch64 decoder.
+/// The decoder for AArch64 code.
 #[derive(Debug, Default)]
 pub struct Aarch64 {
     decoder: InstDecoder,
@@ -83,7 +83,7 @@ mod tests {
         lines[0].text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Words and the text that objdump (binutils 2.40) shows for them.
+    /// Instructions as words, and the text that objdump (binutils 2.40) shows for each.
     const KNOWN: &[(u32, &str)] = &[
         (0xaa15_03e2, "mov x2, x21"),
         (0xf947_3400, "ldr x0, [x0, #3688]"),
@@ -119,7 +119,7 @@ mod tests {
         (0, "udf #0"),
         (0xd65f_03c0, "ret"),
         (0xe400_e000, ".inst 0xe400e000"),
-        // Fields with reserved values.
+        // These words have reserved values in some field.
         (0xed84_e91e, ".inst 0xed84e91e"),
         (0xb2f1_4c94, ".inst 0xb2f14c94"),
         (0x52e6_b438, ".inst 0x52e6b438"),

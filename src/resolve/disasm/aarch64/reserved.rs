@@ -5,7 +5,7 @@
 
 use super::super::fields::bits;
 
-/// True if a word has the form of an instruction, but one of its fields has a reserved value.
+/// True if a word has the form of an instruction but isn't valid, because one of its fields has a reserved value.
 pub(super) fn is_reserved(word: u32) -> bool {
     let (wide, shift_of_32) = (bits(word, 31, 1) == 1, bits(word, 15, 1) == 1);
     match bits(word, 24, 5) {

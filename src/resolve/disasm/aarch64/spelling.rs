@@ -54,7 +54,7 @@ pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
     if operands.is_empty() { mnemonic.to_owned() } else { format!("{mnemonic:<COLUMN$} {operands}") }
 }
 
-/// The operands of an add or sub with an extended register; `None` for other instructions.
+/// objdump's spelling of the operands of an add or sub with an extended register. `None` for other instructions.
 fn spell_extended(operands: &str, word: u32) -> Option<String> {
     if bits(word, 24, 5) != 0b0_1011 || bits(word, 21, 3) != 0b001 {
         return None;

@@ -23,8 +23,8 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     Some(name + suffix)
 }
 
-/// Corrects a legacy Rust name that another tool demangled as C++. For example, `_$LT$T$u20$as$u20$a..B$GT$::f::h0123…`
-/// becomes `<T as a::B>::f`. `None` if the name isn't such a name.
+/// Corrects a Rust name (legacy mangling) that another tool demangled as C++. For example,
+/// `_$LT$T$u20$as$u20$a..B$GT$::f::h0123…` becomes `<T as a::B>::f`. `None` if the name isn't such a name.
 pub fn demangle_rust_printed_as_cpp(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok().filter(|text| is_rust_printed_as_cpp(text.as_bytes()))?;
     // LLVM appends a number to the names of functions that it made local.

@@ -9,7 +9,7 @@ pub(super) fn demangle(mangled: &str) -> Option<String> {
     while let Some((&first, behind)) = rest.split_first() {
         let (byte, behind) = match (first, behind) {
             (b'_', [b'_', behind @ ..]) => (b'.', behind),
-            // `$` and two hexadecimal digits encode a byte that linker names can't contain.
+            // A byte that can't be in a symbol's name is written as `$` and two hexadecimal digits.
             (b'$', [high, low, behind @ ..]) if let Some(byte) = from_hex(*high, *low) => (byte, behind),
             _ => (first, behind),
         };

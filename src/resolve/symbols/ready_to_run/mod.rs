@@ -42,9 +42,9 @@ use tables::Metadata;
 pub struct ReadyToRun {
     /// The processor, as an ELF machine number (`e_machine`).
     pub machine: u16,
-    /// Which bytes of the file are loaded where.
+    /// The sections of the file: which bytes are loaded at which addresses.
     pub sections: Vec<pe::Section>,
-    /// Methods and parts of methods, sorted by address.
+    /// The methods and parts of methods, sorted by address.
     pub methods: Vec<Method>,
 }
 
@@ -59,7 +59,7 @@ pub struct Method {
     pub name: Arc<[u8]>,
 }
 
-/// The signature of a ReadyToRun header ("RTR").
+/// The number with which a ReadyToRun header starts ("RTR").
 const SIGNATURE: u32 = 0x0052_5452;
 
 /// The numbers of the sections that are read, as in the ReadyToRun header.
@@ -98,7 +98,7 @@ impl ReadyToRun {
     }
 }
 
-/// The ReadyToRun header.
+/// The header of the code that was compiled ahead of time.
 struct ImageHeader {
     /// The number, address and size of each section. Addresses are relative to the start of the image.
     sections: Vec<(u32, u32, u32)>,
@@ -146,7 +146,7 @@ fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u3
     let mut functions: Vec<(u32, u32)> = Vec::new();
     for entry in bytes.chunks_exact(if states_end { 12 } else { 8 }) {
         let Some(start) = pe::u32_at(entry, 0) else { continue };
-        // The last entry of the table is a terminator.
+        // The last entry of the table only marks its end.
         if start == u32::MAX {
             break;
         }
@@ -154,12 +154,12 @@ fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u3
             functions.push((start, pe::u32_at(entry, 4).unwrap_or(start)));
             continue;
         }
-        // On Arm, the lowest bit marks Thumb code.
+        // The lowest bit isn't part of the address. On Arm, it marks Thumb code.
         let start = start & !1;
         if let Some(last) = functions.last_mut() {
             last.1 = start;
         }
-        // The last piece of code ends with its section.
+        // Until another piece follows, a piece of code extends to the end of its section.
         functions.push((start, pe.section_end(start).unwrap_or(start)));
     }
     functions
@@ -173,7 +173,7 @@ struct ColdPart {
     hot: u32,
 }
 
-/// Reads the list of cold parts and sorts it.
+/// Reads the list of cold parts. Returns it sorted by runtime function.
 fn read_cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<ColdPart> {
     let mut parts = Vec::new();
     for pair in pe.slice(rva, size).unwrap_or_default().chunks_exact(8) {

@@ -52,7 +52,7 @@ fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     (low > 0).then_some(Token { table: TYPE_DEF, row: low })
 }
 
-/// The name of the assembly that defines a type; `None` if this file doesn't tell it.
+/// The name of the assembly that defines the type in this row; `None` if this file doesn't tell it.
 fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Option<&'a [u8]> {
     match token.table {
         _ if depth > DEPTH => None,

@@ -38,7 +38,7 @@ impl Native<'_> {
         Some(((bits << unused) as i32 >> unused, end))
     }
 
-    /// Reads a method's entry and returns the index of the method's first runtime function.
+    /// The index of the runtime function with which a method starts, read from the method's entry at offset `at`.
     pub(super) fn runtime_function(self, at: usize) -> Option<u32> {
         let (number, _) = self.unsigned(at)?;
         // The low bits only tell what the runtime must do before the method can run.
@@ -100,7 +100,7 @@ pub(super) struct HashTable {
     pub(super) is_complete: bool,
 }
 
-/// Reads a hash table at an offset; `None` if the table's header is damaged.
+/// Reads the hash table at this offset; `None` if the table's header is damaged.
 pub(super) fn read_hash_table(native: Native<'_>, offset: usize) -> Option<HashTable> {
     let head = *native.0.get(offset)?;
     let (base, index_size) = (offset + 1, u32::from(head & 3));
@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_tree_of_one_element_has_that_alone() {
-        // Two elements, an index of one-byte offsets, and a tree with only element 1 and its contents.
+        // An array of two elements: an index with offsets of one byte, and a tree that has only element 1 and its
+        // contents.
         let bytes = [2 << 3, 1, 1 << 3, 0x54];
         let array = Array::new(Native(&bytes), 0).unwrap();
         assert_eq!(array.iter(9).collect::<Vec<_>>(), [(1, 3)]);

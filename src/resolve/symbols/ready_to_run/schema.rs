@@ -4,7 +4,7 @@
 /// What a column of a metadata table contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
-    /// A number of this many bytes.
+    /// A number that takes this many bytes.
     Fixed(u8),
     /// An offset in the string heap.
     Text,

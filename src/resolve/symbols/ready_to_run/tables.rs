@@ -68,7 +68,7 @@ impl<'a> Metadata<'a> {
         self.len(METHOD_DEF)
     }
 
-    /// The type in which a nested type is declared; `None` if the type isn't nested.
+    /// The type in which the type `inner` is declared; `None` if it isn't a nested type.
     pub(super) fn enclosing(&self, inner: Token) -> Option<Token> {
         self.nested.get(&inner.row).map(|&row| Token { table: TYPE_DEF, row })
     }

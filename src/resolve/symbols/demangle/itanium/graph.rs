@@ -18,7 +18,7 @@ pub(super) struct Qualifiers {
     pub(super) is_restrict: bool,
 }
 
-/// The `&` or `&&` after a member function's parameters.
+/// Whether `&` or `&&` follows the parameters of a member function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum RefQualifier {
     #[default]
@@ -27,7 +27,7 @@ pub(super) enum RefQualifier {
     RValue,
 }
 
-/// A part of a name. The comments show how each kind is written in C++.
+/// A part of a name. The comments on the variants show how each is written in C++.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Node<'a> {
     /// An identifier, or text that is printed as it is.
@@ -53,7 +53,7 @@ pub(super) enum Node<'a> {
     TemplateParameter(u32),
     /// `pattern...`: the pattern is repeated for each element of the pack in it.
     Expansion(NodeId),
-    /// The constructor or destructor of the class with this name.
+    /// `name` or `~name`: the constructor or destructor of a class.
     Constructor {
         class: NodeId,
         is_destructor: bool,
@@ -110,7 +110,7 @@ pub(super) enum Node<'a> {
         reference: RefQualifier,
         suffix: &'a str,
     },
-    /// `TYPE [size]`; the size may be missing: `TYPE []`
+    /// `TYPE [size]`, or `TYPE []` if the size is missing.
     Array {
         element: NodeId,
         size: Option<NodeId>,
@@ -189,7 +189,7 @@ pub(super) enum Node<'a> {
         start: Option<NodeId>,
         is_left: bool,
     },
-    /// `new (placement) TYPE(arguments)`
+    /// `new (placement) TYPE(arguments)`: a `new` expression.
     New {
         text: &'a str,
         placement: List,

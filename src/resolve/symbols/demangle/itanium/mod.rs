@@ -42,7 +42,7 @@ mod tests {
         }
     }
 
-    /// c++filt prints the same names.
+    /// c++filt prints the same names for these.
     #[test]
     fn types_references_and_packs() {
         let cases = [
@@ -71,8 +71,8 @@ mod tests {
         }
     }
 
-    /// `S1_` refers back to the letters `T_`. In one place they mean the inner function's template parameter, in the
-    /// other the outer function's.
+    /// `S1_` refers back to the letters `T_`. In one case they stand for the inner function's template parameter, in
+    /// the other for the outer function's.
     #[test]
     fn parameters_of_templates_are_those_of_the_function_they_are_in() {
         let name = demangle("_ZZ5outerIZ5innerIcEvPT_EUlvE_EvRS1_ENKUlvE_clEv");
@@ -95,8 +95,8 @@ mod tests {
         assert_eq!(name.as_deref(), Some("non-virtual thunk to A::f(int)"));
     }
 
-    /// A mangled name with templates nested to this depth, and its demangled form. V8's chains of reducers nest up to
-    /// 40 deep.
+    /// A mangled name whose templates are nested `depth` levels deep, and its demangled form. V8's chains of reducers
+    /// reach a depth of 40.
     fn nested(depth: usize) -> (String, String) {
         let mangled = format!("_Z1fI{}i{}vv", "1AI".repeat(depth), "E".repeat(depth + 1));
         (mangled, format!("f<{}int>{} >", "A<".repeat(depth), " >".repeat(depth - 1)))

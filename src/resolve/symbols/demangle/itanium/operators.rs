@@ -1,6 +1,6 @@
 //! The operators of the Itanium ABI by their two-letter codes.
 
-/// Where an operator is written in an expression.
+/// Where an operator is written, relative to its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Before,

@@ -37,7 +37,7 @@ struct Parser<'a> {
     tried: u32,
 }
 
-/// What a function's name reveals about the function's type.
+/// What the name of a function tells about the encoding of its type.
 #[derive(Debug, Clone, Copy, Default)]
 struct NameFacts {
     ends_with_arguments: bool,
@@ -328,7 +328,7 @@ impl<'a> Parser<'a> {
                 (b'T', _) if name.is_none() => self.template_parameter()?,
                 (b'D', b't' | b'T') if name.is_none() => self.decltype()?,
                 (b'M', _) => {
-                    // Marks a lambda in the initializer of a member; nothing is printed for it.
+                    // The letter marks a lambda in the initializer of a member. Nothing is printed for it.
                     self.take("M");
                     continue;
                 }
@@ -592,7 +592,7 @@ impl<'a> Parser<'a> {
         let mut arguments = Vec::new();
         while !self.take("E") {
             if self.take("Q") {
-                // A constraint on the argument. It is not printed.
+                // What follows is a constraint on the argument. It is not printed.
                 self.expression()?;
                 continue;
             }

@@ -363,7 +363,7 @@ impl<'a> Printer<'_, 'a> {
             printer.all(name)?;
             let Some(parameters) = parameters else { return Some(()) };
             printer.put("(")?;
-            // Inside a lambda, template parameters in the function's own parameter list still refer to the function.
+            // Even inside a lambda, template parameters in this function's own parameter list refer to the function.
             let lambdas = std::mem::take(&mut printer.lambdas);
             printer.list(parameters)?;
             printer.lambdas = lambdas;
@@ -609,7 +609,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// Prints an operand, in parentheses unless it is a simple name.
+    /// Prints an operand of an expression, in parentheses unless it is a simple name.
     fn subexpression(&mut self, id: NodeId) -> Printed {
         let node = self.graph.get(id);
         let is_simple = matches!(node, Node::Text(_) | Node::Nested { .. } | Node::Braced { .. } | Node::Parameter(_));
