@@ -27,7 +27,8 @@ use std::sync::atomic::AtomicUsize;
 /// How many bytes of a script may be read in total to find the classes of its constructors.
 const MAX_EFFORT: usize = 1 << 28;
 
-/// How many bytes before a function are read in the script. A constructor is at most so far behind its `class`.
+/// How many bytes before a function are read in the script. The class of a constructor is only found if it starts
+/// within this distance.
 const BEFORE_FUNCTION: usize = 1 << 16;
 
 /// How many bytes before a position are read in an authored file. Longer than any name.
@@ -339,7 +340,7 @@ impl AuthoredScript {
         let last_start = if is_private { word.start + 1 } else { word.start };
         let segments =
             (word.start..=last_start).flat_map(|start| self.map.segments_starting_at(self.text.place(start)));
-        // Several segments may start at the word. One with a name says most.
+        // Several segments may start at the word. Prefer one with a name.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
         // The authored word, if the tool recorded it in the source map.
         let recorded = match self.map.name(segment.name).filter(|name| is_identifier(name)) {

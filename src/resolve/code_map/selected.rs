@@ -42,7 +42,7 @@ impl SegmentSet {
 pub struct SelectedId(u32);
 
 impl SelectedId {
-    /// The value as an index of [`SelectedCode::segments`].
+    /// The ID as an index into the selected segments.
     pub fn index(self) -> usize {
         self.0 as usize
     }

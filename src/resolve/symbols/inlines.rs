@@ -42,7 +42,7 @@ pub struct DebugSections<'data> {
     image: &'data Image,
     /// The image's own sections, without those parts that the requested addresses don't need (see the module `near`).
     main: SectionBytes<'data>,
-    /// The section `.debug_abbrev`, changed so that units left out of `main` are skipped.
+    /// The section `.debug_abbrev`, changed so that the parts left out of `main` are skipped.
     abbreviations: Cow<'data, [u8]>,
     /// True if units are left out of `main`.
     is_part: bool,

@@ -326,7 +326,7 @@ impl<'a> Unwinder<'a> {
         rules
     }
 
-    /// The rules for code of a file at a place that the file's call frame information doesn't cover.
+    /// The rules for code in a file, if the file's call frame information doesn't cover the address.
     fn rules_without_row(&self, place: Place, frame: FrameAddr, machine: Machine) -> Rules {
         let is_running = matches!(frame, FrameAddr::Ip(_));
         match machine {

@@ -5,9 +5,9 @@ use gimli::RunTimeEndian;
 
 /// DWARF register numbers of x86-64 (psABI, "DWARF Register Number Mapping").
 pub mod x86_64 {
-    /// `rbp`
+    /// The frame pointer, `rbp`.
     pub const RBP: u16 = 6;
-    /// `rsp`
+    /// The stack pointer, `rsp`.
     pub const RSP: u16 = 7;
     /// The instruction pointer. DWARF calls this register the return address.
     pub const RIP: u16 = 16;
@@ -36,17 +36,17 @@ pub mod aarch64 {
     pub const FP: u16 = 29;
     /// `x30`, the link register.
     pub const LR: u16 = 30;
-    /// `sp`
+    /// The stack pointer, `sp`.
     pub const SP: u16 = 31;
-    /// `pc`
+    /// The instruction pointer, `pc`.
     pub const PC: u16 = 32;
 }
 
 /// DWARF register numbers of 32-bit x86, as Linux uses them (i386 psABI).
 pub mod i386 {
-    /// `ebp`
+    /// The frame pointer, `ebp`.
     pub const EBP: u16 = 5;
-    /// `esp`
+    /// The stack pointer, `esp`.
     pub const ESP: u16 = 4;
     /// The instruction pointer. DWARF calls this register the return address.
     pub const EIP: u16 = 8;
@@ -58,11 +58,11 @@ pub mod i386 {
 /// DWARF register numbers of 32-bit Arm (aadwarf32). perf uses the same ones (`PERF_REG_ARM_*`), and so does a 64-bit
 /// kernel for the first 16 registers of a 32-bit process (arch/arm64/kernel/perf_regs.c).
 pub mod arm {
-    /// `sp`
+    /// The stack pointer, `sp`.
     pub const SP: u16 = 13;
     /// `lr`, the link register.
     pub const LR: u16 = 14;
-    /// `pc`
+    /// The instruction pointer, `pc`.
     pub const PC: u16 = 15;
     /// `r11`, which is the frame pointer in functions that keep one.
     pub const FP: u16 = 11;
@@ -72,7 +72,7 @@ pub mod arm {
 pub mod riscv64 {
     /// `ra`, the link register.
     pub const RA: u16 = 1;
-    /// `sp`
+    /// The stack pointer, `sp`.
     pub const SP: u16 = 2;
     /// `s0`, the frame pointer.
     pub const FP: u16 = 8;

@@ -6,7 +6,7 @@ use super::tables::{Blob, LONGEST, Metadata, Token};
 /// The maximum nesting of types in a signature. A signature with deeper nesting is damaged.
 pub(super) const DEPTH: usize = 32;
 
-/// Types that consist of their number alone: the number, the name in a signature, and the name as a type argument.
+/// Types that a signature encodes as a single byte: that byte, the name in a signature, the name as a type argument.
 const SIMPLE: &[(u8, &str, &str)] = &[
     (0x01, "void", "System.Void"),
     (0x02, "bool", "System.Boolean"),

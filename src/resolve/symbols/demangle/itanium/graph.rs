@@ -47,7 +47,7 @@ pub(super) enum Node<'a> {
         name: NodeId,
         arguments: List,
     },
-    /// The arguments for a template parameter pack.
+    /// The template arguments for which a parameter pack stands.
     Pack(List),
     /// `T_`, `T0_` and so on: stands for the template argument with this index (from 0) of the enclosing function.
     TemplateParameter(u32),
